@@ -21,6 +21,7 @@ from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.prompt_choice import describe_prompts
 from runner.protocols.registry import LAUNCHED
 from runner.suites.starter_suite import load_starter
 
@@ -89,6 +90,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         samples=options.samples,
         limits=limits,
         judge_model=options.judge_model,
+        prompts=describe_prompts(find_condition(options.condition, options.protocol), options.protocol),
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",

@@ -12,6 +12,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.errors import SetupError
 from runner.models.presets import read_preset_named
 from runner.protocols.conditions import find_condition
+from runner.protocols.prompt_choice import name_with_prompts
 
 PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
 
@@ -60,11 +61,12 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     """Every cell, replicates of one arm side by side. The order of work is another (`benchapp.experiments.schedule`).
 
     With two author models a condition without an author runs beside each of them, as its control. Left out is only
-    what cannot be: an outside program where a model is to write, and a model where a program is.
+    what cannot be: an outside program where a model is to write, and a model where a program is. A choice of prompts
+    changes no condition in which nobody is asked anything: that one runs once beside all of them.
     """
     arms = [
         Arm(agent, model, author, condition)
-        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, spec.conditions)
+        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, list_conditions(spec))
         if find_condition(condition, spec.protocol).suits(author)
     ]
     return tuple(
@@ -72,6 +74,12 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
         for arm in dict.fromkeys(arms)
         for replicate in range(1, spec.replicates + 1)
     )
+
+
+def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:
+    """The conditions by name, each with every choice of prompts that changes it."""
+    names = (name_with_prompts(name, choice, spec.protocol) for name, choice in product(spec.conditions, spec.prompts))
+    return tuple(dict.fromkeys(names))
 
 
 def cell_of(run: Run) -> Cell:

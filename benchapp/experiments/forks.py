@@ -25,6 +25,7 @@ from benchapp.record.writing.human_acts import NotPossible, note_activity
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
+from runner.prompts.roles import OWN
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 
@@ -88,7 +89,8 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         agents=[arm.agent],
         agent_models=[arm.agent_model],
         author_models=[arm.author_model],
-        conditions=[arm.condition],
+        conditions=[arm.condition.partition("~")[0]],
+        prompts=[arm.condition.partition("~")[2] or OWN],
         replicates=1,
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
+from runner.prompts.roles import OWN, read_choice, write_choice
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
@@ -98,6 +99,7 @@ class LaunchSpec(BaseModel):
     agent_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     author_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
+    prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(default=3, ge=1, le=100)
     seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
@@ -124,7 +126,12 @@ class LaunchSpec(BaseModel):
             raise ValueError(f"{', '.join(both)}: expected one of the two")
         return {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
 
-    @field_validator("environments", "agents", "agent_models", "author_models", "conditions")
+    @field_validator("prompts", mode="before")
+    @classmethod
+    def _write_prompts(cls, value: object) -> object:
+        return list(map(_write_prompts, list_prompts(value)))
+
+    @field_validator("environments", "agents", "agent_models", "author_models", "prompts", "conditions")
     @classmethod
     def _require_unique(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
         twice = sorted({str(name) for name in names if names.count(name) > 1})
@@ -135,13 +142,30 @@ class LaunchSpec(BaseModel):
     @property
     def file(self) -> dict[str, object]:
         """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
-        there were judges."""
+        there were judges, and so are our own prompts."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
+        unused |= {"prompts"} if self.prompts == (OWN,) else set()
         return self.model_dump(mode="json", exclude=unused)
 
     def narrow(self, **changes: object) -> Self:
         """The same file with some fields set otherwise, checked again."""
         return type(self).model_validate({**self.file, **changes})
+
+
+def list_prompts(value: object) -> list[object]:
+    """One for every run or a list; each a name, or a mapping of roles to names, as `read_choice` reads it."""
+    every = value if isinstance(value, list | tuple) else [value]
+    return [
+        "~".join(f"{role}.{name}" for role, name in each.items()) if isinstance(each, dict) else each for each in every
+    ]
+
+
+def _write_prompts(value: object) -> object:
+    """Always written the same. What is no choice stays, for the check of its type."""
+    try:
+        return write_choice(read_choice(value)) if isinstance(value, str) else value
+    except SetupError as error:
+        raise ValueError(str(error)) from error
 
 
 def read_spec(value: Mapping[str, object]) -> LaunchSpec:

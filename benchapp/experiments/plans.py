@@ -14,6 +14,7 @@ from runner.base.types import Environment, JsonValue
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.prompt_choice import describe_prompts
 
 
 def suite_of(episode: Episode) -> Suite:
@@ -64,7 +65,8 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
 
 def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
     """What the setup digest covers. The author model belongs to it in every condition, also where the author never
-    works, so that the conditions of one author model are comparable."""
+    works, so that the conditions of one author model are comparable. Prompts of packs belong to the conditions that
+    name them."""
     return describe_setup(
         suite,
         protocol=spec.protocol,
@@ -78,6 +80,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         samples=spec.samples,
         limits=limits_of(spec),
         judge_model=spec.judge_model,
+        prompts=describe_prompts(find_condition(arm.condition, spec.protocol), spec.protocol),
     )
 
 

@@ -26,8 +26,10 @@ from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import UNCONFINED, GeneratorModel
 from runner.models import Model, is_generator, make_model
+from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with_prompts
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
 
@@ -105,6 +107,7 @@ class _Check:
         yield from self._model_names("judge_model", (self.spec.judge_model,))
         yield from self._agents()
         yield from self._author()
+        yield from self._prompts()
         yield from self._budget()
         yield from self._whole()
 
@@ -196,6 +199,23 @@ class _Check:
             if not any(condition.suits(name) for condition in writing):
                 yield SpecProblem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
 
+    def _prompts(self) -> Iterator[SpecProblem]:
+        """Every prompt of a pack that some condition needs, before the first is asked."""
+        spec, told = self.spec, set[str]()
+        writing = [condition.name for condition in self._conditions if list_asked(condition, spec.protocol)]
+        for choice in spec.prompts:
+            if choice == OWN:
+                continue
+            names = [name_with_prompts(name, choice, spec.protocol) for name in writing]
+            if not any("~" in name for name in names):
+                yield SpecProblem("prompts", f"{choice}: no condition has an author whom it asks (expected {OWN})")
+            for name in (name for name in names if "~" in name):
+                read = partial(choose_prompts, find_condition(name, spec.protocol), spec.protocol)
+                for problem in self._try_read("prompts", read):
+                    if problem.message not in told:
+                        told.add(problem.message)
+                        yield problem
+
     def _generators(self) -> Iterator[SpecProblem]:
         for name in self.spec.agent_models:
             if name is not None and is_generator(name):
@@ -233,7 +253,7 @@ class _Check:
         told: set[str] = set()
         sizes: list[int] = []
         for condition in self._conditions:
-            authors = sum(map(condition.suits, self.spec.author_models))
+            authors = sum(map(condition.suits, self.spec.author_models)) * self._count_variants(condition)
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
             for unit in units:
                 size = partial(self._count_trials, unit, cell, authors)
@@ -243,6 +263,10 @@ class _Check:
                         yield problem
 
         yield from self._check_number(sum(sizes))
+
+    def _count_variants(self, condition: Condition) -> int:
+        spec = self.spec
+        return len({name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts})
 
     def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
         return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))

@@ -17,10 +17,11 @@ from benchapp.judges.skill_usage import judge_usage
 from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
-from runner.judging.judge_prompts import PROMPT_VERSION, steps_text
+from runner.judging.judge_prompts import steps_text, version_of
 from runner.judging.judge_reply import Point
 from runner.judging.metrics import HELD_AGAINST, SCORED, Metric
 from runner.models import Model
+from runner.prompts.prompt_pack import PromptPack
 
 
 @dataclass(slots=True)
@@ -34,15 +35,21 @@ class PassOutcome:
 
 
 def judge_run(
-    run: Run, model: Model, metrics: Sequence[Metric] = SCORED, *, repeat: int = 1, budget: Budget
+    run: Run,
+    model: Model,
+    metrics: Sequence[Metric] = SCORED,
+    *,
+    repeat: int = 1,
+    budget: Budget,
+    pack: PromptPack | None = None,
 ) -> PassOutcome:
     """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
     or the pass was begun with another version of the model."""
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
-    judging = _begin(run, model, metrics, repeat)
+    judging = _begin(run, model, metrics, repeat, version_of(pack))
     outcome = PassOutcome(judging, budget)
-    going = _Pass(judging, model, budget, set(metrics))
+    going = _Pass(judging, model, budget, set(metrics), pack)
     try:
         for work in work_of(run):
             going.judge(work)
@@ -55,11 +62,11 @@ def judge_run(
     return outcome
 
 
-def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int) -> Judging:
+def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int, prompt_version: str) -> Judging:
     judging, _ = Judging.objects.get_or_create(
         run=run,
         model=model.name[:200],
-        prompt_version=PROMPT_VERSION,
+        prompt_version=prompt_version,
         repeat=repeat,
         defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
     )
@@ -75,10 +82,12 @@ def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int) -> Ju
 
 
 class _Pass:
-    def __init__(self, judging: Judging, model: Model, budget: Budget, metrics: set[Metric]) -> None:
+    def __init__(
+        self, judging: Judging, model: Model, budget: Budget, metrics: set[Metric], pack: PromptPack | None
+    ) -> None:
         self.judging, self.metrics = judging, metrics
         self.texts = Texts()
-        self.asker = Asker(judging, model, budget, self.texts.redactor)
+        self.asker = Asker(judging, model, budget, self.texts.redactor, pack)
 
     def judge(self, work: Work) -> None:
         for snapshot in work.snapshots:

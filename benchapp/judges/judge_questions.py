@@ -30,6 +30,7 @@ from runner.judging.judge_prompts import request_for
 from runner.judging.judge_reply import JudgedItem, Settled, settle
 from runner.judging.metrics import GOOD, REFERENCES, Form, form_of, normalise_score
 from runner.models import Model, price_table_of
+from runner.prompts.prompt_pack import PromptPack
 
 MAX_ERROR_CHARS = 4_000
 ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # what they say is in judgements, or in points
@@ -46,6 +47,7 @@ class Asker:
     model: Model
     budget: Budget
     redactor: Redactor
+    pack: PromptPack | None = None  # asks in the place of our prompts what it has one for
     failures: int = 0
 
     def unit(self, ask: JudgeAsk) -> JudgedUnit:
@@ -75,7 +77,7 @@ class Asker:
             return unit
         # References are drawn once for all repeats, which could not be paired on different key points.
         repeat = 1 if ask.metric in REFERENCES else self.judging.repeat
-        request = request_for(ask.metric, material, seed_of(repeat, ask.key))
+        request = request_for(ask.metric, material, seed_of(repeat, ask.key), self.pack)
         try:
             settled = settle(request, form_of(ask.metric), _RecordedReplies(self, unit).ask)
         except NoReply as error:

@@ -12,6 +12,7 @@ from runner.authoring.author_reply import UnreadableReply, read_patch
 from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
 from runner.authoring.contract.evolution_rules import with_folders
 from runner.authoring.occasion import Occasion, PatchJudgement
+from runner.authoring.packs.chosen_prompts import ChosenPrompts, asked_of
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, Finding, ModelReply, ModelRequest, Patch
 
@@ -19,15 +20,26 @@ __all__ = ["PatchJudgement", "Occasion", "judge_reply", "request_for"]
 
 
 def request_for(
-    occasion: Occasion, *, seed: int | None, temperature: float | None = 0.2, max_tokens: int = 16_384
+    occasion: Occasion,
+    *,
+    seed: int | None,
+    temperature: float | None = 0.2,
+    max_tokens: int = 16_384,
+    chosen: ChosenPrompts | None = None,
 ) -> ModelRequest:
-    """The completion request of this occasion. Equal occasions give equal requests."""
+    """The completion request of this occasion. Equal occasions give equal requests. `chosen`: prompts of packs."""
+    prompt = chosen.author_prompt(occasion) if chosen else None
+    theirs = chosen.fill(asked_of(occasion), occasion) if chosen else None
     return ModelRequest(
-        messages=_messages(occasion), temperature=temperature, max_tokens=max_tokens, seed=seed, json_object=True
+        messages=own_messages(occasion) if theirs is None else theirs,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        seed=seed,
+        json_object=prompt is None or prompt.answer == "json",
     )
 
 
-def _messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
+def own_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
     if occasion.corpus:
         return generation_prompts.messages_for(occasion)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
@@ -15,6 +16,10 @@ MAX_SUMMARY_CHARS = 1_000
 MAX_BRACES = 100  # looked at for the beginning of a patch
 _CUT_OFF = {"length": "at the limit on output tokens", TOO_LONG: "because the model's context window was full"}
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
+PRINTED_FOLDER = "environment/skills/"  # where SkillLearnBench's printed prompts have skills saved
+_OPENS, _CLOSES = "[SKILL]", "[/SKILL]"  # around the one skill that its printed student and reviser write
+_MARKED = re.compile(r"^\s*\[SKILL\]", re.MULTILINE)
+_AROUND = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 
 
 class UnreadableReply(ValueError):
@@ -25,10 +30,13 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     """The one JSON object in the reply, as a patch. Prose and a code fence around it are tolerated.
 
     Missing summary and delete_paths count as empty. Modes that only create (zero-shot, induce) need no
-    operation_type, and may give the text of `slug`'s SKILL.md as "skill_md" instead of upsert_files.
+    operation_type, and may give the text of `slug`'s SKILL.md as "skill_md" instead of upsert_files. Modes that name
+    skills may give it between [SKILL] and [/SKILL] in the place of JSON, as SkillLearnBench prints it.
     """
     if len(reply.text) > MAX_REPLY_CHARS:
         raise UnreadableReply(f"reply: {len(reply.text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
+    if mode.names_skills and _MARKED.search(reply.text) and not reply.text.lstrip().startswith(("{", "```")):
+        return _read_marked(reply, slug)
     try:
         value = _json_object(reply.text)
     except UnreadableReply as error:
@@ -44,9 +52,31 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
     return Patch(
         summary=_clean_line(_text(value, "summary")),
         operation_type=_clean_line(operation)[:40],
-        upsert_files=_upserts(value),
-        delete_paths=_deletes(value),
+        upsert_files={_below_library(path, mode): text for path, text in _upserts(value).items()},
+        delete_paths=tuple(_below_library(path, mode) for path in _deletes(value)),
     )
+
+
+def _below_library(path: str, mode: AuthorMode) -> str:
+    return path.removeprefix(PRINTED_FOLDER) if mode.names_skills else path
+
+
+def _read_marked(reply: ModelReply, slug: str) -> Patch:
+    """One skill between marks. Its frontmatter is ours where it has none: the printed form asks for none."""
+    _, _, inside = reply.text.partition(_OPENS)
+    text, closes, _ = inside.rpartition(_CLOSES)
+    if not closes or not text.strip():
+        cause = _CUT_OFF.get(reply.finish_reason)
+        told = "nothing between the marks" if closes else f"{_OPENS} without {_CLOSES}"
+        raise UnreadableReply(f"reply: {told}" + (f" (the reply was cut off {cause})" if cause else ""))
+    if around := _AROUND.fullmatch(text):
+        text = around[1]
+    text, summary = text.strip() + "\n", f"One skill between {_OPENS} and {_CLOSES}."
+    if not text.startswith("---\n"):
+        told = f"How to work on tasks of the kind {slug.replace('-', ' ')}."
+        text = f"---\nname: {slug}\ndescription: {told}\n---\n\n{text}"
+        summary += " Its frontmatter is Skillglass's."
+    return Patch(summary=summary, operation_type="", upsert_files={f"{slug}/SKILL.md": text}, delete_paths=())
 
 
 def _json_object(text: str) -> Mapping[str, JsonValue]:

@@ -17,7 +17,7 @@ from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.word_overlap import CopiedShare, leaks, overlap
 from runner.base.text import cut_end
-from runner.base.types import Files, Finding, TrialSlot, Verdict
+from runner.base.types import Files, Finding, TrialSlot
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
 MOST_QUESTIONS = 3
@@ -100,10 +100,14 @@ def questions_of(text: str) -> tuple[str, ...]:
 
 
 def teacher_messages(
-    occasion: Occasion, questions: tuple[str, ...], refused: str = ""
+    occasion: Occasion,
+    questions: tuple[str, ...],
+    refused: str = "",
+    first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
-    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away."""
-    first = chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
+    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away.
+    `first`: what a pack has it asked at first, in the place of our words."""
+    first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
     passages = "\n".join(
@@ -123,16 +127,24 @@ def advice_of(text: str) -> str:
 
 def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:
     yield from _render_shared("advice", occasion)
-    verdict = occasion.evidence[-1][2] if occasion.evidence else None
-    yield section("Verdict of the latest trial", _failure(verdict))
+    yield section("Verdict of the latest trial", failure_lines(occasion))
+    yield section("Reference skills", reference_lines(occasion))
+    yield f"## Questions\n{render_questions(questions)}"
+
+
+def render_questions(questions: tuple[str, ...]) -> str:
+    return fence_text("\n".join(questions)) if questions else NOTHING_ASKED
+
+
+def reference_lines(occasion: Occasion) -> Iterator[str]:
+    """The human skills."""
     curated = occasion.family.curated
-    reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
-    yield section("Reference skills", skill_lines(reference))
-    yield "\n".join(["## Questions", fence_text("\n".join(questions)) if questions else NOTHING_ASKED])
+    yield from skill_lines(replace(occasion, library=curated, family_slugs=_slugs(curated)))
 
 
-def _failure(verdict: Verdict | None) -> Iterator[str]:
+def failure_lines(occasion: Occasion) -> Iterator[str]:
     """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
+    verdict = occasion.evidence[-1][2] if occasion.evidence else None
     yield fence_text(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
         yield f"The verifier's output ends with\n{fence_text(verdict.output[-MAX_OUTPUT_CHARS:])}"

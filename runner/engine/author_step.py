@@ -7,6 +7,7 @@ from functools import partial
 
 from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
 from runner.authoring.fitting import findings_of
+from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.digests import library_digest
 from runner.base.errors import ContextExceeded
 from runner.base.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
@@ -54,7 +55,8 @@ def _ask_author(
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
     occasion, told = _add_advice(step, occasion, plan, calls)
-    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    build = partial(_request, step, plan, toolbox.prompts)
+    reply = calls.ask_fitting(step.key, AUTHOR, occasion, build, room)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 
@@ -107,8 +109,9 @@ def _add_advice(
     return replace(occasion, advice=advice.text), advice.findings
 
 
-def _request(step: Ask, plan: EpisodePlan, occasion: Occasion, room: int) -> ModelRequest:
-    return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
+def _request(step: Ask, plan: EpisodePlan, chosen: ChosenPrompts, occasion: Occasion, room: int) -> ModelRequest:
+    seed = step.seed(plan.run_seed)
+    return request_for(occasion, seed=seed, temperature=AUTHOR_TEMPERATURE, max_tokens=room, chosen=chosen)
 
 
 def _evidence(step: Ask) -> tuple[Evidence, ...]:

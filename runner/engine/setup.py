@@ -7,6 +7,8 @@ names them as what differs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from runner import protocols
 from runner.agents import Limits, make_agent
 from runner.authoring.contract.contract_rules import CONTRACT_VERSION
@@ -39,10 +41,12 @@ def describe_setup(
     samples: int,
     limits: Limits,
     judge_model: str | None = None,
+    prompts: Mapping[str, JsonValue] | None = None,
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge is told only where there is one, so that setups from before there were judges keep their digest.
+    A judge is told only where there is one, and prompts of packs (`describe_prompts`) where there are some, so that setups
+    from before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -64,6 +68,7 @@ def describe_setup(
             "prompts": protocols.prompt_version(protocol),
         },
         **judge,
+        **({"prompts": dict(prompts)} if prompts else {}),
     }
 
 

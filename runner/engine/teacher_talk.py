@@ -10,6 +10,7 @@ from functools import partial
 
 from runner.authoring.fitting import findings_of
 from runner.authoring.occasion import Occasion
+from runner.authoring.packs.chosen_prompts import ADVICE, QUESTIONS, ChosenPrompts
 from runner.authoring.teaching import (
     MOST_TRIES,
     Advice,
@@ -19,6 +20,7 @@ from runner.authoring.teaching import (
     leak_finding,
     questions_key,
     questions_of,
+    render_questions,
     student_messages,
     teacher_messages,
 )
@@ -29,16 +31,12 @@ from runner.protocols.steps import AUTHOR_TEMPERATURE
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
-    family = occasion.family.key
-    asked = questions_key(family, slot)
-    ask = partial(_request_questions, derive_seed(run_seed, asked, STUDENT))
-    reply = calls.ask_fitting(asked, STUDENT, occasion, ask)
-    questions = questions_of(reply.text)
-    findings: list[Finding] = [*findings_of(reply, "the student's")]
+    family, chosen = occasion.family.key, calls.toolbox.prompts
+    questions, findings = _ask_student(occasion, slot, run_seed, calls)
     refused = ""
     for number in range(1, MOST_TRIES + 1):
         key = advice_key(family, slot, number)
-        build = partial(_request_advice, questions, refused, derive_seed(run_seed, key, TEACHER))
+        build = partial(_request_advice, chosen, questions, refused, derive_seed(run_seed, key, TEACHER))
         reply = calls.ask_fitting(key, TEACHER, occasion, build)
         findings += findings_of(reply, "the teacher's")
         advice = advice_of(reply.text)
@@ -50,14 +48,28 @@ def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCall
     return Advice("", tuple(findings))
 
 
-def _request_questions(seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
-    return _request(student_messages(occasion), seed, max_tokens)
+def _ask_student(
+    occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls
+) -> tuple[tuple[str, ...], list[Finding]]:
+    """Its questions; none where the teacher's prompt has no place for them."""
+    chosen = calls.toolbox.prompts
+    if not chosen.asks_questions:
+        return (), []
+    asked = questions_key(occasion.family.key, slot)
+    ask = partial(_request_questions, chosen, derive_seed(run_seed, asked, STUDENT))
+    reply = calls.ask_fitting(asked, STUDENT, occasion, ask)
+    return questions_of(reply.text), [*findings_of(reply, "the student's")]
+
+
+def _request_questions(chosen: ChosenPrompts, seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
+    return _request(chosen.fill(QUESTIONS, occasion) or student_messages(occasion), seed, max_tokens)
 
 
 def _request_advice(
-    questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
+    chosen: ChosenPrompts, questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
 ) -> ModelRequest:
-    return _request(teacher_messages(occasion, questions, refused), seed, max_tokens)
+    first = chosen.fill(ADVICE, occasion, questions=render_questions(questions))
+    return _request(teacher_messages(occasion, questions, refused, first), seed, max_tokens)
 
 
 def _request(messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:

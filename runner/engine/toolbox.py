@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runner.agents import Agent, make_agent
+from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Usage
@@ -15,6 +16,7 @@ from runner.engine.cleaning import Cleaner
 from runner.generators.generator_model import UNCONFINED, GeneratorModel
 from runner.models import Model, Waits, make_model
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.prompt_choice import choose_prompts
 from runner.sandboxes import SandboxKind, sandbox_kind
 
 
@@ -35,6 +37,7 @@ class Toolbox:
     agent_model: Model | None = None
     author_model: Model | None = None
     judge_model: Model | None = None
+    prompts: ChosenPrompts = ChosenPrompts()
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
@@ -68,5 +71,6 @@ def toolbox_for(
         agent_model=agent_model,
         author_model=author_model,
         judge_model=judge_model,
+        prompts=choose_prompts(plan.condition, plan.protocol),
         clean=clean or Cleaner(),
     )

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from runner.base.types import ModelRequest
 from runner.judging.judge_reply import Point
 from runner.judging.metrics import Metric, form_of
+from runner.prompts.prompt_pack import PromptPack
+from runner.prompts.roles import JUDGE, Asked
 
 PROMPT_VERSION = "judging/2"  # raise it with any change of what is asked, shown or accepted
 MAX_REPLY_TOKENS = 4_000
@@ -83,21 +85,46 @@ reference: the words of the trajectory that show it, copied exactly.""",
 }
 
 
-def request_for(metric: Metric, material: Mapping[str, str], seed: int | None = None) -> ModelRequest:
+def request_for(
+    metric: Metric, material: Mapping[str, str], seed: int | None = None, pack: PromptPack | None = None
+) -> ModelRequest:
     """`material`: heading -> text, in the order shown: what differs between questions last, so that providers find the
-    rest in their cache. The seed tells repeated askings of one question apart.
+    rest in their cache. The seed tells repeated askings of one question apart. `pack`: asks what it has a prompt for.
     """
-    schema = json.dumps(form_of(metric).as_json_schema(), indent=1)
-    sections = [f"{TITLE}{metric} ({PROMPT_VERSION})\n\n{ASKED[metric]}"]
-    sections.append(f"## Form of the answer\n\nOne JSON object that fits this schema:\n\n{fence_text(schema, 'json')}")
-    sections += [f"## {heading}\n\n{fence_text(text)}" for heading, text in material.items()]
+    prompt = pack.find(Asked(JUDGE, metric.value), "") if pack else None
     return ModelRequest(
-        messages=({"role": "system", "content": SYSTEM}, {"role": "user", "content": "\n\n".join(sections)}),
+        messages=_own_messages(metric, material) if prompt is None else prompt.fill(_values_of(material)),
         temperature=0.0,
         max_tokens=MAX_REPLY_TOKENS if not form_of(metric).points else MAX_EXTRACTION_TOKENS,
         seed=seed,
-        json_object=True,
+        json_object=prompt is None or prompt.answer == "json",
     )
+
+
+def version_of(pack: PromptPack | None) -> str:
+    """Of everything that a judge is asked, in at most 32 characters."""
+    return PROMPT_VERSION if pack is None else f"{PROMPT_VERSION}+{pack.name[:12]}-{pack.digest[:8]}"
+
+
+def _values_of(material: Mapping[str, str]) -> dict[str, str]:
+    """What a pack's prompt may name (`runner.prompts.roles`)."""
+    return {
+        "material": "\n\n".join(_sections_of(material)),
+        "key_point": fence_text(material.get("Key point", "")),
+        "library": fence_text(material.get("Library", "")),
+    }
+
+
+def _sections_of(material: Mapping[str, str]) -> list[str]:
+    return [f"## {heading}\n\n{fence_text(text)}" for heading, text in material.items()]
+
+
+def _own_messages(metric: Metric, material: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+    schema = json.dumps(form_of(metric).as_json_schema(), indent=1)
+    sections = [f"{TITLE}{metric} ({PROMPT_VERSION})\n\n{ASKED[metric]}"]
+    sections.append(f"## Form of the answer\n\nOne JSON object that fits this schema:\n\n{fence_text(schema, 'json')}")
+    sections += _sections_of(material)
+    return ({"role": "system", "content": SYSTEM}, {"role": "user", "content": "\n\n".join(sections)})
 
 
 def fence_text(text: str, word: str = "") -> str:

@@ -18,6 +18,7 @@ from runner.models.json_reply import PLAIN, STRICT, ask_until_usable, decode_alo
 
 MAX_REPLY_CHARS = 200_000
 MAX_TEXT_CHARS = 4_000
+PRINTED_FIELDS = {"key_point": "text", "skill_reference": "reference"}
 
 
 class Fault(StrEnum):
@@ -71,7 +72,7 @@ class Faulty(ValueError):
 def read_reply(reply: ModelReply, form: Form) -> ReplyReading:
     """Never raises: an answer that cannot be used is a result."""
     try:
-        value = _object_in(reply)
+        value = _object_in(reply, form)
         if form.points:
             return _points(value)
         return _label(value, form) if form.labels else _scores(value, form.items)
@@ -82,7 +83,7 @@ def read_reply(reply: ModelReply, form: Form) -> ReplyReading:
 # --- the one object ---------------------------------------------------------------------------------------------
 
 
-def _object_in(reply: ModelReply) -> dict[str, JsonValue]:
+def _object_in(reply: ModelReply, form: Form) -> dict[str, JsonValue]:
     text = reply.text.strip()
     if reply.finish_reason == FILTERED:
         raise Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS] or "the reply was withheld")
@@ -94,9 +95,16 @@ def _object_in(reply: ModelReply) -> dict[str, JsonValue]:
         value = decode_alone(text, STRICT)
     except (ValueError, RecursionError) as error:
         raise _no_json(text, error, reply.finish_reason == "length") from error
+    if form.points and isinstance(value, list):
+        return {"points": [_rename_printed(each) for each in value]}
     if not isinstance(value, dict):
         raise Faulty(Fault.WRONG_TYPE, f"expected one JSON object, found {_kind(value)}")
     return value
+
+
+def _rename_printed(point: JsonValue) -> JsonValue:
+    """SkillLearnBench's printed judge gives a list of points, with its own names for two of their fields."""
+    return {PRINTED_FIELDS.get(name, name): item for name, item in point.items()} if isinstance(point, dict) else point
 
 
 def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:

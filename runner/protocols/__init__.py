@@ -1,7 +1,8 @@
 """Protocols: one file each, saying what comes next given what happened. `registry.PROTOCOLS` finds it by name.
 
 A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError where it
-cannot be run), `units(suite)`, `slots(plan)` and `open_steps(plan, state)`. The functions below say what these give.
+cannot be run), `units(suite)`, `slots(plan)`, `open_steps(plan, state)` and `list_asked(condition)` (what its author may
+be asked, for `prompt_choice`). The functions below say what the others give.
 Conditions, plans, steps and the history are shared; doing a step is in `runner.engine`.
 """
 

@@ -15,6 +15,7 @@ from runner.authoring.occasion import FeedbackLevel
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Phase, Role, TrialSlot
 from runner.models import is_generator
+from runner.prompts.roles import read_choice
 from runner.protocols.registry import PROTOCOLS, protocol_module
 
 
@@ -67,6 +68,7 @@ class Condition:
     generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
     feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
     parameter: Literal["", "rounds", "generation_tokens"] = ""  # what a number behind "@" sets
+    prompts: str = ""  # whose prompts an author is asked with (`runner.prompts.roles`); "": ours
 
     @property
     def has_library(self) -> bool:
@@ -145,18 +147,29 @@ def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
     A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"
-    is naive-prompt with 8,000 tokens to write with. It is then a condition of its own on every page.
+    is naive-prompt with 8,000 tokens to write with. Behind "~" stands whose prompts its author is asked with, as
+    "selfgen-always~paper": an experiment's `prompts` put it there. It is then a condition of its own on every page.
     """
+    method, tilde, prompts = name.partition("~")
     known = conditions_of(protocol)
-    base, at, value = name.partition("@")
+    base, at, value = method.partition("@")
     if base not in known:
         raise SetupError(f"unknown condition {name!r} of {protocol}; known: {', '.join(known)}")
-    return _with_parameter(known[base], name, value) if at else known[base]
+    found = _with_parameter(known[base], method, value) if at else known[base]
+    return _with_prompts(found, name, prompts) if tilde else found
 
 
 def base_name(name: str) -> str:
-    """The method without its parameter: "naive-prompt" of "naive-prompt@8000"."""
-    return name.partition("@")[0]
+    """The method without its parameter: "naive-prompt" of "naive-prompt@8000", "naive-prompt~own" of "naive-prompt@8000~own"."""
+    method, tilde, prompts = name.partition("~")
+    return method.partition("@")[0] + tilde + prompts
+
+
+def _with_prompts(condition: Condition, name: str, prompts: str) -> Condition:
+    if not condition.has_author or condition.mode_at_start is AuthorMode.OUTSIDE:
+        raise SetupError(f"{name!r}: no model writes under {condition.name} (expected no prompts)")
+    read_choice(prompts)
+    return replace(condition, name=name, prompts=prompts)
 
 
 def _with_parameter(condition: Condition, name: str, value: str) -> Condition:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Phase, TrialSlot
+from runner.prompts.roles import Asked
 from runner.protocols import skillgenbench, stages
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
@@ -43,6 +44,11 @@ def check(plan: EpisodePlan) -> None:
         raise SetupError(f"{plan.environment.key} has no task {', '.join(strange[:5])}")
     if len(set(asked.tasks)) < len(asked.tasks):
         raise SetupError("a task is named twice (expected each once; `samples` repeats a trial)")
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """Nobody writes."""
+    return ()
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:

@@ -25,13 +25,14 @@ from runner.base.types import (
     Task,
     TrialSlot,
 )
-from runner.protocols.conditions import CONDITIONS, Replay, Start
+from runner.prompts.roles import AUTHOR, Asked
+from runner.protocols.conditions import CONDITIONS, Condition, Replay, Start, Trigger
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.stages import fires_after, next_answer, seed_curated
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
@@ -52,6 +53,14 @@ def check(plan: EpisodePlan) -> None:
             raise SetupError(
                 f"{plan.condition.name} needs a curated skill in every family; none in {', '.join(without)}"
             )
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """The first skill before a trial where there is one, then what trials of each role are answered with."""
+    roles = [role for role in ACQUISITION_ROLES if condition.trigger(role) is not Trigger.NEVER]
+    modes = [AuthorMode.ZERO_SHOT] * (condition.start is Start.ZERO_SHOT) + [condition.mode(role) for role in roles]
+    forced = {AuthorMode.REVISE: "-tier3"} if condition.tier3_required else {}
+    return tuple(Asked(AUTHOR, f"{mode}{forced.get(mode, '')}") for mode in dict.fromkeys(modes))
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:

@@ -14,13 +14,14 @@ from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, TrialSlot
+from runner.prompts.roles import AUTHOR, Asked
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.stages import fires_after, next_answer, require_one_family, units
 from runner.protocols.steps import Ask, NextStep, RunTrial
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slot_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slot_of", "slots", "units"]
 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
@@ -47,6 +48,11 @@ def check(plan: EpisodePlan) -> None:
             f"skillflow runs every task once, not {plan.samples} times: a second sample would meet another library. "
             "Ask for replicates instead"
         )
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """The same after every trial."""
+    return (Asked(AUTHOR, AuthorMode.EVOLVE.value),) if condition.has_author else ()
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:

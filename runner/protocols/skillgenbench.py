@@ -18,6 +18,7 @@ from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import AuthorMode, Environment, Family, Phase, Task, TrialSlot
+from runner.prompts.roles import GENERATOR, Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
@@ -85,6 +86,14 @@ def check(plan: EpisodePlan) -> None:
             f"{condition.name} runs an outside program: expected an author model generator/<name>, not {author}"
         )
     raise SetupError(f"{author} is an outside program: expected the condition plug-in, not {condition.name}")
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """A draft and, in rounds, its refinement. An outside program is told by files."""
+    if condition.mode_at_start in (None, AuthorMode.OUTSIDE):
+        return ()
+    modes = [condition.mode_at_start, AuthorMode.REFINE][: condition.rounds]
+    return tuple(Asked(GENERATOR, mode.value) for mode in modes if mode is not None)
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:

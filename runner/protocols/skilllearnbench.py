@@ -16,6 +16,7 @@ from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
+from runner.prompts.roles import AUTHOR, STUDENT, TEACHER, Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
@@ -30,7 +31,7 @@ from runner.protocols.stages import (
 )
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "seed_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "seed_of", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
@@ -67,6 +68,19 @@ def check(plan: EpisodePlan) -> None:
     needs_human = plan.condition.start is Start.CURATED or is_taught(plan.condition)
     if needs_human and not family.curated:
         raise SetupError(f"{plan.condition.name} needs human-authored skills; {family.key} has none")
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """The first writing, and what the later rounds bring."""
+    if condition.mode_at_start is None:
+        return ()
+    first = Asked(AUTHOR, condition.mode_at_start.value)
+    if condition.rounds == 1:
+        return (first,)
+    if is_taught(condition):
+        return (first, Asked(STUDENT, "questions"), Asked(TEACHER, "advice"), Asked(AUTHOR, AuthorMode.CORRECT.value))
+    later = AuthorMode.REFINE if condition.mode_at_start is AuthorMode.CRAFT else AuthorMode.REFLECT
+    return (first, Asked(AUTHOR, later.value))
 
 
 def is_taught(condition: Condition) -> bool:

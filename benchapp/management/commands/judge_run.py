@@ -14,6 +14,8 @@ from runner.base.errors import SetupError
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
+from runner.prompts.prompt_pack import find_judge_pack
+from runner.prompts.roles import OWN
 
 
 class Command(BaseCommand):
@@ -27,12 +29,19 @@ class Command(BaseCommand):
         parser.add_argument(
             "--repeat", type=parse_positive_int, default=1, metavar="N", help="ask again, as the judge's pass N"
         )
+        parser.add_argument(
+            "--prompts",
+            metavar="NAME",
+            help="paper (SkillLearnBench's figures) or a pack of your own (manage.py read_prompts); what it does not ask,"
+            " we do",
+        )
         parser.add_argument("--record", metavar="FILE", help="write this pass to a file for recorded/FILE")
 
-    def handle(self, *args: object, repeat: int, record: str | None, **options: Any) -> None:
+    def handle(self, *args: object, repeat: int, record: str | None, prompts: str | None, **options: Any) -> None:
         run, model, metrics, budget = read_judge_options(**options)
         with end_on(SetupError, OSError):
-            outcome = judge_run(run, model, metrics, repeat=repeat, budget=budget)
+            pack = None if prompts in (None, OWN) else find_judge_pack(prompts or "")
+            outcome = judge_run(run, model, metrics, repeat=repeat, budget=budget, pack=pack)
             self.stdout.write(render_outcome(model, outcome))
             if record:
                 path = name_recording(record)

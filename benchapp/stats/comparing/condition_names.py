@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from runner.base.errors import SetupError
+from runner.prompts.roles import say_choice
 from runner.protocols.conditions import base_name, find_condition
 from runner.protocols.registry import PROTOCOLS
 
@@ -91,7 +92,12 @@ KNOWN = _table(
 
 @lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
 def name_condition(code: str) -> ConditionName:
-    """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names."""
+    """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names, and
+    "one-shot~paper" is one-shot with ", the paper's prompts"."""
+    method, tilde, prompts = code.partition("~")
+    if tilde and (words := _prompt_words(prompts)):
+        known = name_condition(method)
+        return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
     base = base_name(code)
     if base not in KNOWN:
         return ConditionName(code, code, code)
@@ -105,6 +111,14 @@ def say_label(label: str) -> str:
     """The label of a group or of a baseline with the short name of its condition in place of the code."""
     code, mark, rest = label.partition(SEPARATOR)
     return f"{name_condition(code).short}{mark}{rest}"
+
+
+def _prompt_words(choice: str) -> str:
+    """Empty where it is no choice of prompts: an import may call its conditions what it likes."""
+    try:
+        return say_choice(choice)
+    except SetupError:
+        return ""
 
 
 def _parameter_words(code: str) -> str:

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 from benchapp.models import Run
 from runner.base.digests import canonical_json
+from runner.prompts.roles import ROLES
 
 # What an experiment varies on purpose, by its place in a setup (`runner.engine.setup`; condition, replicate and seed are no
-# part of one). Everything else must be equal.
-AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model"})
-# Another model has another version; one model in two versions is not the same model.
-VERSIONS = {"agent.model_version": "agent.model", "author.model_version": "author.model"}
+# part of one). Everything else must be equal. Whose prompts an author is asked with stands in the condition's name.
+_PACKS = {f"prompts.{role}": f"prompts.{role}.pack" for role in ROLES}
+AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model", *_PACKS.values()})
+# Another model has another version; one model in two versions is not the same model. So it is with packs of prompts.
+VERSIONS = {
+    "agent.model_version": "agent.model",
+    "author.model_version": "author.model",
+    **{f"{role}.{name}": pack for role, pack in _PACKS.items() for name in ("digest", "skillglass")},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from django.http import QueryDict
 
 from benchapp.experiments.cells import PUBLISHED_HARNESS
 from benchapp.experiments.experiment_file import FIRST, read_text
-from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order
+from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order, list_prompts
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
@@ -28,6 +28,7 @@ from runner.base.types import AuthorMode
 from runner.generators import PROVIDER, generator_folders
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files
+from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import SANDBOXES
@@ -74,6 +75,9 @@ _FIELDS = (
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
     LaunchField("author_models", "Author models", "ticks", "Others, one per line. Empty where no author works."),
+    LaunchField(
+        "prompts", "Prompts of the author", "lines", "skillglass, paper, or a pack, one per line. Each is a run."
+    ),
     LaunchField("replicates", "Replicates", "number"),
     LaunchField("samples", "Samples", "number", "The same task again, with the same library."),
     LaunchField("answers", "Answers", "number", "How many answers the author may give each time."),
@@ -94,12 +98,23 @@ _FIELDS = (
 FIELDS = {each.name: each for each in _FIELDS}
 # Behind "More settings": what the steps above have no place for.
 MORE = (
-    *("samples", "answers", "seed", "order", "sandbox", "feedback", "profile", "budget.usd", "budget.tokens"),
+    *(
+        "samples",
+        "answers",
+        "seed",
+        "order",
+        "sandbox",
+        "feedback",
+        "profile",
+        "budget.usd",
+        "budget.tokens",
+    ),
     *(
         "limits.max_turns",
         "limits.max_output_tokens",
         "limits.timeout_seconds",
         "judge_model",
+        "prompts",
         "placebo_replay",
         "record",
     ),
@@ -152,6 +167,8 @@ def write(value: Mapping[str, object]) -> str:
 def values_of(file: Mapping[str, object]) -> dict[str, Value]:
     """What stands in each field when the file says this; defaults where it says nothing."""
     plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
+    if "prompts" in plural:
+        plural["prompts"] = list_prompts(plural["prompts"])
     return {name: _show_value(each, _read_at(plural, name)) for name, each in FIELDS.items()}
 
 
@@ -245,6 +262,8 @@ def _read_value(each: LaunchField, value: Value) -> object:
         return value or [None]
     if each.name == "judge_model":
         return value or None
+    if each.name == "prompts":
+        return value or [OWN]
     return value
 
 

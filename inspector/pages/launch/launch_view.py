@@ -15,6 +15,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
+from benchapp.experiments.cells import list_conditions
 from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.experiment_file import FIRST
@@ -45,6 +46,7 @@ from runner import protocols
 from runner.agents import MODELLESS
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
+from runner.prompts.roles import OWN
 from runner.protocols.conditions import conditions_of
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -113,7 +115,7 @@ class CheckedLaunch(Shaped):
     @property
     def factors(self) -> list[tuple[int, str]]:
         """What the runs are made of, "2 conditions x 3 replicates". But for conditions, what there is one of is left
-        out."""
+        out. A condition with two choices of prompts is two."""
         spec = self.prepared.spec
         counted = (
             (len(spec.agents), "agents"),
@@ -121,7 +123,8 @@ class CheckedLaunch(Shaped):
             (len(spec.author_models), "author models"),
             (spec.replicates, "replicates"),
         )
-        conditions = (len(spec.conditions), "condition" if len(spec.conditions) == 1 else "conditions")
+        names = list_conditions(spec)
+        conditions = (len(names), "condition" if len(names) == 1 else "conditions")
         return [conditions, *(each for each in counted if each[0] > 1)]
 
     @property
@@ -315,7 +318,7 @@ def _render(
         "told": place_problems(draft.problems),
         "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
         "more": [fields[name] for name in form.MORE],
-        "more_is_open": any(fields[name].errors for name in form.MORE),
+        "more_is_open": any(fields[name].errors for name in form.MORE) or draft.values["prompts"] != [OWN],
         "ways": build_way_table(fields["conditions"]),
         "models": split_models(fields["agent_models"]),
         "authors": split_models(fields["author_models"]),

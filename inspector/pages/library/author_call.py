@@ -12,6 +12,7 @@ import orjson
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
+from inspector.pages.library.prompt_diff import PackSeen, compare_prompts
 from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.web.subject import find_neighbours
 from inspector.web.text.drawn_steps import read_reasons, reading_order
@@ -171,6 +172,7 @@ class AuthorCall:
     previous: Decision | None
     following: Decision | None
     talk: tuple[TalkTurn, ...] = ()  # what student and teacher said before it
+    pack: PackSeen | None = None  # where prompts of a pack were sent
 
     @property
     def files(self) -> list[tuple[str, str, int]]:
@@ -208,6 +210,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         previous=near.get(previous or 0),
         following=near.get(following or 0),
         talk=read_talk(decision) if show == "call" else (),
+        pack=compare_prompts(decision) if show == "call" else None,
     )
 
 

@@ -82,6 +82,12 @@ TURN = JsonShape(
     *("purpose=call.purpose", ("said", lambda turn: turn.said[:JSON_CHARS]), "held_back=is_held_back"),
     ("call", lambda turn: CALL.read(turn.call)),
 )
+CHANGED = JsonShape("message=path", "added", "removed")
+DIFFERENCE = JsonShape(
+    *("role", "occasion"),
+    ("messages", lambda found: CHANGED.read_all(diff for _, diff in found.diffs)),
+)
+PACK = JsonShape("packs", "missing?", ("differences", lambda pack: DIFFERENCE.read_all(pack.differences)))
 EVIDENCE = JsonShape(
     *("trial", "compaction=compaction.kind", "steps_kept=compaction.steps_kept"),
     "steps_total=compaction.steps_total",
@@ -100,4 +106,5 @@ SHOWN = JsonShape(
 
 
 def _twin(run: Run, this: AuthorCall) -> dict[str, object]:
-    return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **SHOWN.read(this)}
+    pack = {"pack": PACK.read(this.pack)} if this.pack else {}
+    return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **pack, **SHOWN.read(this)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import orjson
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp.judges.judge_budget import Budget
@@ -14,9 +16,12 @@ from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, KeyPoint
 from demo.scripted import Scripted
 from runner.base.errors import ModelUnavailable, SetupError
-from runner.base.types import ModelRequest
+from runner.base.types import ModelReply, ModelRequest
 from runner.judging.judge_reply import TRIES
 from runner.judging.metrics import Metric
+from runner.prompts.pack_taking import keep_pack, take_prompts
+from runner.prompts.prompt_pack import PromptPack, find_judge_pack
+from tests.runner.prompts.small_papers import write_papers
 from tests.worlds.judging_worlds import Judge, fitting, make_world, metric_of
 
 pytestmark = pytest.mark.django_db
@@ -217,3 +222,56 @@ def test_a_request_and_its_try_are_written_together(monkeypatch: pytest.MonkeyPa
     with pytest.raises(KeyboardInterrupt):
         judge_run(world.run, Judge(), [Metric.SAFETY], budget=Budget())
     assert Blob.objects.count() == held
+
+
+# --- with the prompts of a pack -----------------------------------------------------------------------------------
+
+
+class PrintedJudge(Judge):
+    """Answers the printed questions in the form they ask for, and ours as ever."""
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        text = str(request.messages[0]["content"])
+        if text.startswith("You are evaluating whether a generated"):
+            self.asked.append(request)
+            return ModelReply('{"label_id": 2, "label": "missing", "reason": "Not there."}')
+        return super().complete(request)
+
+
+@pytest.fixture
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromptPack:
+    monkeypatch.setenv("SKILLGLASS_VAR", str(tmp_path / "var"))
+    papers = write_papers(tmp_path / "papers", "skilllearnbench", "skillflow")
+    for taken in take_prompts(papers).packs:
+        if taken.pack:
+            keep_pack(taken.pack)
+    return find_judge_pack("paper")
+
+
+def test_a_judge_is_asked_by_the_pack_where_it_has_a_prompt_and_by_us_where_not(printed: PromptPack) -> None:
+    world, judge = make_world(), PrintedJudge()
+    outcome = judge_run(world.run, judge, [Metric.COVERAGE, Metric.SAFETY], budget=Budget(), pack=printed)
+    assert units(outcome.judging) == {("coverage", "ok"): 4, ("safety", "ok"): 4}
+    assert set(Judgement.objects.filter(unit__metric="coverage").values_list("label", "reason")) == {
+        ("missing", "Not there.")
+    }
+    theirs = [str(each.messages[0]["content"]) for each in judge.asked if len(each.messages) == 1]
+    assert len(theirs) == 4
+    assert any("```\nSplit at blanks.\n```" in text for text in theirs)
+    assert "# Question" not in theirs[0]
+    assert outcome.judging.prompt_version == f"judging/2+skilllearnbe-{printed.digest[:8]}"
+    assert len(outcome.judging.prompt_version) <= 32
+
+
+def test_a_pass_with_other_prompts_is_another_pass(printed: PromptPack) -> None:
+    world = make_world()
+    judge_run(world.run, PrintedJudge(), [Metric.COVERAGE], budget=Budget(), pack=printed)
+    judge_run(world.run, PrintedJudge(), [Metric.COVERAGE], budget=Budget())
+    assert Judging.objects.count() == 2
+
+
+def test_a_pack_without_a_question_for_a_judge_is_none_for_it(printed: PromptPack) -> None:
+    with pytest.raises(SetupError, match="skillflow has no prompt for a judge"):
+        find_judge_pack("skillflow")
+    with pytest.raises(CommandError, match="unknown prompt pack 'odd'"):
+        call_command("judge_run", str(make_world().run.public_id), "--model", "scripted/apprentice", "--prompts", "odd")

@@ -185,6 +185,33 @@ def test_a_file_that_is_sent_alone_stands_as_it_is(client: Client, small: dict[s
     assert client.post("/launch.json", {"file": text, "act": "write"}).json()["file"] == text
 
 
+def test_prompts_are_a_field_that_writes_names_and_leaves_our_own_out(client: Client, small: dict[str, Any]) -> None:
+    asked = client.post("/launch/", sent(small, act="write", prompts="skillglass\npaper"))
+    assert shown_file(asked) == {**small, "prompts": ["skillglass", "paper"]}
+    for typed in ("", "skillglass"):
+        assert (
+            shown_file(client.post("/launch/", sent({**small, "prompts": "paper"}, act="write", prompts=typed)))
+            == small
+        )
+    mapped = {**small, "prompts": {"author": "paper", "teacher": "mine"}}
+    unchanged = client.post("/launch/", sent(mapped, act="write"))
+    assert shown_text(unchanged, 'id="id_prompts"') == "author.paper~teacher.mine"
+    assert shown_file(unchanged) == mapped
+
+
+def test_a_pack_that_is_not_here_is_told_at_its_field(
+    client: Client, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_VAR", str(tmp_path))
+    response = client.post("/launch/", sent({**small, "prompts": "paper"}, act="check"))
+    assert "manage.py read_prompts PATH" in shown_errors(response.text)
+    assert '<details class="fold" id="more" open>' in response.text
+
+
+def shown_errors(page: str) -> str:
+    return page.partition('id="id_prompts_errors"')[2][:600]
+
+
 def test_the_order_of_boxes_says_nothing(client: Client, small: dict[str, Any]) -> None:
     file = {**small, "conditions": ["selfgen-always", "no-skill"]}
     post = sent(file, act="write", conditions=["no-skill", "selfgen-always", "curated-static"])

@@ -147,3 +147,45 @@ def test_it_gives_a_patch_or_says_why_not(text: str, mode: AuthorMode) -> None:
     assert found  # a complaint is never empty
     if isinstance(found, Patch):
         assert all(isinstance(value, str) for value in (*found.upsert_files.values(), *found.delete_paths))
+
+
+# --- the forms that a paper's prompts ask for ---------------------------------------------------------------------------
+
+
+def test_one_skill_between_marks_is_a_patch_and_says_whose_frontmatter_it_has() -> None:
+    patch = read('Here:\n[SKILL]\n# Merge\n\n{"a": 1}\n[/SKILL]\nDone.', AuthorMode.WRITE)
+    assert patch.upsert_files == {
+        "a/SKILL.md": '---\nname: a\ndescription: How to work on tasks of the kind a.\n---\n\n# Merge\n\n{"a": 1}\n'
+    }
+    assert patch.summary.endswith("Its frontmatter is Skillglass's.")
+    own = read("[SKILL]\n```markdown\n---\nname: a\ndescription: d\n---\nText.\n```\n[/SKILL]", AuthorMode.CORRECT)
+    assert own.upsert_files == {"a/SKILL.md": "---\nname: a\ndescription: d\n---\nText.\n"}
+    assert own.summary == "One skill between [SKILL] and [/SKILL]."
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "told"),
+    [
+        ("[SKILL]\n# Half", "length", r"\[SKILL\] without \[/SKILL\] \(the reply was cut off at the limit"),
+        ("[SKILL]\n \n[/SKILL]", "stop", "nothing between the marks"),
+    ],
+)
+def test_marks_that_hold_no_skill_say_so(text: str, finish: str, told: str) -> None:
+    with pytest.raises(UnreadableReply, match=told):
+        read(text, AuthorMode.WRITE, finish)
+
+
+def test_marks_inside_json_are_text_and_modes_with_operations_know_no_marks() -> None:
+    whole = {"summary": "s", "upsert_files": {"a/SKILL.md": "[SKILL]\nx\n[/SKILL]"}}
+    for text in (json.dumps(whole), f"```json\n{json.dumps(whole, indent=1)}\n```"):
+        assert read(text, AuthorMode.WRITE).upsert_files == whole["upsert_files"]
+    with pytest.raises(UnreadableReply, match="no JSON object found|not JSON"):
+        read("[SKILL]\nx\n[/SKILL]", AuthorMode.REVISE)
+
+
+def test_the_folder_of_a_printed_prompt_is_the_library_where_skills_are_named() -> None:
+    path = "environment/skills/a/SKILL.md"
+    text = json.dumps({"upsert_files": {path: "x"}, "delete_paths": ["environment/skills/b/SKILL.md"]})
+    patch = read(text, AuthorMode.CRAFT)
+    assert (patch.upsert_files, patch.delete_paths) == ({"a/SKILL.md": "x"}, ("b/SKILL.md",))
+    assert read(json.dumps({**GOOD, "upsert_files": {path: "x"}})).upsert_files == {path: "x"}

@@ -9,7 +9,7 @@ import pytest
 
 from runner.base.types import FILTERED, File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
 from runner.judging.judge_prompts import fence_text, request_for
-from runner.judging.judge_reply import TRIES, Fault, JudgedItem, read_reply, settle
+from runner.judging.judge_reply import TRIES, Fault, JudgedItem, Point, read_reply, settle
 from runner.judging.judged_skill_text import library_text, skills_of
 from runner.judging.metrics import MAX_POINTS, REFERENCES, SCALES, Form, Metric, form_of
 from runner.judging.trajectory_text import MAX_HEAD_CHARS, MAX_TAIL_CHARS, trajectory_text
@@ -162,6 +162,20 @@ def test_an_object_without_an_answer_is_asked_for_again_and_counted_as_unusable_
     found, asked = settled("{}", '{"score": 4}', "{}")
     assert (found.reading.fault, found.reading.items, found.tries) == (Fault.MALFORMED, {}, TRIES)
     assert "none of the fields asked for: completeness, " in asked[1].messages[-1]["content"]
+
+
+def test_a_printed_list_of_points_is_read_under_its_own_names_and_only_where_points_are_asked_for() -> None:
+    text = '[{"reason": "r", "key_point": "Count first.", "skill_reference": "Count."}]'
+    found = read_reply(ModelReply(f"```json\n{text}\n```"), form_of(Metric.SKILL_POINTS))
+    assert (found.fault, found.points) == (None, (Point("Count first.", "r", "Count."),))
+    assert read_reply(ModelReply("[]"), form_of(Metric.SKILL_POINTS)).points == ()
+    assert read_reply(ModelReply("[3]"), form_of(Metric.SKILL_POINTS)).fault is Fault.WRONG_TYPE
+    assert read_reply(ModelReply(text), form_of(Metric.SAFETY)).fault is Fault.WRONG_TYPE
+
+
+def test_a_printed_label_with_its_number_is_a_label() -> None:
+    reply = ModelReply('{"label_id": 1, "label": "mentioned", "reason": "There."}')
+    assert read_reply(reply, form_of(Metric.COVERAGE)).items["label"].label == "mentioned"
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------

@@ -1,0 +1,103 @@
+"""What a placeholder of a pack stands for, drawn from the occasion as our own prompts draw it: the same fences, the same cuts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
+from runner.authoring.feedback import verdict_section, without_answers
+from runner.authoring.material import corpus_lines, render_findings, task_lines
+from runner.authoring.occasion import Occasion
+from runner.authoring.proposal import slug_of
+from runner.authoring.teaching import failure_lines, reference_lines
+from runner.base.types import CheckStatus, Verdict
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN
+
+NONE = "none"
+UNKNOWN = "unknown"
+
+
+def values_for(occasion: Occasion, names: Iterable[str], **told: str) -> dict[str, str]:
+    """The values of these names. `told`: what only a talk knows, such as the student's questions."""
+    return {name: told[name] if name in told else VALUES[name](occasion) for name in names}
+
+
+def _latest(occasion: Occasion) -> Verdict | None:
+    return occasion.evidence[-1][2] if occasion.evidence else None
+
+
+def _own_paths(occasion: Occasion) -> list[str]:
+    own = set(occasion.family_slugs)
+    return [path for path in sorted(occasion.library) if slug_of(path) in own]
+
+
+def _passed(occasion: Occasion) -> str:
+    verdict = _latest(occasion)
+    if occasion.feedback == "none":
+        return VERDICT_NOT_SHOWN
+    return UNKNOWN if verdict is None or verdict.success is None else str(verdict.success)
+
+
+def _reward(occasion: Occasion) -> str:
+    verdict = _latest(occasion)
+    if occasion.feedback in ("none", "binary"):
+        return VERDICT_NOT_SHOWN
+    return UNKNOWN if verdict is None or verdict.reward is None else f"{verdict.reward:g}"
+
+
+def _failures(occasion: Occasion) -> str:
+    verdict = _latest(occasion)
+    if verdict is not None and verdict.success and occasion.feedback != "none":
+        return NONE
+    return verdict_section(verdict, occasion.feedback)
+
+
+def _failed_checks(occasion: Occasion) -> str:
+    verdict = _latest(occasion)
+    if occasion.feedback in ("none", "binary"):
+        return VERDICT_NOT_SHOWN
+    checks = () if verdict is None else without_answers(verdict).checks
+    failed = (CheckStatus.FAILED, CheckStatus.ERROR)
+    return json.dumps([" ".join(check.name.split())[:200] for check in checks if check.status in failed][:60])
+
+
+def _rounds(occasion: Occasion) -> str:
+    """A teacher answers to failures alone, so every round before this one failed."""
+    last = 0 if occasion.after_trial is None else occasion.after_trial.sample + 1
+    return "\n".join(f"Round {number}: FAIL" for number in range(1, last + 1)) or NONE
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+VALUES: Mapping[str, Callable[[Occasion], str]] = {
+    "mode": lambda occasion: occasion.mode.value,
+    "family_key": lambda occasion: _line(occasion.family.key),
+    "family_slug": lambda occasion: _line(occasion.family.slug),
+    "skill_id": lambda occasion: f"{_line(occasion.family.key)}.{_line(occasion.family.slug)}",
+    "family_name": lambda occasion: _line(occasion.family.name),
+    "family_description": lambda occasion: _line(occasion.family.description),
+    "skills": lambda occasion: "\n".join(skill_lines(occasion)),
+    "skill_slugs": lambda occasion: ", ".join(occasion.family_slugs) or NONE,
+    "skill_count": lambda occasion: str(len(occasion.family_slugs)),
+    "skill_tree": lambda occasion: json.dumps(_own_paths(occasion)),
+    "trial": lambda occasion: NONE if occasion.after_trial is None else _line(occasion.after_trial.task),
+    "verdict": lambda occasion: verdict_section(_latest(occasion), occasion.feedback, with_checks=False),
+    "passed": _passed,
+    "reward": _reward,
+    "failures": _failures,
+    "failed_checks": _failed_checks,
+    "evidence": lambda occasion: "\n".join(evidence_lines(occasion)),
+    "in_record": lambda occasion: "(in the record of the trial)",
+    "revision_mode": lambda occasion: "tier3_required" if occasion.tier3_required else "free_form",
+    "task": lambda occasion: NONE if occasion.task is None else "\n".join(task_lines(occasion.task)),
+    "rounds": _rounds,
+    "corpus": lambda occasion: "\n".join(corpus_lines(occasion.corpus, occasion.corpus_room)),
+    "budget": lambda occasion: NONE if occasion.budget_tokens is None else f"{occasion.budget_tokens:,} tokens",
+    "findings": lambda occasion: "\n".join(render_findings(occasion)),
+    "advice": lambda occasion: fence_text(occasion.advice) if occasion.advice else "None could be passed on.",
+    "reference_skills": lambda occasion: "\n".join(reference_lines(occasion)),
+    "failure": lambda occasion: "\n".join(failure_lines(occasion)),
+}

@@ -1,0 +1,105 @@
+"""What comes along of a paper's prompts: where each stands, how it is known again, and what fills its placeholders."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runner.prompts.roles import Asked
+from runner.suites.documents import read_yaml
+
+FOLDER = Path(__file__).parent / "layouts"
+
+
+class _LayoutPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Piece(_LayoutPart):
+    """A stretch of printed text, by a few words at its ends. `to` is the first of these that is found.
+
+    `words`: the digest of its letters and digits in the text it was taken from. `listing`: it is printed as source code.
+    """
+
+    after: str = ""  # what stands somewhere before it
+    start: str = Field(alias="from")
+    to: tuple[str, ...] = ()  # its last words
+    before: str = ""  # what follows it, where its last words are not known
+    listing: bool = False
+    words: str = ""
+    note: str = ""
+
+
+class LayoutText(_LayoutPart):
+    """A part of a message: a printed piece, in which other pieces take the places of `put`, or words of ours."""
+
+    piece: str = ""
+    put: dict[str, str] = {}
+    own: str = ""
+
+
+class LayoutMessage(_LayoutPart):
+    """A message of a prompt, as a paper's pieces make it."""
+
+    role: Literal["system", "user"]
+    parts: tuple[LayoutText, ...]
+    values: dict[str, str] = {}
+
+
+class LayoutPrompt(_LayoutPart):
+    """What a paper has one role asked on one occasion."""
+
+    role: str
+    occasion: str
+    condition: str = ""
+    answer: Literal["json", "text"] = "json"
+    messages: tuple[LayoutMessage, ...]
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.role, self.occasion)
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        parts = (part for message in self.messages for part in message.parts)
+        return tuple(dict.fromkeys(name for part in parts for name in (part.piece, *part.put.values()) if name))
+
+    @property
+    def stem(self) -> str:
+        return "-".join(filter(None, (self.role, self.occasion, self.condition)))
+
+
+class Absent(_LayoutPart):
+    """An occasion for which the paper prints no prompt: ours is used."""
+
+    role: str
+    occasion: str
+    why: str
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.role, self.occasion)
+
+
+class PackLayout(_LayoutPart):
+    """One paper's pack before its sentences."""
+
+    name: str
+    source: str
+    protocols: tuple[str, ...]
+    pieces: dict[str, Piece] = {}
+    prompts: tuple[LayoutPrompt, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+
+@cache
+def read_layouts() -> tuple[PackLayout, ...]:
+    return tuple(PackLayout.model_validate(read_yaml(path)) for path in sorted(FOLDER.glob("*.yaml")))
+
+
+def layout_of(protocol: str) -> PackLayout | None:
+    """The layout of the paper behind this protocol."""
+    return next((layout for layout in read_layouts() if protocol in layout.protocols), None)

@@ -1,0 +1,104 @@
+"""Whose prompts a condition's author is asked with: read from the condition's name, found, and told to the setup."""
+
+from __future__ import annotations
+
+from runner.authoring.packs.chosen_prompts import ChosenPrompts
+from runner.base.errors import SetupError
+from runner.base.types import JsonValue
+from runner.prompts.pack_layout import PackLayout, layout_of
+from runner.prompts.prompt_pack import PackPrompt, PromptPack, find_pack, list_packs
+from runner.prompts.roles import OWN, PAPER, Asked, is_for_all, read_choice
+from runner.protocols.conditions import Condition, base_name, find_condition
+from runner.protocols.registry import protocol_module
+
+
+def name_with_prompts(name: str, choice: str, protocol: str) -> str:
+    """The condition's name beside this choice of prompts; the same where nobody is asked anything that it changes."""
+    picked = read_choice(choice)
+    asked = list_asked(find_condition(name, protocol), protocol)
+    return f"{name}~{choice}" if choice != OWN and any(each.role in picked for each in asked) else name
+
+
+def list_asked(condition: Condition, protocol: str) -> tuple[Asked, ...]:
+    """Everything that an author, and whoever teaches it, may be asked in a run."""
+    found: tuple[Asked, ...] = protocol_module(protocol).list_asked(condition)
+    return found
+
+
+def choose_prompts(condition: Condition, protocol: str) -> ChosenPrompts:
+    """SetupError where a pack, or a prompt that is needed, is not here: it says which, and what to do."""
+    if not condition.prompts:
+        return ChosenPrompts()
+    choice = read_choice(condition.prompts)
+    found: dict[Asked, PackPrompt] = {}
+    for asked in list_asked(condition, protocol):
+        name = choice.get(asked.role)
+        if name is None:
+            continue
+        own = _printed(asked, protocol, condition) if name == PAPER else _of_pack(asked, name, condition, choice)
+        if own is not None:
+            found[asked] = own
+    if not found:
+        raise SetupError(f"{condition.name}: nothing that its author is asked has a prompt there (expected {OWN})")
+    return ChosenPrompts(found)
+
+
+def describe_prompts(condition: Condition, protocol: str) -> dict[str, JsonValue]:
+    """Role -> pack, its digest, and the occasions that keep our prompt. Empty where everything is ours."""
+    if not condition.prompts:
+        return {}
+    chosen, choice = choose_prompts(condition, protocol), read_choice(condition.prompts)
+    found: dict[str, JsonValue] = {}
+    for role in dict.fromkeys(asked.role for asked in chosen.prompts):
+        pack = _find_chosen(choice[role], protocol)
+        ours = [each.occasion for each in list_asked(condition, protocol) if each.role == role]
+        kept: list[JsonValue] = [occasion for occasion in ours if Asked(role, occasion) not in chosen.prompts]
+        found[role] = {"pack": pack.name, "digest": pack.digest, **({"skillglass": kept} if kept else {})}
+    return found
+
+
+def _find_chosen(name: str, protocol: str) -> PromptPack:
+    return find_pack(_require_layout(protocol).name if name == PAPER else name)
+
+
+def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | None:
+    """None for an occasion of which the paper prints nothing."""
+    layout = _require_layout(protocol)
+    if any(each.asked == asked for each in layout.absent):
+        return None
+    if layout.name not in list_packs():
+        raise SetupError(
+            f"the prompts of {layout.source} are not here: take them out of your copy of the paper or its release with"
+            f" manage.py read_prompts PATH (expected {OWN} until then)"
+        )
+    printed = {each.condition for each in layout.prompts if each.asked == asked}
+    its_own = _method(condition) if _method(condition) in printed else ""
+    prompt = find_pack(layout.name).find(asked, its_own)
+    if prompt is None or prompt.condition != its_own:
+        told = f"{asked}{f', {its_own}' if its_own else ''}"
+        raise SetupError(
+            f"{layout.source}: the prompt ({told}) is missing; manage.py read_prompts PATH says what a copy lacks"
+        )
+    return prompt
+
+
+def _of_pack(asked: Asked, name: str, condition: Condition, choice: dict[str, str]) -> PackPrompt | None:
+    """A pack for all roles need not have all of them; a role that it has, or was named for, must be there whole."""
+    pack = find_pack(name)
+    prompt = pack.find(asked, _method(condition))
+    if prompt is None and (not is_for_all(choice) or any(each.role == asked.role for each in pack.prompts)):
+        raise SetupError(f"the prompt pack {name} has no prompt for {asked}, which {condition.name} needs")
+    return prompt
+
+
+def _require_layout(protocol: str) -> PackLayout:
+    layout = layout_of(protocol)
+    if layout is None or not layout.prompts:
+        why = f": {layout.absent[0].why}" if layout and layout.absent else ""
+        raise SetupError(f"no prompts of a paper are known for {protocol}{why} (expected {OWN} or the name of a pack)")
+    return layout
+
+
+def _method(condition: Condition) -> str:
+    """The condition without its number and its choice of prompts."""
+    return base_name(condition.name).partition("~")[0]
