@@ -52,6 +52,9 @@ class AgentRun:
     failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
 
 
+PROGRAM_FAILED = "ProgramFailed"  # the type of a failure: a program crashed, or says that it failed
+
+
 class Agent(Protocol):
     """One alternative. Copy `oracle.py` for an agent of your own, `codex_cli.py` for somebody else's program."""
 

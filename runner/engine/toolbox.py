@@ -35,6 +35,7 @@ class Toolbox:
     agent_model: Model | None = None
     author_model: Model | None = None
     judge_model: Model | None = None
+    author_agent: Agent | None = None  # works for the author's answers; None: its model is asked once for each
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
@@ -68,5 +69,6 @@ def toolbox_for(
         agent_model=agent_model,
         author_model=author_model,
         judge_model=judge_model,
+        author_agent=None if plan.author_agent is None else make_agent(plan.author_agent),
         clean=clean or Cleaner(),
     )
