@@ -88,6 +88,7 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         agents=[arm.agent],
         agent_models=[arm.agent_model],
         author_models=[arm.author_model],
+        author_agents=[arm.author_agent],
         conditions=[arm.condition],
         replicates=1,
         seed=seed,
@@ -105,7 +106,17 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
 
 
 TAKEN_OVER = (
-    *("condition", "harness", "harness_version", "agent_model", "author_model", "scripted", "setup", "setup_digest"),
+    *(
+        "condition",
+        "harness",
+        "harness_version",
+        "agent_model",
+        "author_model",
+        "author_agent",
+        "scripted",
+        "setup",
+        "setup_digest",
+    ),
     *("budget_usd", "budget_tokens"),
 )
 
