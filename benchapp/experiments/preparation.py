@@ -213,7 +213,7 @@ class _Check:
                 yield SpecProblem("sandbox", f"{agent} as author: {_CONTAINED}")
             models = [model for works, model in authors_of(self.spec) if works == agent]
             if not models:
-                yield SpecProblem("author_agents", f"{agent} works for a model (expected one that is no generator)")
+                yield SpecProblem("author_agents", f"{agent} works for a model (expected one that is not a generator)")
             for model in filter(None, models):
                 if isinstance(self._models.get(model), Recorded):
                     yield SpecProblem(

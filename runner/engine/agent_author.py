@@ -138,10 +138,12 @@ class _AuthorSession:
 
     def _reply(self, run: AgentRun, sandbox: Sandbox, before: Files) -> ModelReply:
         failure = run.failure
-        if failure is not None and failure.type == PROGRAM_FAILED:
-            return ModelReply(f"{self.agent.name}: {failure.message}", finish_reason=FAILED)
         try:
             sandbox.end_processes()  # nothing may still be writing when we look
+            # SandboxError where the machine failed: a container that is gone would look like a folder that was emptied.
+            sandbox.execute("true", timeout_seconds=SETUP_SECONDS)
+            if failure is not None and failure.type == PROGRAM_FAILED:
+                return ModelReply(f"{self.agent.name}: {failure.message}", finish_reason=FAILED)
             tree = sandbox.tree(WORKSPACE, FOLDER)
             said = sandbox.tree(WORKSPACE, names=frozenset({SUMMARY}))
         except SandboxRuined as error:

@@ -256,7 +256,8 @@ def test_an_archive_carries_it(provider: Provider, run: Callable[..., Run], tmp_
     write_archive(experiment, tmp_path / "one.tar.zst")
     experiment.entomb(actor=None, reason="it comes back")
     sweep()
-    assert not (Trajectory.objects.exists() or Blob.objects.exists())
+    assert not Trajectory.objects.exists()
+    assert not Blob.objects.exists()
     again = take_in(tmp_path / "one.tar.zst", source="here").experiment
     assert record_digest(again) == digest
     (worked,) = Trajectory.objects.exclude(call=None)
