@@ -104,7 +104,7 @@ def attempt(
     instruction: str = ASKED,
 ) -> Ran:
     """Runs one trial of a task with a container of its own: write the number of birds into birds.txt."""
-    task = _task(folder, instruction)
+    task = birds_task(folder, instruction)
     environment = Environment("E1", "Birds", (Family("birds", SKILL, "Birds", "Counting.", "E1", (task,), LIBRARY),))
     plan = EpisodePlan(
         "E1",
@@ -126,7 +126,7 @@ def attempt(
     return Ran(recorder, recorder.results[SLOT])
 
 
-def _task(folder: Path, instruction: str) -> Task:
+def birds_task(folder: Path, instruction: str) -> Task:
     place = folder / "birds"
     (place / "tests").mkdir(parents=True, exist_ok=True)
     (place / "tests" / "test.sh").write_text(_TEST)

@@ -196,7 +196,10 @@ class _Reading:
             case "file":
                 self._snapshot_file(row)
             case "trajectory":
+                row.value_of("attempt", int)  # its owner
                 self.checked.counts["steps"] += row.value_of("steps_total", int)
+            case "session":
+                row.value_of("call", int)
             case "probe" if not _are_hunks(row.values.get("reverted", [])):
                 raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from benchapp.archive import ArchiveError
@@ -205,7 +205,11 @@ def _check_written(experiment: Experiment, manifest: Manifest) -> None:
 
 
 def _flaws(experiment: Experiment) -> Iterator[Flaw]:
-    trajectories = Trajectory.objects.filter(attempt__trial__episode__run__experiment=experiment)
+    of_trials, of_authors = (
+        Q(attempt__trial__episode__run__experiment=experiment),
+        Q(call__episode__run__experiment=experiment),
+    )
+    trajectories = Trajectory.objects.filter(of_trials | of_authors)
     yield from check_trajectories(trajectories)
     yield from chunks(Chunk.objects.filter(trajectory__in=trajectories))
     for run in experiment.runs.all():

@@ -29,6 +29,9 @@ class ArchiveTable:
     at_home: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
     order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order in which they were recorded
+    among: tuple[
+        tuple[str, str], ...
+    ] = ()  # column -> table, where the rows it points at are another table's of their model
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -43,7 +46,7 @@ class ArchiveTable:
     def references(self) -> dict[str, str]:
         """Column -> table of the rows it points at. Contents are named by their digest and are no rows."""
         return {
-            name: NAMES[field.related_model]
+            name: dict(self.among).get(name) or NAMES[field.related_model]
             for name, field in self.columns.items()
             if isinstance(field, ForeignKey) and field.related_model is not models.Blob
         }
@@ -91,12 +94,23 @@ RUN_TABLES = (
     ArchiveTable("verdict", models.Verdict, ATTEMPT_OF),
     ArchiveTable("check", models.Check, f"verdict__{ATTEMPT_OF}"),
     ArchiveTable("dimension", models.Dimension, f"verdict__{ATTEMPT_OF}"),
-    ArchiveTable("trajectory", models.Trajectory, ATTEMPT_OF),
+    ArchiveTable("trajectory", models.Trajectory, ATTEMPT_OF, at_home=("call",)),
     ArchiveTable("chunk", models.Chunk, f"trajectory__{ATTEMPT_OF}"),
     ArchiveTable("piece", models.Chunk.pieces.through, f"chunk__trajectory__{ATTEMPT_OF}"),
     ArchiveTable("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
     ArchiveTable("use", models.SkillUse, ATTEMPT_OF),
     ArchiveTable("call", models.ModelCall, "episode__run"),
+    # Trajectories of authors. Archives of before there were any have calls behind trajectories, so these are tables of their own.
+    ArchiveTable(
+        "session", models.Trajectory, "call__episode__run", at_home=("attempt",), among=(("parent", "session"),)
+    ),
+    ArchiveTable("session chunk", models.Chunk, "trajectory__call__episode__run", among=(("trajectory", "session"),)),
+    ArchiveTable(
+        "session piece",
+        models.Chunk.pieces.through,
+        "chunk__trajectory__call__episode__run",
+        among=(("chunk", "session chunk"),),
+    ),
     ArchiveTable("decision", models.Decision, "episode__run"),
     ArchiveTable("evidence", models.DecisionEvidence, "decision__episode__run"),
     ArchiveTable("seeding", models.Seeding, "entry__episode__run"),
@@ -111,5 +125,5 @@ RUN_TABLES = (
 )
 
 TABLES = {table.name: table for table in (*SHARED_TABLES, *RUN_TABLES)}
-NAMES: dict[object, str] = {table.model: table.name for table in TABLES.values()}
+NAMES: dict[object, str] = {table.model: table.name for table in reversed(TABLES.values())}  # the first of its model
 PUBLIC = tuple(table for table in TABLES.values() if "public_id" in table.columns and not table.known_by)

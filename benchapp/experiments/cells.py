@@ -9,7 +9,9 @@ from itertools import product
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
+from runner.agents import agent_title
 from runner.base.errors import SetupError
+from runner.models import is_generator
 from runner.models.presets import read_preset_named
 from runner.protocols.conditions import find_condition
 from runner.protocols.prompt_choice import name_with_prompts
@@ -25,12 +27,14 @@ class Arm(Shaped):
     agent_model: str | None
     author_model: str | None  # of the experiment, also in conditions in which no author works
     condition: str
+    author_agent: str | None = None  # likewise
 
-    json_shape = JsonShape("condition", "agent", "agent_model", "author_model")
+    json_shape = JsonShape("condition", "agent", "agent_model", "author_agent?", "author_model")
 
     def __str__(self) -> str:
         models = " + ".join(name for name in (self.agent_model, self.author_model) if name)
-        return f"{self.condition} · {self.agent}" + (f" · {models}" if models else "")
+        author = f" · {agent_title(self.author_agent)} as author" if self.author_agent else ""
+        return f"{self.condition} · {self.agent}" + (f" · {models}" if models else "") + author
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,13 @@ def pairs_of(spec: LaunchSpec) -> Iterator[tuple[str, str | None]]:
         yield (published_harness(model) if agent == PUBLISHED_HARNESS else agent), model
 
 
+def authors_of(spec: LaunchSpec) -> Iterator[tuple[str | None, str | None]]:
+    """Agent and model of every author."""
+    for works, model in product(spec.author_agents, spec.author_models):
+        if works is None or model is None or not is_generator(model):
+            yield works, model
+
+
 def published_harness(model: str | None) -> str:
     if model is None or "/" in model:
         raise SetupError(f"the agent 'preset' needs a preset as its agent model, not {model!r}")
@@ -60,13 +71,15 @@ def published_harness(model: str | None) -> str:
 def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     """Every cell, replicates of one arm side by side. The order of work is another (`benchapp.experiments.schedule`).
 
-    With two author models a condition without an author runs beside each of them, as its control. Left out is only
-    what cannot be: an outside program where a model is to write, and a model where a program is. A choice of prompts
-    changes no condition in which nobody is asked anything: that one runs once beside all of them.
+    With two authors a condition without one runs beside each of them, as its control. Left out is only what cannot be: an
+    outside program where a model is to write, a model where a program is, and an agent that works for a program. A choice of
+    prompts changes no condition in which nobody is asked anything: that one runs once beside all of them.
     """
     arms = [
-        Arm(agent, model, author, condition)
-        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, list_conditions(spec))
+        Arm(agent, model, author, condition, works)
+        for (agent, model), (works, author), condition in product(
+            pairs_of(spec), authors_of(spec), list_conditions(spec)
+        )
         if find_condition(condition, spec.protocol).suits(author)
     ]
     return tuple(
@@ -90,5 +103,6 @@ def cell_of(run: Run) -> Cell:
         agent_model=setup["agent"]["model"],
         author_model=setup["author"]["model"],
         condition=run.condition,
+        author_agent=setup["author"].get("agent", {}).get("name"),
     )
     return Cell(arm, run.replicate or 1, run.seed or 0)

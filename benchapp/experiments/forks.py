@@ -89,6 +89,7 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         agents=[arm.agent],
         agent_models=[arm.agent_model],
         author_models=[arm.author_model],
+        author_agents=[arm.author_agent],
         conditions=[arm.condition.partition("~")[0]],
         prompts=[arm.condition.partition("~")[2] or OWN],
         replicates=1,
@@ -107,7 +108,17 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
 
 
 TAKEN_OVER = (
-    *("condition", "harness", "harness_version", "agent_model", "author_model", "scripted", "setup", "setup_digest"),
+    *(
+        "condition",
+        "harness",
+        "harness_version",
+        "agent_model",
+        "author_model",
+        "author_agent",
+        "scripted",
+        "setup",
+        "setup_digest",
+    ),
     *("budget_usd", "budget_tokens"),
 )
 

@@ -101,6 +101,7 @@ def _record_run(
         harness_version=setup["agent"]["version"],
         agent_model=arm.agent_model or "",
         author_model=(arm.author_model or "") if plan.condition.has_author else "",
+        author_agent=(arm.author_agent or "") if plan.condition.has_author else "",
         scripted=any(is_scripted(name) for name in (arm.agent_model, arm.author_model, spec.judge_model) if name),
         seed=cell.seed,
         setup=setup,

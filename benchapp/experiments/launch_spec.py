@@ -17,7 +17,12 @@ from runner.prompts.roles import OWN, read_choice, write_choice
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
-SINGULAR = {"agent": "agents", "agent_model": "agent_models", "author_model": "author_models"}
+SINGULAR = {
+    "agent": "agents",
+    "agent_model": "agent_models",
+    "author_model": "author_models",
+    "author_agent": "author_agents",
+}
 # Stands in for a field that is not as expected, so that the others are looked at all the same.
 PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
 # Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
@@ -67,6 +72,18 @@ class LimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 
+class AuthorLimitsSpec(BaseModel):
+    """Limits of each session of an author that is an agent; None: what the protocol's paper says, and no limit on tokens in
+    all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_turns: int | None = Field(default=None, ge=1, le=1_000)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_total_tokens: int | None = Field(default=None, ge=1, lt=2**62)
+    timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
 class BudgetSpec(BaseModel):
     """Of each run by itself; None: no limit."""
 
@@ -86,7 +103,8 @@ class ProbeSpec(BaseModel):
 
 
 class LaunchSpec(BaseModel):
-    """One experiment: agents x agent models x author models x conditions x replicates, over a suite and a protocol."""
+    """One experiment: agents x agent models x authors' agents x author models x conditions x replicates, over a suite and a
+    protocol."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,6 +115,7 @@ class LaunchSpec(BaseModel):
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
     agents: tuple[str, ...] = Field(default=("shell",), min_length=1)
     agent_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
+    author_agents: tuple[str | None, ...] = Field(default=(None,), min_length=1)  # None: the model is asked once
     author_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
@@ -113,6 +132,7 @@ class LaunchSpec(BaseModel):
     record: bool = False  # keep every host-side model call, so that the runs can be replayed
     budget: BudgetSpec = BudgetSpec()
     limits: LimitsSpec = LimitsSpec()
+    author_limits: AuthorLimitsSpec = AuthorLimitsSpec()
     probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
 
     @model_validator(mode="before")
@@ -131,7 +151,9 @@ class LaunchSpec(BaseModel):
     def _write_prompts(cls, value: object) -> object:
         return list(map(_write_prompts, list_prompts(value)))
 
-    @field_validator("environments", "agents", "agent_models", "author_models", "prompts", "conditions")
+    @field_validator(
+        "environments", "agents", "agent_models", "author_agents", "author_models", "prompts", "conditions"
+    )
     @classmethod
     def _require_unique(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
         twice = sorted({str(name) for name in names if names.count(name) > 1})
@@ -142,9 +164,11 @@ class LaunchSpec(BaseModel):
     @property
     def file(self) -> dict[str, object]:
         """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
-        there were judges, and so are our own prompts."""
+        there were judges; likewise our own prompts, authors that are agents, and their limits."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         unused |= {"prompts"} if self.prompts == (OWN,) else set()
+        unused |= {"author_agents"} if self.author_agents == (None,) else set()
+        unused |= {"author_limits"} if self.author_limits == AuthorLimitsSpec() else set()
         return self.model_dump(mode="json", exclude=unused)
 
     def narrow(self, **changes: object) -> Self:
@@ -210,7 +234,11 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
 def _suggest_field(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
-    parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
+    parts: dict[str, type[BaseModel]] = {
+        "limits": LimitsSpec,
+        "author_limits": AuthorLimitsSpec,
+        "budget": BudgetSpec,
+    }
     known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")

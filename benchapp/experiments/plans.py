@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.launch_spec import LaunchSpec, read_spec
 from benchapp.models import Episode, Run
@@ -49,6 +51,8 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         agent=cell.arm.agent,
         agent_model=cell.arm.agent_model,
         author_model=cell.arm.author_model,
+        author_agent=cell.arm.author_agent,
+        author_limits=author_limits_of(spec),
         judge_model=spec.judge_model,
         sandbox=spec.sandbox,
         protocol=spec.protocol,
@@ -81,7 +85,15 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         limits=limits_of(spec),
         judge_model=spec.judge_model,
         prompts=describe_prompts(find_condition(arm.condition, spec.protocol), spec.protocol),
+        author_agent=arm.author_agent,
+        author_limits=author_limits_of(spec),
     )
+
+
+def author_limits_of(spec: LaunchSpec) -> Limits:
+    """What the file says, and the protocol's paper where it says nothing."""
+    given = {name: value for name, value in spec.author_limits.model_dump().items() if value is not None}
+    return replace(protocols.author_limits(spec.protocol), **given)
 
 
 def limits_of(spec: LaunchSpec) -> Limits:

@@ -88,9 +88,7 @@ class _Prefix:
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
             self._verdict(verdict, copied)
-        trajectories: dict[int | None, int] = {}
-        for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
-            trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
+        trajectories = self._trajectories(attempt, {"attempt_id": copied.pk})
         for use in attempt.skill_uses.all():
             shown = None if use.trajectory_id is None else trajectories[use.trajectory_id]
             _copy_row(use, attempt_id=copied.pk, trajectory_id=shown)
@@ -102,9 +100,16 @@ class _Prefix:
         for below in (*verdict.checks.all(), *verdict.dimensions.all()):
             _copy_row(below, verdict_id=copied.pk)
 
-    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: Mapping[int | None, int]) -> Trajectory:
-        parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
-        copied = _copy_row(trajectory, attempt_id=attempt.pk, parent_id=parent)
+    def _trajectories(self, owner: Attempt | ModelCall, copied: Mapping[str, int]) -> dict[int, int]:
+        """The origin's -> the fork's. `copied`: the column that names the copy of their owner, with its key."""
+        known: dict[int, int] = {}
+        for trajectory in owner.trajectories.order_by("ordinal", "id"):  # parents come before their children
+            parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
+            known[trajectory.pk] = self._trajectory(trajectory, {**copied, "parent_id": parent}).pk
+        return known
+
+    def _trajectory(self, trajectory: Trajectory, changes: Mapping[str, object]) -> Trajectory:
+        copied = _copy_row(trajectory, **changes)
         for chunk in trajectory.chunks.all():
             _copy_row(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
         for compaction in Compaction.objects.filter(trajectory=trajectory):
@@ -127,7 +132,9 @@ class _Prefix:
         for call in self.origin.calls.filter(status=ModelCall.Status.ANSWERED).order_by("id"):
             of_agent = call.purpose == AGENT_CALLS and call.key.startswith(of_agents)
             if call.pk in behind or call.key in talk or of_agent:
-                self.calls[call.pk] = _copy_row(call, episode_id=self.fork.pk, is_copy=True).pk
+                copied = _copy_row(call, episode_id=self.fork.pk, is_copy=True)
+                self._trajectories(call, {"call_id": copied.pk})
+                self.calls[call.pk] = copied.pk
 
     def _decision(self, decision: Decision) -> Decision:
         copied = _copy_row(

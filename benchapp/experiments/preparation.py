@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, cells_of, published_harness
+from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, authors_of, cells_of, published_harness
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, try_spec
 from benchapp.experiments.plans import find_unit, make_plan, setup_of
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
-from runner.agents import make_agent
+from runner.agents import MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
@@ -26,6 +26,7 @@ from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import UNCONFINED, GeneratorModel
 from runner.models import Model, is_generator, make_model
+from runner.models.recorded import Recorded
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
@@ -44,6 +45,7 @@ _UNUSED = {
     True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
     False: "every condition's author is an outside program (expected generators only)",
 }
+_CONTAINED = "programs need a sandbox in a container (expected 'docker', not 'local')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class _Check:
         yield from self._agents()
         yield from self._author()
         yield from self._prompts()
+        yield from self._author_agents()
         yield from self._budget()
         yield from self._whole()
 
@@ -167,8 +170,11 @@ class _Check:
         known = self._pairs.setdefault((name, model), agent)
         if known != agent:
             raise SetupError(f"{known} and {agent} are the same with {model} (expected one of the two)")
+        self._require_fit(name, model)
+
+    def _require_fit(self, agent: str, model: str | None) -> None:
         try:
-            make_agent(name).needs(None if model is None else self._models[model])
+            make_agent(agent).needs(None if model is None else self._models[model])
         except NotOnThisMachine:
             if not self.keys_elsewhere:
                 raise
@@ -178,9 +184,7 @@ class _Check:
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
             told = ", ".join(programs)
-            yield SpecProblem(
-                "sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')"
-            )
+            yield SpecProblem("sandbox", f"{told}: {_CONTAINED}")
 
     def _author(self) -> Iterator[SpecProblem]:
         writing = [condition for condition in self._conditions if condition.has_author]
@@ -215,6 +219,30 @@ class _Check:
                     if problem.message not in told:
                         told.add(problem.message)
                         yield problem
+
+    def _author_agents(self) -> Iterator[SpecProblem]:
+        """Every agent of an author by itself, and then beside every model it is to work with."""
+        for agent in filter(None, self.spec.author_agents):
+            if agent in MODELLESS:
+                yield SpecProblem("author_agents", f"{agent} asks no model and writes nothing (expected another agent)")
+                continue
+            if found := list(self._try_read("author_agents", partial(make_agent, agent))):
+                yield from found
+                continue
+            if isinstance(make_agent(agent), ProgramAgent) and self.spec.sandbox == "local":
+                yield SpecProblem("sandbox", f"{agent} as author: {_CONTAINED}")
+            models = [model for works, model in authors_of(self.spec) if works == agent]
+            if not models:
+                yield SpecProblem("author_agents", f"{agent} works for a model (expected one that is not a generator)")
+            for model in filter(None, models):
+                if isinstance(self._models.get(model), Recorded):
+                    yield SpecProblem(
+                        "author_agents",
+                        f"{agent} cannot work with {model}: a recording holds an author's answers and not what its agent asked on"
+                        " the way (expected author_agent: null, or another model)",
+                    )
+                elif model in self._models:
+                    yield from self._try_read("author_agents", partial(self._require_fit, agent, model))
 
     def _generators(self) -> Iterator[SpecProblem]:
         for name in self.spec.agent_models:
@@ -253,7 +281,9 @@ class _Check:
         told: set[str] = set()
         sizes: list[int] = []
         for condition in self._conditions:
-            authors = sum(map(condition.suits, self.spec.author_models)) * self._count_variants(condition)
+            authors = sum(condition.suits(model) for _, model in authors_of(self.spec)) * self._count_variants(
+                condition
+            )
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
             for unit in units:
                 size = partial(self._count_trials, unit, cell, authors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 
 from django.conf import settings
@@ -21,7 +21,7 @@ from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.experiments.plans import find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
+from benchapp.experiments.plans import author_limits_of, find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
@@ -216,6 +216,7 @@ def _prepare(
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     told = f"{state.key} without {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}" if hunks else state.key
+    limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
         name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.key[:20]}, {told})"[:300],
         key="",
@@ -224,6 +225,8 @@ def _prepare(
         agents=[arm.agent],
         agent_models=[arm.agent_model],
         author_models=[arm.author_model],
+        author_agents=[arm.author_agent],
+        author_limits=limits,
         conditions=[CONDITION],
         replicates=1,
         samples=times,

@@ -47,6 +47,9 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     ),
     Column("agent_model", ValueKind.TEXT, 'model that solves the tasks; "unknown" if the source does not report it'),
     Column("author_model", ValueKind.TEXT, "model that writes the library", missing="the condition has no author"),
+    Column(
+        "author_agent", ValueKind.TEXT, "agent that works for that model", missing="its model is asked once, or none"
+    ),
     Column("harness", ValueKind.TEXT, 'what runs the agent; "unknown" if the source does not report it'),
     Column(
         "scripted", ValueKind.BOOLEAN, "a scripted or recorded model took part: the numbers say nothing about any LLM"

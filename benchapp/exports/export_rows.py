@@ -29,6 +29,7 @@ _ELSEWHERE = {  # columns that are no column of the trial's own row
     "condition": "episode__run__condition",
     "agent_model": "episode__run__agent_model",
     "author_model": "episode__run__author_model",
+    "author_agent": "episode__run__author_agent",
     "harness": "episode__run__harness",
     "scripted": "episode__run__scripted",
     "run": "episode__run__public_id",
@@ -163,7 +164,7 @@ def _cell(group: Group) -> Row:
     run: Run = group.first
     suite = run.experiment.suite
     named = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
-    models = (run.agent_model, run.author_model, run.harness)
+    models = (run.agent_model, run.author_model, run.author_agent, run.harness)
     return (*named, run.condition, *models, group.scripted, group.is_unfinished)
 
 

@@ -127,6 +127,7 @@ def _metadata(run: Run, attempt: Attempt) -> Json:
             "run": str(run.public_id),
             "condition": run.condition,
             "author_model": run.author_model,
+            **({"author_agent": run.author_agent} if run.author_agent else {}),
             "scripted_model": run.scripted,
             "episode": trial.episode.key,
             "phase": trial.phase,

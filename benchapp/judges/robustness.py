@@ -53,7 +53,7 @@ def spread(values: Sequence[float]) -> Spread:
 def replicates_of(judging: Judging) -> list[Judging]:
     """The same judge's passes over the runs that differ in nothing but the replicate, this one among them."""
     run = judging.run
-    alike = ("condition", "harness", "agent_model", "author_model")
+    alike = ("condition", "harness", "agent_model", "author_model", "author_agent")
     runs = Run.objects.filter(experiment=run.experiment_id, **{name: getattr(run, name) for name in alike})
     found = Judging.objects.filter(
         run__in=runs,

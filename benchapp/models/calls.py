@@ -53,6 +53,9 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    priced_usd = models.FloatField(null=True)  # as in Attempt: an agent may have made many calls for this one
+    input_at_least = models.PositiveBigIntegerField(null=True)
+    output_at_least = models.PositiveBigIntegerField(null=True)
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)

@@ -13,6 +13,7 @@ from benchapp.models.base import PublicModel
 from benchapp.models.people import User
 from benchapp.models.pointing import describe_pointers
 from benchapp.models.suites import Suite
+from runner.agents import agent_title
 from runner.protocols.probe import CONDITION as PROBE
 
 
@@ -186,6 +187,7 @@ class Run(PublicModel):
     harness_version = models.CharField(max_length=100, blank=True)
     agent_model = models.CharField(max_length=200, default=UNKNOWN)
     author_model = models.CharField(max_length=200, default=UNKNOWN)  # "" where the condition has no author
+    author_agent = models.CharField(max_length=100, blank=True)  # works for the author; "": its model is asked once
     scripted = models.BooleanField(default=False)  # a scripted or recorded model took part
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     seed = models.BigIntegerField(null=True)
@@ -207,6 +209,11 @@ class Run(PublicModel):
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def author(self) -> str:
+        """For people: the model that writes, and the agent that works for it."""
+        return f"{agent_title(self.author_agent)} with {self.author_model}" if self.author_agent else self.author_model
 
     @property
     def was_launched(self) -> bool:

@@ -5,15 +5,20 @@ from django.db.models import Q
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from benchapp.models.calls import ModelCall
 from benchapp.models.trials import Attempt
 from runner.base.types import CompactionKind, TrajectoryKind, UseKind
 
 
 class Trajectory(PublicModel):
-    """What an agent did, parsed once into ATIF steps. Immutable; a better reader makes another row."""
+    """What an agent did, parsed once into ATIF steps. Immutable; a better reader makes another row.
 
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="trajectories")
-    name = models.CharField(max_length=300)  # unique within the attempt
+    Of an attempt at a trial, or of a call for which an agent worked as author.
+    """
+
+    attempt = models.ForeignKey(Attempt, null=True, on_delete=models.CASCADE, related_name="trajectories")
+    call = models.ForeignKey(ModelCall, null=True, on_delete=models.CASCADE, related_name="trajectories")
+    name = models.CharField(max_length=300)  # unique within the attempt or call
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in TrajectoryKind])
     parent = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="children")
     ordinal = models.PositiveIntegerField(default=0)
@@ -39,7 +44,12 @@ class Trajectory(PublicModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["attempt", "name"], condition=Q(is_superseded=False), name="trajectory_name"
-            )
+            ),
+            models.UniqueConstraint(fields=["call", "name"], name="trajectory_name_in_call"),
+            models.CheckConstraint(
+                condition=Q(attempt=None, call__isnull=False) | Q(attempt__isnull=False, call=None),
+                name="trajectory_of_attempt_or_call",
+            ),
         ]
         indexes = [models.Index(fields=["id"], condition=Q(is_superseded=True), name="trajectory_superseded")]
 

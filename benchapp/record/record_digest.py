@@ -19,6 +19,7 @@ from benchapp.models import (
     Entry,
     Episode,
     Experiment,
+    ModelCall,
     Probe,
     Refusal,
     Seal,
@@ -74,7 +75,8 @@ def record_lines(experiment: Experiment) -> Iterator[list[object]]:
     suite = experiment.suite
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
     for run in experiment.runs.order_by("public_id"):
-        yield ["run", str(run.public_id), _values(run, _RUN), run.scripted]
+        agent = ("author_agent",) if run.author_agent else ()  # so that others keep their digest
+        yield ["run", str(run.public_id), _values(run, (*_RUN, *agent)), run.scripted]
         for probe in Probe.objects.filter(run=run).select_related("frozen", "library"):
             yield ["probe", _values(probe, _PROBE), probe.frozen.digest, probe.library.digest]
         for episode in run.episodes.order_by("key"):
@@ -95,8 +97,8 @@ def _episode_lines(episode: Episode) -> Iterator[list[object]]:
     decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
     for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
         yield ["decision", *_decision(decision)]
-    for call in episode.calls.order_by("key", "id"):
-        yield ["call", _values(call, _CALL)]
+    for call in episode.calls.prefetch_related("trajectories").order_by("key", "id"):
+        yield ["call", *_call(call)]
     yield ["library", episode.library.digest if episode.library else None]
     yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
@@ -142,6 +144,14 @@ def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[ob
     uses = sorted((use.skill, use.kind, use.step or 0, use.path) for use in attempt.skill_uses.all())
     known = [name for name in BOUND_OF.values() if getattr(attempt, name) is not None]  # others keep their digest
     return _values(attempt, (*_ATTEMPT, *known)), verdicts, trajectories, list(uses)
+
+
+def _call(call: ModelCall) -> Iterator[object]:
+    """What only calls of an author's agent have is told where it is: others keep their digest."""
+    known = [name for name in BOUND_OF.values() if getattr(call, name) is not None]
+    yield _values(call, (*_CALL, *known))
+    if session := sorted(call.trajectories.all(), key=lambda item: (item.name, item.digest)):
+        yield [_values(trajectory, _TRAJECTORY) for trajectory in session]
 
 
 def reading_of(attempt: Attempt) -> list[object]:

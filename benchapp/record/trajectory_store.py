@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import orjson
 from django.db.models import F, QuerySet
 
-from benchapp.models import Attempt, Blob, Chunk, Trajectory
+from benchapp.models import Attempt, Blob, Chunk, ModelCall, Trajectory
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Step, TrajectoryHead, Usage
@@ -71,7 +71,7 @@ class Packed:
 
     def save(
         self,
-        attempt: Attempt,
+        owner: Attempt | ModelCall,
         head: TrajectoryHead,
         *,
         usage: Usage | None = None,
@@ -85,7 +85,7 @@ class Packed:
         """The rows. `source` is the digest of the stored (redacted) source. Call inside the recording transaction."""
         usage = usage or Usage()
         trajectory = Trajectory.objects.create(
-            attempt=attempt,
+            **({"attempt": owner} if isinstance(owner, Attempt) else {"call": owner}),
             name=head.name[:300],
             kind=head.kind,
             parent=parent,

@@ -75,7 +75,7 @@ def _step(query: QueryDict) -> CommentPlace:
         "attempt__trial__episode__run__experiment", "attempt__trial__task"
     )
     trajectory = found.filter(attempt__trial__episode__run__experiment__deleted_at=None).first()
-    if trajectory is None:
+    if trajectory is None or trajectory.attempt is None:
         raise NoSuchPlace("trajectory: there is none of this id")
     number, trial = _number(query, "step", trajectory.steps_total), trajectory.attempt.trial
     query_string = urlencode({"attempt": trajectory.attempt.number, "trajectory": trajectory.public_id, "step": number})

@@ -70,6 +70,7 @@ class Drafts:
 
 def of_trajectory(trajectory: Trajectory) -> Drafts:
     """Its steps in passages. A passage never reaches over the end of a chunk, so one chunk suffices to show it."""
+    assert trajectory.attempt is not None  # of a trial
     trial = trajectory.attempt.trial
     drafts = Drafts({"trajectory": trajectory})
     place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
@@ -186,6 +187,15 @@ def _waiting_libraries() -> QuerySet[Episode]:
     return _select_unordered().filter(stale).select_related("library")
 
 
+def _of_trials() -> QuerySet[Trajectory]:
+    """A session of an author is no trial's: search leads to trials."""
+    return Trajectory.objects.exclude(attempt=None)
+
+
+def _waiting_trajectories() -> QuerySet[Trajectory]:
+    return _of_trials().filter(search_source=None).select_related("attempt__trial__episode")
+
+
 # Small ones first: what somebody said is found at once, however much was imported.
 KINDS = (
     SourceKind("comment", Comment.objects.all, _of(Comment, "trial__episode"), of_comment),
@@ -193,5 +203,5 @@ KINDS = (
     SourceKind("episode", _select_unordered, _waiting_libraries, of_library),
     SourceKind("decision", Decision.objects.all, _of(Decision, "episode", "before", "after"), of_decision),
     SourceKind("verdict", Verdict.objects.all, _of(Verdict, "attempt__trial__episode"), of_verdict),
-    SourceKind("trajectory", Trajectory.objects.all, _of(Trajectory, "attempt__trial__episode"), of_trajectory),
+    SourceKind("trajectory", _of_trials, _waiting_trajectories, of_trajectory),
 )

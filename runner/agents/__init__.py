@@ -52,6 +52,9 @@ class AgentRun:
     failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
 
 
+PROGRAM_FAILED = "ProgramFailed"  # the type of a failure: a program crashed, or says that it failed
+
+
 class Agent(Protocol):
     """One alternative. Copy `oracle.py` for an agent of your own, `codex_cli.py` for somebody else's program."""
 
@@ -78,7 +81,20 @@ AGENTS: dict[str, str] = {
     "qwen-code": "runner.agents.qwen_code:QwenCode",
     "kimi-code": "runner.agents.kimi_code:KimiCode",
 }
+TITLES = {  # as their makers write them
+    "shell": "shell loop",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini-cli": "Gemini CLI",
+    "qwen-code": "Qwen Code",
+    "kimi-code": "Kimi Code",
+}
 MODELLESS = frozenset({"oracle", "nop"})  # these ask no model
+
+
+def agent_title(name: str) -> str:
+    """Its name for people; the code where nobody here knows it."""
+    return TITLES.get(name, name)
 
 
 def make_agent(name: str) -> Agent:

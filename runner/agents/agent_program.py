@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from runner.agents import AgentJob, AgentRun
+from runner.agents import PROGRAM_FAILED, AgentJob, AgentRun
 from runner.agents.program_log import ProgramLog, read_log, with_subagents
 from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
 from runner.base.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
@@ -205,7 +205,7 @@ class ProgramAgent:
         if told is None and done.exit_code != 0:
             said = log.errors or done.output.strip()[-TOLD_CHARS:]
             how = "was ended from outside" if done.exit_code is None else f"ended with exit code {done.exit_code}"
-            return Failure("ProgramFailed", f"The program {how}. {said}".strip())
+            return Failure(PROGRAM_FAILED, f"The program {how}. {said}".strip())
         return told
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from runner.agents import PROGRAM_FAILED
 from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
 from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
@@ -81,5 +82,5 @@ class ClaudeCode(ProgramAgent):
             return Failure("TurnLimit", f"Not done after {last.get('num_turns', 'the allowed')} turns.")
         if last.get("is_error") is True or last.get("subtype") not in (None, "success"):
             said = log.trajectories[0].steps[-1].message or log.errors
-            return Failure("ProgramFailed", cut(said, 2_000))
+            return Failure(PROGRAM_FAILED, cut(said, 2_000))
         return None

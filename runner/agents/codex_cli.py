@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from runner.agents import PROGRAM_FAILED
 from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
 from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
@@ -72,5 +73,5 @@ class Codex(ProgramAgent):
         """The session log has no failures: the exit code says that it failed, standard error why."""
         last = log.trajectories[0].steps[-1]
         if last.source is Source.SYSTEM and (last.extra or {}).get("event") in ("turn.failed", "error"):
-            return Failure("ProgramFailed", cut(last.message, 2_000))
+            return Failure(PROGRAM_FAILED, cut(last.message, 2_000))
         return None

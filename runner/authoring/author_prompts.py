@@ -115,12 +115,20 @@ def section(title: str, lines: Iterable[str]) -> str:
 
 def system_message(mode: AuthorMode, tier3_required: bool) -> str:
     operations = "revise | narrow | replace | create" if mode is AuthorMode.REVISE else "create"
-    parts = [_MODES[mode], _SKILL, _FORMAT, *([_TIER3] if tier3_required else []), _ANSWER % operations]
-    return "\n".join(parts)
+    return "\n".join([*_guide(mode, tier3_required), _ANSWER % operations])
+
+
+def guide_for(occasion: Occasion) -> str:
+    """The system message without the form of the answer."""
+    return "\n".join(_guide(occasion.mode, _requires_tier3(occasion)))
+
+
+def _guide(mode: AuthorMode, tier3_required: bool) -> list[str]:
+    return [_MODES[mode], _SKILL, _FORMAT, *([_TIER3] if tier3_required else [])]
 
 
 def user_message(occasion: Occasion) -> str:
-    sections = [_occasion(occasion), _family(occasion)]
+    sections = [occasion_lines(occasion), family_lines(occasion)]
     if occasion.mode is not AuthorMode.ZERO_SHOT:
         latest = occasion.evidence[-1][2] if occasion.evidence else None
         sections.append(
@@ -135,12 +143,12 @@ def _requires_tier3(occasion: Occasion) -> bool:
     return occasion.tier3_required and occasion.mode is AuthorMode.REVISE
 
 
-def _occasion(occasion: Occasion) -> str:
+def occasion_lines(occasion: Occasion) -> str:
     required = "yes" if _requires_tier3(occasion) else "no"
     return f"## Occasion\nmode: {occasion.mode}\ntier-3 required: {required}"
 
 
-def _family(occasion: Occasion) -> str:
+def family_lines(occasion: Occasion) -> str:
     """Name and description are the zero-shot author's only source. Whoever sees trials learns from these what the family
     is about, as in the paper: its induction and revision prompts carry key and slug alone."""
     family = occasion.family

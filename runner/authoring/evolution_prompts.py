@@ -21,7 +21,7 @@ from runner.authoring.occasion import Occasion
 
 EVOLUTION_PROMPT_VERSION = "evolution-prompts/2"
 
-SYSTEM = f"""\
+GUIDE = f"""\
 You keep a library of skills for tasks that follow one workflow and grow harder. A task has just been worked on. You see
 the verdict, the record of the work and the whole library; you answer with a patch to the library. The next task, a
 different one of the same kind, is worked on by an agent that finds the library on disk and knows nothing of this trial.
@@ -54,13 +54,17 @@ in its frontmatter alone whether to open it. Beside it, where they earn their pl
   would be written again goes to scripts.
 - The description names the objects, operations and situations in which the skill applies, as a task would put them.
 - Where the trial teaches nothing that will come up again, return an empty patch and say why in the summary.
+"""
 
+_ANSWER = """\
 # Your answer
 One JSON object and nothing around it:
-{{"summary": "one sentence on what changed and why",
- "upsert_files": {{"<path>": "<the whole text of the file>"}}, "delete_paths": []}}
+{"summary": "one sentence on what changed and why",
+ "upsert_files": {"<path>": "<the whole text of the file>"}, "delete_paths": []}
 Give whole files, never differences, and only files you write.
 """
+
+SYSTEM = f"{GUIDE}\n{_ANSWER}"
 
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:

@@ -48,9 +48,13 @@ had to guess, assumed wrongly or never looked at, and answer it from the materia
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
+    return chat("\n".join([guide_for(occasion), ANSWER]), join_sections(_sections(occasion)))
+
+
+def guide_for(occasion: Occasion) -> str:
+    """The system message without the form of the answer."""
     setting = _NO_TASK if occasion.task is None else _ONE_TASK
-    system = "\n".join([_START, setting, _MODES[occasion.mode], FORMAT, ANSWER])
-    return chat(system, join_sections(_sections(occasion)))
+    return "\n".join([_START, setting, _MODES[occasion.mode], FORMAT])
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:

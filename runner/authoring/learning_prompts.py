@@ -78,8 +78,12 @@ procedure that also holds for other examples. Where the record and the advice di
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
-    system = "\n".join([_START, _MODES[occasion.mode], FORMAT, ANSWER])
-    return chat(system, join_sections(_sections(occasion)))
+    return chat("\n".join([guide_for(occasion), ANSWER]), join_sections(_sections(occasion)))
+
+
+def guide_for(occasion: Occasion) -> str:
+    """The system message without the form of the answer."""
+    return "\n".join([_START, _MODES[occasion.mode], FORMAT])
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:

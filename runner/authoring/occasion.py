@@ -47,6 +47,7 @@ class Occasion:
     corpus_room: int | None = None  # characters of the corpus that fit the author's context window; None: no limit
     advice: str = ""  # what a teacher said after the latest trial, as far as it may be passed on
     budget_tokens: int | None = None  # of everything it writes for this library; None: no limit beside the call's own
+    in_folder: bool = False  # the author works on the files themselves, and its patch is what changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
 from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
 from runner.base.digests import manifest
-from runner.base.errors import BudgetSpent, LeaseLost
+from runner.base.errors import LeaseLost
 from runner.base.types import (
     AttemptResult,
     Compaction,
@@ -30,6 +30,7 @@ from runner.base.types import (
 )
 from runner.engine.cleaning import Cleaner
 from runner.engine.host_calls import JUDGE, WatchedModel
+from runner.engine.session_watch import SessionWatcher
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.models import Model, price_table_of
@@ -45,7 +46,6 @@ from runner.trajectories.readers.skill_use import skill_uses
 from runner.verifying.verifier import run_verifier
 
 MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
-SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is not billed step by step
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
@@ -66,62 +66,18 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     recorder.finish_attempt(attempt, result)
 
 
-@dataclass(slots=True)
-class _Watcher:
-    """Passes on what an attempt does while it runs, and bills what it has cost so far.
+class _Watcher(SessionWatcher):
+    """Of one attempt."""
 
-    Usage comes from answered calls, here or at a gateway; the agent's steps count only where no call reported any.
-    """
-
-    attempt: str
-    recorder: Recorder
-    toolbox: Toolbox
-    called: Usage | None = None
-    reported: Usage = Usage()
-    is_part: bool = False  # calls failed that may have used more than is known
-    billed_at: float = 0.0
-    spent: BudgetSpent | None = None
-
-    @property
-    def usage(self) -> Usage:
-        used = self.reported if self.called is None else self.called
-        return used.in_part() if self.is_part else used
-
-    def __call__(self, step: Step) -> None:
-        self.reported += step.usage or Usage()
-        if self.called is None and step.usage and time.monotonic() - self.billed_at >= SECONDS_BETWEEN_BILLS:
-            self.bill()
-        self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
-
-    def note_answer(self, usage: Usage, is_part: bool = False) -> None:
-        """A call was answered; or failed, and this `is_part` of what it used."""
-        self.is_part = self.is_part or is_part
-        self.called = (self.called or Usage()) + usage
-        self.bill()
-
-    def bill(self) -> None:
-        self.billed_at = time.monotonic()
-        self.recorder.bill(self.attempt, self.usage, price_table_of(self.toolbox.agent_model, self.usage))
-
-    def before_call(self) -> None:
-        """BudgetSpent is kept too: a program in a sandbox sees no more of it than a call that was refused."""
-        try:
-            self.toolbox.budget(self.usage)
-        except BudgetSpent as error:
-            self.spent = error
-            raise
-
-    def require_budget(self) -> None:
-        if self.spent is not None:
-            raise self.spent
+    def __init__(self, attempt: str, recorder: Recorder, toolbox: Toolbox) -> None:
+        super().__init__(
+            toolbox, toolbox.agent_model, partial(recorder.bill, attempt), partial(recorder.live_step, attempt)
+        )
+        self.attempt, self.recorder = attempt, recorder
 
     def watch_model(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
-        model = self.toolbox.agent_model
-        if model is None:
-            return None
         key = f"agent/{step.slot}/{self.recorder.attempt_number(self.attempt)}"
-        recorder = self.recorder if plan.record_calls else None
-        return WatchedModel(model, key, self.toolbox.clean, self.note_answer, recorder)
+        return self.watched(key, self.recorder if plan.record_calls else None)
 
     def judge(self, slot: TrialSlot) -> Asked | None:
         """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
@@ -182,12 +138,7 @@ def _attempt(
     slot: TrialSlot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
 ) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
-    needs = replace(
-        toolbox.agent.needs(toolbox.agent_model),
-        before_call=job.before_call,
-        after_call=watcher.note_answer,
-        counted=toolbox.has_budget,
-    )
+    needs = watcher.needs(toolbox.agent)
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.note_opened(sandbox)

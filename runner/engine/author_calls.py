@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from runner.authoring.fitting import Build, PromptWindow, fit
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded, SetupError
-from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.base.types import ModelReply, ModelRequest, Trajectory, Usage
 from runner.engine.host_calls import ask_on_record
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
@@ -27,6 +27,7 @@ GENERATOR = "generator"  # a program's run in the author's place
 PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
 FITTING_TRIES = 4  # a first request, and shorter ones as refusals tell more of the window
 Answer = Callable[[Model, ModelRequest], ModelReply]
+Work = Callable[[], tuple[Trajectory, ...]]
 
 
 def completion(model: Model, request: ModelRequest) -> ModelReply:
@@ -41,9 +42,14 @@ class AuthorCalls:
     toolbox: Toolbox
     condition: str  # for messages
 
-    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
-        """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
-        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
+    def reply(
+        self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion, work: Work = tuple
+    ) -> ModelReply:
+        """The reply on record under this key, or a new one. SetupError where no model was named to give it.
+
+        `work`: the trajectories of whoever worked for the reply, to be kept with it.
+        """
+        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer, work)
 
     def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
@@ -66,10 +72,16 @@ class AuthorCalls:
                     break
         raise refused
 
-    def _ask_model(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
+    def _ask_model(
+        self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple
+    ) -> ModelReply:
         model, clean = self.toolbox.author_model, self.toolbox.clean
         if model is None:
             raise SetupError(f"{self.condition} needs an author model")
         request = clean.request(request)
         self.toolbox.budget(Usage())
-        return ask_on_record(self.recorder, key, purpose, model, request, lambda: clean.reply(answer(model, request)))
+
+        def ask() -> ModelReply:
+            return clean.reply(answer(model, request))
+
+        return ask_on_record(self.recorder, key, purpose, model, request, ask, work)

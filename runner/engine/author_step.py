@@ -11,6 +11,7 @@ from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.digests import library_digest
 from runner.base.errors import ContextExceeded
 from runner.base.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
+from runner.engine.agent_author import answer_by_agent, judge_session
 from runner.engine.author_calls import AUTHOR, AuthorCalls
 from runner.engine.generator_step import answer_by_generator, judge_output
 from runner.engine.teacher_talk import advise
@@ -55,6 +56,9 @@ def _ask_author(
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
     occasion, told = _add_advice(step, occasion, plan, calls)
+    if plan.author_agent is not None:
+        judgement = judge_session(occasion, answer_by_agent(step, occasion, plan, calls))
+        return replace(judgement, findings=(*judgement.findings, *told))
     build = partial(_request, step, plan, toolbox.prompts)
     reply = calls.ask_fitting(step.key, AUTHOR, occasion, build, room)
     judgement = judge_reply(occasion, reply)
@@ -64,10 +68,10 @@ def _ask_author(
 def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
     """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
 
-    An outside program is bounded by what it hands in, however often it tries.
+    Whoever works in a sandbox, a program or an agent, is bounded by what it hands in, however often it tries.
     """
     limit = plan.condition.generation_tokens
-    if limit is None or step.mode is AuthorMode.OUTSIDE:
+    if limit is None or step.mode is AuthorMode.OUTSIDE or plan.author_agent is not None:
         return AUTHOR_MAX_TOKENS
     decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
     earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
@@ -96,6 +100,7 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: Episode
         task=plan.task(step.task) if step.task else None,
         corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
         budget_tokens=plan.condition.generation_tokens,
+        in_folder=plan.author_agent is not None,
     )
 
 

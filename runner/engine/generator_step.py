@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from runner.authoring.author import judge_reply
 from runner.authoring.author_prompts import chat, join_sections, section
+from runner.authoring.folder_patch import name_left_out, write_patch
 from runner.authoring.generation_prompts import occasion_lines
 from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
@@ -27,7 +28,6 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 
 FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
-MAX_TOLD = 20  # things left out that a summary names
 
 
 def answer_by_generator(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
@@ -83,17 +83,10 @@ def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
     """Its output as a patch, what it printed as its reasoning. Nobody tells what it used."""
     if output.failure:
         said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."
-        left_out = f"\nNot taken: {_name_left_out(output.left_out)}" if output.left_out else ""
+        left_out = f"\nNot taken: {name_left_out(output.left_out)}" if output.left_out else ""
         return ModelReply(output.failure + left_out + said, finish_reason=FAILED, model=model.name)
     skills = len({path.partition("/")[0] for path in output.texts})
     summary = f"{model.name} {model.generator.version} wrote {len(output.texts):,} files of {skills:,} skills."
     if output.left_out:
-        summary += f" Not taken: {_name_left_out(output.left_out)}"
-    patch = {"summary": summary, "upsert_files": output.texts, "delete_paths": []}
-    text = json.dumps(patch, ensure_ascii=False, indent=1)
-    return ModelReply(text, model=model.name, reasoning=output.said or None)
-
-
-def _name_left_out(left_out: tuple[str, ...]) -> str:
-    more = len(left_out) - MAX_TOLD
-    return "; ".join(left_out[:MAX_TOLD]) + (f"; and {more:,} more" if more > 0 else "") + "."
+        summary += f" Not taken: {name_left_out(output.left_out)}"
+    return ModelReply(write_patch(summary, output.texts), model=model.name, reasoning=output.said or None)

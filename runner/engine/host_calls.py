@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.base.errors import ModelUnavailable
-from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.base.types import ModelReply, ModelRequest, Trajectory, Usage
 from runner.engine.cleaning import Cleaner
 from runner.models import Model, price_table_of
 from runner.models.preset import Preset
@@ -16,16 +16,25 @@ JUDGE = "judge"
 
 
 def ask_on_record(
-    recorder: Recorder, key: str, purpose: str, model: Model, request: ModelRequest, ask: Callable[[], ModelReply]
+    recorder: Recorder,
+    key: str,
+    purpose: str,
+    model: Model,
+    request: ModelRequest,
+    ask: Callable[[], ModelReply],
+    work: Callable[[], tuple[Trajectory, ...]] = tuple,
 ) -> ModelReply:
-    """The reply that `ask` gets, with the call on record: its request before it is made, then its reply or its error."""
+    """The reply that `ask` gets, with the call on record: its request before it is made, then its reply or its error.
+
+    `work`: once the reply is there, the trajectories of whoever worked for it.
+    """
     recorder.start_call(key, purpose=purpose, model=model.name, request=request)
     try:
         reply = ask()
     except Exception as error:
         recorder.finish_call(key, None, error)
         raise
-    recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage))
+    recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage), trajectories=work())
     return reply
 
 

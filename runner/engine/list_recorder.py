@@ -16,6 +16,7 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Step,
+    Trajectory,
     TrialSlot,
     Usage,
     Verdict,
@@ -61,6 +62,7 @@ class ListRecorder:
         self.results: dict[TrialSlot, AttemptResult] = {}
         self.abandoned: list[AttemptAbandoned] = []
         self.calls: list[CallStarted] = []
+        self.sessions: dict[str, tuple[Trajectory, ...]] = {}  # by the call's key
         self.decisions: list[Decision] = []
         self._history: list[Entry] = []
         self._libraries: dict[str, Files] = {EMPTY_LIBRARY: {}}
@@ -146,11 +148,20 @@ class ListRecorder:
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
+    def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
+        """As `bill`."""
+
     def finish_call(
-        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+        self,
+        key: str,
+        reply: ModelReply | None,
+        error: BaseException | None = None,
+        *,
+        price_table: str = "",
+        trajectories: tuple[Trajectory, ...] = (),
     ) -> None:
         told = None if error is None else f"{type(error).__name__}: {error}"
-        self.commit(CallFinished(key, reply, told, self.clock(), price_table))
+        self.commit(CallFinished(key, reply, told, self.clock(), price_table, trajectories))
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         fold(self.history()).require_open_library(f"decision {decision.number}")
@@ -202,6 +213,7 @@ class ListRecorder:
             case CallFinished():
                 if transaction.reply is not None:
                     self._replies[transaction.key] = transaction.reply
+                    self.sessions[transaction.key] = transaction.trajectories
             case LibrarySeeded():
                 self._libraries[transaction.event.snapshot] = transaction.files
                 self._append(transaction.event)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from runner import protocols
 from runner.agents import Limits, make_agent
+from runner.authoring.agent_prompts import AGENT_PROMPT_VERSION
 from runner.authoring.contract.contract_rules import CONTRACT_VERSION
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.digests import digest_json
@@ -21,6 +22,7 @@ from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VER
 from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
+from runner.protocols.plan import AUTHOR_LIMITS
 from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
 
@@ -42,11 +44,13 @@ def describe_setup(
     limits: Limits,
     judge_model: str | None = None,
     prompts: Mapping[str, JsonValue] | None = None,
+    author_agent: str | None = None,
+    author_limits: Limits = AUTHOR_LIMITS,
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge is told only where there is one, and prompts of packs (`describe_prompts`) where there are some, so that setups
-    from before these keep their digest.
+    A judge, prompts of packs (`describe_prompts`) and an author's agent are named only where there are some, so that setups from
+    before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -54,13 +58,19 @@ def describe_setup(
         "suite": {"key": suite.key, "version": suite.version, "digest": suite.digest},
         "protocol": protocol,
         "agent": {"name": agent, "version": make_agent(agent).version, **_model(agent_model)},
-        "author": {**_model(author_model), "feedback": feedback, "profile": profile, "answers": answers},
+        "author": {
+            **_model(author_model),
+            "feedback": feedback,
+            "profile": profile,
+            "answers": answers,
+            **({} if author_agent is None else {"agent": _author_agent(author_agent, author_limits)}),
+        },
         "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
         # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
         # with workers on machines that are not quite alike, what one began would be refused by the other.
         "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none
         "samples": samples,
-        "limits": {name: value for name, value in encode(limits).items() if name != "type"},
+        "limits": _limits(limits),
         "versions": {
             "compaction": COMPACTION_VERSION,
             "contract": CONTRACT_VERSION,
@@ -70,6 +80,15 @@ def describe_setup(
         **judge,
         **({"prompts": dict(prompts)} if prompts else {}),
     }
+
+
+def _author_agent(name: str, limits: Limits) -> dict[str, JsonValue]:
+    prompts = AGENT_PROMPT_VERSION
+    return {"name": name, "version": make_agent(name).version, "limits": _limits(limits), "prompts": prompts}
+
+
+def _limits(limits: Limits) -> dict[str, JsonValue]:
+    return {name: value for name, value in encode(limits).items() if name != "type"}
 
 
 def _model(name: str | None) -> dict[str, JsonValue]:

@@ -38,6 +38,7 @@ class Toolbox:
     author_model: Model | None = None
     judge_model: Model | None = None
     prompts: ChosenPrompts = ChosenPrompts()
+    author_agent: Agent | None = None  # works for the author's answers; None: its model is asked once for each
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
@@ -72,5 +73,6 @@ def toolbox_for(
         author_model=author_model,
         judge_model=judge_model,
         prompts=choose_prompts(plan.condition, plan.protocol),
+        author_agent=None if plan.author_agent is None else make_agent(plan.author_agent),
         clean=clean or Cleaner(),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, TrialSlot, Usage
+from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, Trajectory, TrialSlot, Usage
 from runner.protocols.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
 
 
@@ -68,6 +68,7 @@ class CallFinished:
     error: str | None
     at: datetime
     price_table: str = ""  # the price list behind the reply's cost
+    trajectories: tuple[Trajectory, ...] = ()  # of an agent that worked for the reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.authoring.author_reply import MAX_REPLY_CHARS
-from runner.authoring.material import text_of
+from runner.authoring.folder_patch import explain_too_much, read_texts
 from runner.base.errors import SandboxRuined
 from runner.base.trees import Tree
 from runner.base.types import Files, Machine, Task
@@ -69,7 +68,7 @@ def _output(generator: Generator, done: Completed, sandbox: Sandbox) -> Generato
     with contextlib.suppress(SandboxRuined):  # by what ran in it: then there is no output
         sandbox.end_processes()
         tree = sandbox.tree(WORKSPACE, OUTPUT)
-    texts, left_out = _texts(tree)
+    texts, left_out = read_texts(tree)
     failure = _failure(generator, done) or _unusable(texts)
     return GeneratorOutput({} if failure else texts, tuple(left_out), done.output[-TOLD_CHARS:].strip(), failure)
 
@@ -83,19 +82,6 @@ def _failure(generator: Generator, done: Completed) -> str:
 
 
 def _unusable(texts: dict[str, str]) -> str:
-    """Checks the limits of a reply before one is made of it: a reply is committed whole, whatever its content."""
-    size = sum(map(len, texts.values()))
-    if size > MAX_REPLY_CHARS:
-        return f"The program left {size:,} characters of text, expected at most {MAX_REPLY_CHARS:,}."
+    if too_much := explain_too_much(texts, "The program"):
+        return too_much
     return "" if texts else f"The program left no text file in {OUTPUT}."
-
-
-def _texts(tree: Tree) -> tuple[dict[str, str], list[str]]:
-    texts, left_out = {}, list(tree.left_out)
-    for path, file in sorted(tree.files.items()):
-        text = text_of(file)
-        if text is None:
-            left_out.append(f"{path}: binary, {len(file.content):,} bytes")
-        else:
-            texts[path] = text
-    return texts, left_out

@@ -45,6 +45,7 @@ class LayoutMessage(_LayoutPart):
     """A message of a prompt, as a paper's pieces make it."""
 
     role: Literal["system", "user"]
+    answers_once: bool = False
     parts: tuple[LayoutText, ...]
     values: dict[str, str] = {}
 

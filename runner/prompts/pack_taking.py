@@ -116,6 +116,7 @@ def _compose(layout: LayoutPrompt, message: LayoutMessage, found: Mapping[str, F
     return PackMessage(
         role=message.role,
         file=f"{layout.stem}.{message.role}.txt",
+        answers_once=message.answers_once,
         values=message.values,
         literal=tuple(sorted(literal)),
         text="\n\n".join(texts),

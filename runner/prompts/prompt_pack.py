@@ -31,9 +31,13 @@ class _Part(BaseModel):
 
 
 class PackMessage(_Part):
-    """`text` is read from `file`. `values`: names in the text -> our values. `literal`: marks that stay as they are."""
+    """`text` is read from `file`. `values`: names in the text -> our values. `literal`: marks that stay as they are.
+
+    `answers_once`: only for a model that answers once, without a shell; an author that is an agent is not sent it.
+    """
 
     role: Literal["system", "user"]
+    answers_once: bool = False
     file: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,80}\.txt$")
     values: dict[str, str] = Field(default_factory=dict, max_length=60)
     literal: tuple[str, ...] = Field(default=(), max_length=60)
@@ -85,6 +89,10 @@ class PackPrompt(_Part):
     def fill(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
         """Messages in the OpenAI chat format."""
         return tuple({"role": each.role, "content": each.fill(values)} for each in self.messages)
+
+    def instruct(self, values: Mapping[str, str]) -> str:
+        """The same as one text, for an agent."""
+        return "\n".join(each.fill(values) for each in self.messages if not each.answers_once)
 
 
 class PromptPack(_Part):

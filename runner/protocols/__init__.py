@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import cast
 
+from runner.agents import Limits
 from runner.base.suite import Suite
 from runner.base.types import Environment, TrialSlot
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import AUTHOR_LIMITS, EpisodePlan
 from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
 from runner.protocols.steps import NextStep, RunTrial
@@ -54,6 +55,11 @@ def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
     the environment is found by `unit.families[0].environment`.
     """
     return cast("tuple[Environment, ...]", protocol_module(protocol).units(suite))
+
+
+def author_limits(protocol: str) -> Limits:
+    """Of each session of an author that is an agent, by the protocol's paper; AUTHOR_LIMITS where the module has none."""
+    return cast(Limits, getattr(protocol_module(protocol), "AUTHOR_LIMITS", AUTHOR_LIMITS))
 
 
 def prompt_version(protocol: str) -> str:

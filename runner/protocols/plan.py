@@ -11,6 +11,9 @@ from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
 from runner.protocols.registry import protocol_module
 
+# SkillLearnBench appendix M (100 steps) and N (1,800 seconds); tokens of one reply as SkillGenBench's appendix B.
+AUTHOR_LIMITS = Limits(max_turns=100, max_output_tokens=16_384, timeout_seconds=1_800.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -37,6 +40,8 @@ class EpisodePlan:
     agent: str
     agent_model: str | None = None
     author_model: str | None = None
+    author_agent: str | None = None  # works for the author's answers; None: its model is asked once for each
+    author_limits: Limits = AUTHOR_LIMITS  # of each session of the author's agent
     judge_model: str | None = None  # asked about artifacts of tasks that declare a judge; None: nobody is
     sandbox: str = "local"
     protocol: str = "skillevolbench"

@@ -23,6 +23,7 @@ from runner.base.types import (
     ModelRequest,
     Role,
     Step,
+    Trajectory,
     TrialSlot,
     Usage,
     Verdict,
@@ -175,9 +176,21 @@ class Recorder(Protocol):
         ...
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
+    def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
+        """As `bill`, of a call under way for which an agent works."""
+        ...
+
     def finish_call(
-        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
-    ) -> None: ...
+        self,
+        key: str,
+        reply: ModelReply | None,
+        error: BaseException | None = None,
+        *,
+        price_table: str = "",
+        trajectories: tuple[Trajectory, ...] = (),
+    ) -> None:
+        """`trajectories`: of the agent that worked for the reply. An error leaves what was billed before."""
+        ...
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         """Decided. `files` is the whole library after an applied decision, None otherwise."""

@@ -21,6 +21,7 @@ from runner.base.types import AuthorMode, Environment, Family, Phase, Task, Tria
 from runner.prompts.roles import GENERATOR, Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
+from runner.protocols.plan import AUTHOR_LIMITS as ANY_AUTHOR_LIMITS
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.stages import (
     evaluation_slots,
@@ -35,6 +36,7 @@ from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 PROMPT_VERSION = GENERATION_PROMPT_VERSION
 GENERATION_TOKENS = 16_384
+AUTHOR_LIMITS = replace(ANY_AUTHOR_LIMITS, max_turns=45)  # appendix B
 
 
 def _generator(name: str, mode: AuthorMode, rounds: int = 1) -> Condition:

@@ -15,10 +15,10 @@ from runner.base.types import AuthorMode, Environment, Task, TrialSlot
 from runner.protocols import skillgenbench
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.skillgenbench import CONDITIONS, PROMPT_VERSION, list_asked
+from runner.protocols.skillgenbench import AUTHOR_LIMITS, CONDITIONS, PROMPT_VERSION, list_asked
 from runner.protocols.steps import NextStep
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
+__all__ = ["AUTHOR_LIMITS", "CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:

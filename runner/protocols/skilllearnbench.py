@@ -122,7 +122,7 @@ def _learn(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[N
     seed = seed_of(family)
     first = Ask(condition.mode_at_start, family.key, None, 1, task=seed.key)
     yield from next_answer(plan, state, first)
-    if condition.mode_at_start is AuthorMode.CRAFT:
+    if condition.mode_at_start is AuthorMode.CRAFT and plan.author_agent is None:  # an agent checks by itself
         yield from next_draft(plan, state, first)
     for attempt in range(_count_attempts(condition)):
         slot = TrialSlot(Phase.ACQUISITION, seed.key, attempt)

@@ -34,7 +34,7 @@ document.addEventListener("keydown", (event) => {
 // Empty fields would only make the address longer.
 form?.addEventListener("formdata", (event) => {
   for (const [name, value] of [...event.formData.entries()]) {
-    if (value === "" && name !== "author_model") event.formData.delete(name);
+    if (value === "" && !name.startsWith("author_")) event.formData.delete(name);
   }
 });
 

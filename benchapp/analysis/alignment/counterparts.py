@@ -59,7 +59,7 @@ def _rank_closeness(trial: Trial) -> Case:
         episode__run__agent_model=run.agent_model,
         episode__run__harness=run.harness,
     )
-    same_author = Q(episode__run__author_model=run.author_model)
+    same_author = Q(episode__run__author_model=run.author_model, episode__run__author_agent=run.author_agent)
     cases = {
         OTHER_PHASE: Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase),
         OTHER_SAMPLE: Q(episode=trial.episode_id, phase=trial.phase),

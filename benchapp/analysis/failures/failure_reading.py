@@ -168,7 +168,9 @@ def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple
         chunks = list(_select_last_chunks(part))
         windows = [(chunk, _find_first_step(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
-            yield chunk.trajectory.attempt.trial_id, read_course(stored.step for stored in steps).most_missing
+            attempt = chunk.trajectory.attempt
+            assert attempt is not None  # that of one of the trials
+            yield attempt.trial_id, read_course(stored.step for stored in steps).most_missing
 
 
 def _find_first_step(chunk: Chunk) -> int:

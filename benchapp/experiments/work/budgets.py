@@ -35,13 +35,15 @@ class Spent:
         return Spent(self.usd + other.usd, self.tokens + other.tokens, self.unpriced + other.unpriced)
 
 
-def count_spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
-    """Of the whole run, in two queries; without what the attempt under way in one episode has used, where its caller
-    knows that better."""
+def count_spent(run: Run, *, without_session_of: Episode | None = None) -> Spent:
+    """Of the whole run, in two queries; without what the attempt or author under way in one episode has used, where its
+    caller knows that better."""
     attempts = Attempt.objects.billed().filter(trial__episode__run=run)
-    if without_attempt_of is not None:
-        attempts = attempts.exclude(trial__episode=without_attempt_of, status=Attempt.Status.RUNNING)
-    return _sum_spent(attempts) + _sum_spent(ModelCall.objects.beside_attempts().filter(episode__run=run))
+    calls = ModelCall.objects.beside_attempts().filter(episode__run=run)
+    if (busy := without_session_of) is not None:
+        attempts = attempts.exclude(trial__episode=busy, status=Attempt.Status.RUNNING)
+        calls = calls.exclude(episode=busy, status=ModelCall.Status.STARTED)
+    return _sum_spent(attempts) + _sum_spent(calls)
 
 
 def _sum_spent(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
@@ -75,7 +77,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
             tokens=under_way.known_tokens,
             unpriced=int(under_way.is_unpriced),
         )
-        require(run, count_spent(run, without_attempt_of=episode) + used)
+        require(run, count_spent(run, without_session_of=episode) + used)
 
     return allow
 

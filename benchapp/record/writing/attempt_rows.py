@@ -1,4 +1,5 @@
-"""The writer of attempts: their own row, and below it trajectories, compactions and skill uses.
+"""The writer of attempts: their own row, and below it trajectories, compactions and skill uses. Also of the trajectories
+of an author's session, which lie below its call.
 
 Contents are stored before the rows that point at them: `pack_steps` and `pack_compaction` first, then the functions here,
 inside the transaction of whoever records the attempt. `Verdict.objects.record` writes verdicts, `Trial.settle` and
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
+from benchapp.models import Attempt, Blob, Compaction, ModelCall, SkillUse, Trajectory
 from benchapp.record.recorded import billed_fields
 from benchapp.record.trajectory_store import Packed
 from runner.base.digests import canonical_json
@@ -68,10 +69,30 @@ def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory]
 
     A use belongs to the trajectory it names, or to none.
     """
+    rows = _save_all(attempt, trajectories)
+    SkillUse.objects.bulk_create(
+        SkillUse(
+            attempt=attempt,
+            trajectory=rows.get(use.trajectory),
+            step=use.step,
+            skill=storable(use.skill)[:200],
+            kind=use.kind,
+            path=storable(use.path or "")[:1000],
+        )
+        for use in uses
+    )
+
+
+def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> None:
+    """What an agent did that worked as the author of this call."""
+    _save_all(call, trajectories)
+
+
+def _save_all(owner: Attempt | ModelCall, trajectories: Sequence[PackedTrajectory]) -> dict[str, Trajectory]:
     rows: dict[str, Trajectory] = {}
     for ordinal, item in enumerate(trajectories):
         rows[item.head.name] = row = item.packed.save(
-            attempt,
+            owner,
             item.head,
             usage=item.usage,
             parent=rows.get(item.head.parent or ""),
@@ -84,14 +105,4 @@ def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory]
         for compaction in item.compactions:
             compaction.trajectory = row
         Compaction.objects.bulk_create(item.compactions)
-    SkillUse.objects.bulk_create(
-        SkillUse(
-            attempt=attempt,
-            trajectory=rows.get(use.trajectory),
-            step=use.step,
-            skill=storable(use.skill)[:200],
-            kind=use.kind,
-            path=storable(use.path or "")[:1000],
-        )
-        for use in uses
-    )
+    return rows

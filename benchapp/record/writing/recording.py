@@ -41,6 +41,7 @@ from benchapp.record.writing.attempt_rows import (
     MAX_EXCEPTION_MESSAGE,
     PackedTrajectory,
     pack_compaction,
+    save_session,
     save_trajectories,
     set_exception,
     set_usage,
@@ -225,18 +226,35 @@ class RowRecorder:
                 started_at=now,
             )
 
+    def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
+        with self._transaction():
+            self._started(key).update(**recorded.billed_fields(usage), price_table=price_table)
+
     def finish_call(
-        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+        self,
+        key: str,
+        reply: ModelReply | None,
+        error: BaseException | None = None,
+        *,
+        price_table: str = "",
+        trajectories: tuple[TrajectoryValue, ...] = (),
     ) -> None:
         stored = None if reply is None else _put_json(reply)
         message = "" if error is None else self._redact(storable(words_of(error)))
-        usage = {} if reply is None else recorded.usage_fields(reply.usage)
+        bill = {} if reply is None else {**recorded.billed_fields(reply.usage), "price_table": price_table}
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
+        packed = [_pack_trajectory(trajectory, ()) for trajectory in trajectories]
         with self._transaction() as now:
-            call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
+            call = self._started(key).get()
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=message, finished_at=now, price_table=price_table, **usage
+                status=status, reply_id=stored, error=message, finished_at=now, **bill
             )
+            save_session(call, packed)
+
+    def _started(self, key: str) -> models.QuerySet[ModelCall]:
+        """The latest call under this key that has not ended."""
+        started = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED)
+        return self.episode.calls.filter(pk=started.latest("id").pk)
 
     def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
         """An agent's turn is kept as what it adds to the turn before."""

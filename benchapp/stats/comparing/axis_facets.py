@@ -16,6 +16,7 @@ AXES: Mapping[str, str] = {  # choice -> what the page calls it
     "condition": "Condition",
     "agent_model": "Agent model",
     "author_model": "Author model",
+    "author_agent": "Author's agent",
     "harness": "Harness",
     "replicate": "Replicate",
 }
@@ -88,4 +89,4 @@ def _in_time(created: datetime, choices: Choices) -> bool:
 
 
 def _label(axis: str, value: object) -> str:
-    return "none" if axis == "author_model" and value == "" else str(value)
+    return "none" if axis in ("author_model", "author_agent") and value == "" else str(value)

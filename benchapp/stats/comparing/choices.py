@@ -38,6 +38,7 @@ class Choices:
     condition: tuple[str, ...] = ()
     agent_model: tuple[str, ...] = ()
     author_model: tuple[str, ...] = ()
+    author_agent: tuple[str, ...] = ()
     harness: tuple[str, ...] = ()
     replicate: tuple[int, ...] = ()
     since: date | None = None  # of the day the record took the run in, UTC
@@ -84,7 +85,7 @@ def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
     problems: list[str] = []
     for field in fields(Choices):
         texts = [text.strip() for text in query.getlist(field.name)]
-        texts = [text for text in dict.fromkeys(texts) if text or (field.name == "author_model")]
+        texts = [text for text in dict.fromkeys(texts) if text or field.name in ("author_model", "author_agent")]
         if not texts:
             continue
         values = list(_parse_values(field.name, texts, problems))

@@ -130,7 +130,8 @@ class GroupComparison:
         libraries are not part of it: only numbers of whole runs use them."""
         whole = hashlib.sha256()
         for run in sorted(self.runs, key=lambda run: run.public_id):
-            named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate)
+            agent = (run.author_agent,) if run.author_agent else ()  # so that others keep their fingerprint
+            named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate, *agent)
             whole.update(run.public_id.bytes + repr(named).encode())
             outcomes = self.outcomes[run.pk]
             for name in FINGERPRINTED:

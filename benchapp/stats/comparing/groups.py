@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import SEPARATOR
+from runner.agents import agent_title
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
 UNFINISHED = "unfinished"
@@ -40,6 +41,10 @@ class Group:
         return self.first.author_model
 
     @property
+    def author_agent(self) -> str:
+        return self.first.author_agent
+
+    @property
     def harness(self) -> str:
         return self.first.harness
 
@@ -54,19 +59,22 @@ class Group:
     @property
     def identity(self) -> tuple[object, ...]:
         run = self.first
-        return (run.experiment_id, run.condition, run.agent_model, run.author_model, run.harness)
+        return (run.experiment_id, run.condition, run.agent_model, run.author_model, run.author_agent, run.harness)
 
     @property
     def narrowing(self) -> dict[str, tuple[object, ...]]:
         """The choices that leave only this group's runs."""
         run = self.first
-        return {
+        choices: dict[str, tuple[object, ...]] = {
             "experiment": (run.experiment.public_id,),
             "condition": (run.condition,),
             "agent_model": (run.agent_model,),
             "author_model": (run.author_model,),
             "harness": (run.harness,),
         }
+        if run.author_agent or run.experiment.spec.get("author_agents"):  # elsewhere addresses stay as they were
+            return {**choices, "author_agent": (run.author_agent,)}
+        return choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,7 @@ class Groups:
         for place in _places(group):
             if found := self._by_place.get((place, condition, model)):
                 same = [other for other in found if other.author_model == group.author_model] or found
+                same = [other for other in same if other.author_agent == group.author_agent] or same
                 return same[0] if len(same) == 1 else None
         return None
 
@@ -120,6 +129,12 @@ class Groups:
     @property
     def compares_with_no_skill(self) -> bool:
         return self.baseline == NO_SKILL
+
+
+def _describe_authoring(group: Group) -> str:
+    if group.author_agent:
+        return f"{agent_title(group.author_agent)} as author"
+    return "single call as author" if group.author_model else ""
 
 
 def _places(group: Group) -> list[tuple[object, ...]]:
@@ -139,12 +154,13 @@ def _labels(groups: Sequence[Group]) -> list[str]:
             group.condition if group.condition != Run.UNKNOWN else "condition unknown",
             group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown",
             f"author {group.author_model}" if group.author_model and group.author_model != group.agent_model else "",
+            _describe_authoring(group),
             group.harness,
             experiments[group.first.experiment_id],
         )
         for group in groups
     ]
-    told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
+    told = [place for place in range(6) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
     labels = [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
     times = Counter(labels)
     labels = [

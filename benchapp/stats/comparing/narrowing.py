@@ -252,6 +252,7 @@ CHOICES_SAID = {
     "condition": "condition",
     "agent_model": "agent model",
     "author_model": "author model",
+    "author_agent": "author's agent",
     "harness": "harness",
     "replicate": "replicate",
     "since": "taken in since",

@@ -23,6 +23,7 @@ def filter_matching(choices: Choices) -> QuerySet[Run]:
         "condition__in": choices.condition,
         "agent_model__in": choices.agent_model,
         "author_model__in": choices.author_model,
+        "author_agent__in": choices.author_agent,
         "harness__in": choices.harness,
         "replicate__in": choices.replicate,
     }

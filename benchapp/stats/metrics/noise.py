@@ -81,7 +81,7 @@ def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: in
         known = evidence != UNKNOWN
         trials, evidence = kept.where(known), evidence[known]
         bench = (run.experiment_id, run.harness, run.harness_version, run.agent_model)
-        cell = (*bench, run.condition, run.author_model)
+        cell = (*bench, run.condition, run.author_model, run.author_agent)
         same = (benches.setdefault(bench, len(benches)), cells.setdefault(cell, len(cells)), run.pk)
         fixed = [np.full(len(trials), value, dtype=np.int64) for value in same]
         columns.append(

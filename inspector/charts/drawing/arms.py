@@ -55,6 +55,6 @@ def _rows(groups: Sequence[Group]) -> tuple[str, ...]:
     """The condition, and the author model where one condition has several."""
     times = Counter(group.condition for group in groups)
     return tuple(
-        f"{group.condition} · author {group.author_model or 'none'}" if times[group.condition] > 1 else group.condition
+        f"{group.condition} · author {group.first.author or 'none'}" if times[group.condition] > 1 else group.condition
         for group in groups
     )

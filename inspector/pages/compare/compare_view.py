@@ -177,7 +177,16 @@ COMPARISON = JsonShape(
 ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
-    *("label", "experiment=first.experiment", "condition", "agent_model", "author_model", "harness", "scripted"),
+    *(
+        "label",
+        "experiment=first.experiment",
+        "condition",
+        "agent_model",
+        "author_model",
+        "author_agent?",
+        "harness",
+        "scripted",
+    ),
 )
 
 

@@ -154,7 +154,7 @@ def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, st
     said += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
     said += [
         (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
-        for name in ("suite", "agent_model", "author_model", "harness", "replicate")
+        for name in ("suite", "agent_model", "author_model", "author_agent", "harness", "replicate")
     ]
     said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
     return [(name, value) for name, value in said if value] + [

@@ -141,7 +141,8 @@ EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.
 TIMES = JsonShape("created_at", "started_at", "finished_at")
 MEMBER = JsonShape(
     *("id=run", "condition=run.condition", "replicate=run.replicate", "harness=run.harness"),
-    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_model=run.author_model"),
+    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_agent=run.author_agent?"),
+    *("author_model=run.author_model",),
     *("scripted=run.scripted", "status=run.status", "setup_digest=run.setup_digest?", "trials=tally"),
     *("mean_reward", "rewards", "spent", "endings"),
     link_to("run-json", "run.public_id"),

@@ -6,17 +6,21 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import orjson
 
-from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall
+from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall, Trajectory
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
 from inspector.pages.library.prompt_diff import PackSeen, compare_prompts
+from inspector.pages.trials.step_reading import StepReading, read_trajectory
 from inspector.pages.trials.step_window import StepWindow, parse_window
+from inspector.pages.trials.trial import choose_trajectory
 from inspector.web.subject import find_neighbours
 from inspector.web.text.drawn_steps import read_reasons, reading_order
 from inspector.web.text.visible import one_line, visible
+from runner.agents import agent_title
 from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.types import Patch
 from runner.trajectories.compaction import CHARS_PER_TOKEN
@@ -25,7 +29,7 @@ from runner.trajectories.fields import fields
 MAX_SECTION = 200_000  # characters of one section on the page; the whole has an address of its own
 MAX_SECTIONS = 80  # of one message; the last takes the rest
 OPEN_SECTION = 1_200  # a section of no more is open from the start
-SHOWS = ("call", "evidence")
+SHOWS = ("call", "session", "evidence")
 MAX_UNSEEN = 500  # characters of one cut passage that are drawn
 STRIP = 1_000  # width of the strip
 MAX_RUNS = 300
@@ -159,6 +163,31 @@ class SeenTrajectory:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthorSession:
+    """What an agent did that worked for the answer, in the reader of trials. `query`: what a link inside it adds."""
+
+    call: ModelCall
+    trajectories: tuple[Trajectory, ...]
+    trajectory: Trajectory  # the one that is read
+    reading: StepReading
+    query: str
+
+    @property
+    def title(self) -> str:
+        return visible(agent_title(self.trajectory.agent_name))
+
+    @property
+    def turns(self) -> int | None:
+        found = self.trajectories[0].extra.get("turns")
+        return found if isinstance(found, int) else None
+
+    @property
+    def seconds(self) -> float | None:
+        ended = self.call.finished_at
+        return (ended - self.call.started_at).total_seconds() if ended else None
+
+
+@dataclass(frozen=True, slots=True)
 class AuthorCall:
     """The page: one decision, the call that made it, and the evidence before it."""
 
@@ -173,6 +202,8 @@ class AuthorCall:
     following: Decision | None
     talk: tuple[TalkTurn, ...] = ()  # what student and teacher said before it
     pack: PackSeen | None = None  # where prompts of a pack were sent
+    session_steps: int | None = None  # of the agent that worked for it; None: the model was asked once
+    session: AuthorSession | None = None
 
     @property
     def files(self) -> list[tuple[str, str, int]]:
@@ -199,6 +230,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     call = decision.call
     contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest]) if call else {}
     chosen = _choose_evidence(evidence, query.get("evidence", "")) if show == "evidence" else None
+    worked = tuple(call.trajectories.order_by("ordinal", "id")) if call else ()
     return AuthorCall(
         decision=decision,
         show=show or "call",
@@ -211,7 +243,25 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         following=near.get(following or 0),
         talk=read_talk(decision) if show == "call" else (),
         pack=compare_prompts(decision) if show == "call" else None,
+        session_steps=sum(each.steps_total for each in worked) if worked else None,
+        session=_read_session(call, worked, episode, decision, query)
+        if call and worked and show == "session"
+        else None,
     )
+
+
+def _read_session(
+    call: ModelCall,
+    worked: tuple[Trajectory, ...],
+    episode: Episode,
+    decision: Decision,
+    query: Mapping[str, str],
+) -> AuthorSession:
+    trajectory = choose_trajectory(worked, query.get("trajectory", "")) or worked[0]
+    reading = read_trajectory(trajectory, uses=(), verdict=None, compactions={}, query=query)
+    place = {"episode": episode.public_id, "decision": decision.number, "show": "session"}
+    kept = urlencode({**place, "trajectory": trajectory.public_id})
+    return AuthorSession(call, worked, trajectory, reading, f"&{kept}")
 
 
 def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:

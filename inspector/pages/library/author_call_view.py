@@ -97,11 +97,21 @@ DECISION = JsonShape(
     *("decision=decision.number", "status=decision.status"),
     ("call", lambda this: this.decision.call and CALL.read(this.decision.call)),
 )
+SESSION_STEP = JsonShape(
+    "number", "source", ("texts", lambda step: [[field.kind, field.label] for field in step.fields]), "is_error"
+)
+SESSION = JsonShape(
+    *("agent=trajectory.agent_name", "version=trajectory.agent_version", "turns", "seconds"),
+    *("trajectory=trajectory.public_id", "steps_total=trajectory.steps_total"),
+    ("steps", lambda session: [SESSION_STEP.read(card.step) for card in session.reading.cards]),
+)
 SHOWN = JsonShape(
     ("reply", lambda this: this.reply.text[:JSON_CHARS] if this.reply else None),
     ("talk", lambda this: TURN.read_all(this.talk)),
     ("evidence", lambda this: EVIDENCE.read_all(this.evidence)),
     ("steps", lambda this: STEP.read_all(this.chosen.steps) if this.chosen else []),
+    "session_steps",
+    ("session", lambda this: this.session and SESSION.read(this.session)),
 )
 
 

@@ -312,7 +312,7 @@ def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
 PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
 RUN = JsonShape(
     *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
-    *("author_model", "scripted", "status", "seed", "forked_from"),
+    *("author_agent?", "author_model", "scripted", "status", "seed", "forked_from"),
     ("probe_of", lambda found: PROBE.read(found.probe) if hasattr(found, "probe") else None),
     "setup_digest?",
 )

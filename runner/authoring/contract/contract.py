@@ -130,7 +130,7 @@ def _slug_given(proposal: Proposal) -> Iterator[BrokenRule]:
 
 def _operation(proposal: Proposal) -> Iterator[BrokenRule]:
     patch, occasion = proposal.patch, proposal.occasion
-    if occasion.mode.names_skills:
+    if occasion.mode.names_skills or occasion.in_folder:  # a folder names no operation; it is read from what changed
         return
     allowed = (*OPERATIONS, "retire", "quarantine", "") if occasion.profile == "as-released" else OPERATIONS
     operation = patch.operation_type
@@ -179,10 +179,10 @@ def _deletions(proposal: Proposal) -> Iterator[BrokenRule]:
 
 
 def _budget(proposal: Proposal) -> Iterator[BrokenRule]:
-    """Whoever writes without being asked by us is bounded by what it hands in: nobody sees what it used. A model that is asked
-    is bounded by what it may write at all, and its own tokens are shorter or longer than these. Tokens are ceil(characters / 4)."""
-    outside = proposal.occasion.mode is AuthorMode.OUTSIDE
-    limit = proposal.occasion.budget_tokens if outside else None
+    """Whoever works in a sandbox, a program or an agent, is bounded by what it hands in. A model that is asked once is bounded
+    by what it may write at all, and its own tokens are shorter or longer than these. Tokens are ceil(characters / 4)."""
+    hands_in = proposal.occasion.mode is AuthorMode.OUTSIDE or proposal.occasion.in_folder
+    limit = proposal.occasion.budget_tokens if hands_in else None
     size = sum(-(-len(file.content.decode("utf-8", "replace")) // 4) for file in proposal.after.values())
     if limit is not None and proposal.upserts and size > limit:
         yield BrokenRule("generation-budget", "", f"the library would have {size:,} tokens, expected at most {limit:,}")

@@ -88,12 +88,19 @@ _RULES = (
     _announce("frontmatter-two-keys", "Under SkillFlow, frontmatter has a name and a description and nothing else."),
     _announce("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announce("empty-file", "Under SkillFlow, no file is empty."),
-    _always("generation-budget", "What an outside program wrote under a token budget is within it."),
+    _always("generation-budget", "What an outside program or an agent wrote under a token budget is within it."),
     ContractRule(
         "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
     ),
     ContractRule(
         "context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"
+    ),
+    ContractRule(
+        "author-session",
+        "An agent that works as author ends by itself and leaves texts only.",
+        "warning",
+        "warning",
+        "warning",
     ),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announce("vague-file-name", "A Tier-3 file's name says what is in it."),

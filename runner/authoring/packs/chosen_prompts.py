@@ -35,6 +35,11 @@ class ChosenPrompts:
         prompt = self.prompts.get(asked)
         return None if prompt is None else prompt.fill(values_for(occasion, prompt.names, **told))
 
+    def instruct(self, occasion: Occasion) -> str | None:
+        """A pack's prompt as the instruction of an agent; None where ours is given."""
+        prompt = self.author_prompt(occasion)
+        return None if prompt is None else prompt.instruct(values_for(occasion, prompt.names))
+
     @property
     def asks_questions(self) -> bool:
         """Is a student asked what it wants to know? A teacher's prompt without a place for questions cannot answer them."""

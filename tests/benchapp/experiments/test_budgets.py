@@ -48,7 +48,7 @@ def test_everything_that_was_billed_counts_once(episode: Episode) -> None:
     call(episode, "author", input_tokens=20, output_tokens=2, cost_usd=0.25)
     call(episode, "agent", input_tokens=10, output_tokens=1, cost_usd=0.125)  # in its attempt's sum already
     assert count_spent(episode.run) == Spent(usd=0.75, tokens=66, unpriced=0)
-    assert count_spent(episode.run, without_attempt_of=episode) == Spent(usd=0.625, tokens=55)
+    assert count_spent(episode.run, without_session_of=episode) == Spent(usd=0.625, tokens=55)
 
 
 def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) -> None:

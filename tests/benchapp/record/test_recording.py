@@ -371,6 +371,7 @@ WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "set_aside": lambda r, _: r.set_aside(FIRST, SandboxError("gone")),
     "seed": lambda r, _: r.seed("E1-LS1", {"tidy/SKILL.md": File(b"text")}),
     "start_call": lambda r, _: r.start_call("k", purpose="author", model="scripted/x", request=REQUEST),
+    "bill_call": lambda r, _: r.bill_call("open", Usage(1, 0, 1, 0.5), "a list"),
     "finish_call": lambda r, _: r.finish_call("open", ModelReply("text")),
     "freeze": lambda r, _: r.freeze(Frozen(recorder_snapshot(), "l" * 64, "s" * 64, "e" * 64)),
     "refuse": lambda r, _: r.refuse(Refused(FIRST, ("a",), "frozen")),

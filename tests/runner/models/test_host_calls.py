@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import pytest
 
 from runner.base.errors import ModelUnavailable
 from runner.base.types import FailedTry, ModelReply, ModelRequest, Usage
-from runner.engine.attempts import _Watcher
 from runner.engine.cleaning import Cleaner
 from runner.engine.host_calls import WatchedModel
+from runner.engine.session_watch import SessionWatcher
 from tests.runner.small_episode import small_toolbox
 
 REQUEST = ModelRequest(({"role": "user", "content": "go"},))
-
-
-@dataclass
-class Bills:
-    """The part of a recorder that is told what an attempt has cost so far."""
-
-    told: list[Usage] = field(default_factory=list)
-
-    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        self.told.append(usage)
 
 
 class Answers:
@@ -41,8 +28,8 @@ class Answers:
 
 
 def billed(*answers: ModelReply | Exception) -> Usage:
-    bills: Any = Bills()
-    watcher = _Watcher("a", bills, small_toolbox())
+    told: list[Usage] = []
+    watcher = SessionWatcher(small_toolbox(), None, lambda usage, table: told.append(usage), lambda step: None)
     model = WatchedModel(Answers(*answers), "k", Cleaner(), watcher.note_answer, None)
     for answer in answers:
         if isinstance(answer, Exception):
@@ -50,7 +37,7 @@ def billed(*answers: ModelReply | Exception) -> Usage:
                 model.complete(REQUEST)
         else:
             model.complete(REQUEST)
-    return bills.told[-1] if bills.told else watcher.usage
+    return told[-1] if told else watcher.usage
 
 
 TOLD = ModelReply("x", usage=Usage(100, 0, 10))

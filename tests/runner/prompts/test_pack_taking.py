@@ -16,7 +16,7 @@ from runner.prompts.printed_copies import NO_PDF
 from runner.prompts.printed_text import PrintedText
 from runner.prompts.prompt_pack import MARK, PackMessage, packs_folder, read_pack
 from runner.prompts.roles import VALUES, Asked
-from tests.conftest import SHARED_DATA
+from tests.conftest import SHARED_DATA, require
 from tests.runner.prompts.small_papers import OURS, as_pages, layout_named, small_paper, small_piece, write_papers
 from tests.runner.prompts.test_prompt_pack import write_pack
 
@@ -164,8 +164,8 @@ def test_a_pdf_goes_through_the_converter_that_is_installed(tmp_path: Path, monk
     assert unread.problem == "pdftotext: Syntax Error: no trailer"
 
 
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not installed")
 def test_the_real_converter_refuses_what_is_no_pdf(tmp_path: Path) -> None:
+    require(shutil.which("pdftotext") is not None, "pdftotext is not installed")
     (tmp_path / "paper.pdf").write_bytes(b"no pdf")
     assert take_prompts(tmp_path / "paper.pdf").unread[0].problem.startswith("pdftotext: ")
 

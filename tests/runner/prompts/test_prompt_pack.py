@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from runner.authoring.agent_prompts import author_kit
+from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError, SuiteError
+from runner.base.types import AuthorMode
 from runner.prompts.prompt_pack import PackMessage, PromptPack, find_pack, read_pack
 from runner.prompts.roles import (
     CHOSEN,
@@ -20,6 +23,7 @@ from runner.prompts.roles import (
     say_choice,
     write_choice,
 )
+from tests.runner.small_patches import occasion
 
 USER = "You look after {{family_key}}.\n\nWhat happened:\n{{trace}}\nReplace {{placeholders}} yourself.\n"
 
@@ -43,6 +47,25 @@ def test_it_puts_values_in_their_places_and_leaves_literal_braces(tmp_path: Path
         "role": "user",
         "content": "You look after E1.\n\nWhat happened:\n```\nlog\n```\nReplace {{placeholders}} yourself.\n",
     }
+
+
+def test_an_agent_is_given_the_messages_as_one_text_but_not_what_is_for_one_answer(tmp_path: Path) -> None:
+    messages = [
+        {"role": "system", "file": "once.txt", "answers_once": True},
+        {"role": "user", "file": "revise.txt", "values": {"trace": "evidence"}, "literal": ["placeholders"]},
+    ]
+    prompts = [{"role": "author", "occasion": "revise", "messages": messages}]
+    folder = write_pack(tmp_path / "mine", prompts=prompts)
+    (folder / "once.txt").write_text("Reply with JSON.\n", "utf-8")
+    chosen = ChosenPrompts({Asked("author", "revise"): read_pack(folder).prompts[0]})
+    theirs = chosen.instruct(occasion())
+    assert theirs is not None
+    assert theirs.startswith("You look after E1-LS1.")
+    assert "Reply with JSON" not in theirs
+    kit = author_kit(occasion(), theirs)
+    assert kit.instruction.startswith(theirs.rstrip())
+    assert "# Where you write" in kit.instruction
+    assert chosen.instruct(occasion(AuthorMode.INDUCE)) is None
 
 
 def test_what_a_value_says_is_never_read_for_placeholders() -> None:

@@ -1,0 +1,152 @@
+"""What an author that is an agent is given: an instruction, and files where a single call has their text.
+
+The guide is that of the single call, word for word, so that the two differ in what the author can do and in nothing it
+is told. In place of the answer's form stands where to write; in place of evidence, corpus and skills stand their files.
+Tests, solutions, other tasks and other families' skills are nothing this could name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.authoring import author_prompts, evolution_prompts, generation_prompts, learning_prompts
+from runner.authoring.author_prompts import fence_text, join_sections, section
+from runner.authoring.feedback import verdict_section, verdict_word
+from runner.authoring.material import MAX_LISTED, render_findings
+from runner.authoring.occasion import Occasion
+from runner.authoring.proposal import slug_of
+from runner.base.types import AuthorMode, File, Files
+from runner.suites.tasks.task_files import read_tree, read_workspace_files
+
+AGENT_PROMPT_VERSION = "agent-author/1"
+FOLDER, EVIDENCE, CORPUS, TASK_FILES, SUMMARY = "skills", "evidence", "corpus", "task", "summary.txt"
+# The author's own, and no part of any library.
+SKILL_CREATOR = read_tree(Path(__file__).parent / "skill_creator")
+CREATOR = "skill-creator"
+
+_WHERE = f"""\
+# Where you write
+You work in a sandbox of your own, with a shell. Nobody works on the task there and no result of it counts: try in it what you
+want to be sure of before you write it down.
+- `{FOLDER}/` in the working directory holds the skills as they are now; it is empty if there are none. Write, change and delete
+  files there. What differs when you end is your answer, as a patch: where these instructions speak of an answer or of
+  returning files, or name another folder for skills, that folder is meant. If nothing is to change, leave it as it is.
+- A program checks the patch by the rules above. If it breaks one, the whole patch is refused.
+- Write one sentence on what you changed, and why, into `{SUMMARY}` in the working directory.
+- Whatever else you make is thrown away. Leave no working files in `{FOLDER}/`: no caches, no logs, no notes.
+"""
+_USE_CREATOR = f"""\
+# Open this first
+A skill of your own, `{CREATOR}`, says how to write skills. Open it before you begin and follow it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorKit:
+    """What a session begins with. Paths are relative to the working directory, those of `own_skills` to their folder."""
+
+    instruction: str
+    skills: Files  # below FOLDER: of this family, as they are
+    corpus: Files  # below CORPUS
+    material: Files  # beside both
+    own_skills: Files  # where the agent looks for skills of its own
+
+
+def author_kit(occasion: Occasion, theirs: str | None = None) -> AuthorKit:
+    """`theirs`: a pack's instruction in the place of ours; where to write is said in both."""
+    own = set(occasion.family_slugs)
+    crafts = occasion.mode is AuthorMode.CRAFT
+    return AuthorKit(
+        instruction=_instruction(occasion, crafts=crafts) if theirs is None else f"{theirs.rstrip()}\n\n{_WHERE}",
+        skills={path: file for path, file in occasion.library.items() if slug_of(path) in own},
+        corpus=occasion.corpus,
+        material=dict(_material(occasion)),
+        own_skills=below(CREATOR, SKILL_CREATOR) if crafts else {},
+    )
+
+
+def below(folder: str, files: Files) -> Files:
+    return {f"{folder}/{path}": file for path, file in files.items()}
+
+
+def _material(occasion: Occasion) -> Iterator[tuple[str, File]]:
+    for number, (evidence, compaction, _) in enumerate(occasion.evidence, start=1):
+        yield evidence_path(number, str(evidence.slot)), File(compaction.text.encode("utf-8", "replace"))
+    if occasion.task is not None:
+        files = read_workspace_files(occasion.task)
+        # Beside a corpus the task is no place to work in: its files stand apart.
+        yield from (below(TASK_FILES, files) if occasion.corpus else files).items()
+
+
+def evidence_path(number: int, slot: str) -> str:
+    return f"{EVIDENCE}/{number:02d}-{slot.replace('/', '-')}.md"
+
+
+def _instruction(occasion: Occasion, *, crafts: bool) -> str:
+    guide = [_guide(occasion), *([_USE_CREATOR] if crafts else []), _WHERE]
+    return "\n".join([*guide, join_sections(_sections(occasion))])
+
+
+def _guide(occasion: Occasion) -> str:
+    if occasion.corpus:
+        return generation_prompts.guide_for(occasion)
+    if occasion.mode is AuthorMode.EVOLVE:
+        return evolution_prompts.GUIDE
+    if occasion.mode.names_skills:
+        return learning_prompts.guide_for(occasion)
+    return author_prompts.guide_for(occasion)
+
+
+def _sections(occasion: Occasion) -> Iterator[str]:
+    yield generation_prompts.occasion_lines(occasion) if occasion.corpus else author_prompts.occasion_lines(occasion)
+    if not occasion.corpus:
+        named = occasion.mode.names_skills
+        yield (
+            f"## Family\nkey: {' '.join(occasion.family.key.split())}"
+            if named
+            else author_prompts.family_lines(occasion)
+        )
+    if occasion.task is not None:
+        yield section("Task", _task_lines(occasion))
+    if occasion.corpus:
+        yield f"## Corpus\n{len(occasion.corpus):,} files, below `{CORPUS}/`."
+    if occasion.evidence:
+        yield from _evidence_sections(occasion)
+    if occasion.mode is AuthorMode.CORRECT:
+        yield "## Advice\n" + (fence_text(occasion.advice) if occasion.advice else "None could be passed on.")
+    if occasion.mode is AuthorMode.REFINE:
+        yield section("What a program found", render_findings(occasion))
+    yield section("Skills of this family", _skill_lines(occasion))
+
+
+def _task_lines(occasion: Occasion) -> Iterator[str]:
+    """Not cut, as it is not for the agent that solves it."""
+    assert occasion.task is not None
+    yield fence_text(occasion.task.instruction)
+    if occasion.corpus:
+        yield f"Its files, if it has any, lie below `{TASK_FILES}/`."
+    else:
+        yield "Its files, if it has any, lie in the working directory as the agent that solves it finds them."
+
+
+def _evidence_sections(occasion: Occasion) -> Iterator[str]:
+    """The verdict where the single call has it in a section of its own, and where the records lie."""
+    latest = occasion.evidence[-1][2]
+    if occasion.mode in (AuthorMode.INDUCE, AuthorMode.REVISE, AuthorMode.EVOLVE):
+        yield "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
+    lines = (
+        f"- `{evidence_path(number, str(shown.slot))}`: trial {shown.slot} ({verdict_word(verdict, occasion.feedback)})"
+        for number, (shown, _, verdict) in enumerate(occasion.evidence, start=1)
+    )
+    yield section("Evidence", ["Records of trials, oldest first:", *lines])
+
+
+def _skill_lines(occasion: Occasion) -> Iterator[str]:
+    own = set(occasion.family_slugs)
+    paths = sorted(path for path in occasion.library if slug_of(path) in own)
+    if not paths:
+        yield f"This family has no skill yet: `{FOLDER}/` is empty."
+    for path in paths[:MAX_LISTED]:
+        yield f"- `{FOLDER}/{path}`"
