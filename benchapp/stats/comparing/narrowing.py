@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from benchapp.models import Run, Trial
+from benchapp.models import Run, TaskGroup, Trial
 from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
@@ -15,6 +15,7 @@ from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
+from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
@@ -43,12 +44,14 @@ class Narrowing:
     """Each part is None where it narrows nothing. An empty text selects trials without such a value: `family=`.
 
     `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
+    `group`: an attribute of the task and its value, "difficulty:easy".
     """
 
     covered: str | None = None
     environment: str | None = None
     family: str | None = None
     task: str | None = None
+    group: str | None = None
     role: str | None = None
     phase: str | None = None
     outcome: str | None = None
@@ -89,6 +92,8 @@ def _problem(name: str, value: str) -> Iterator[str]:
     known = tuple(METRICS) if name == "covered" else KNOWN.get(name)
     if known and value not in known and not (name == "role" and value == ""):
         yield f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(known)}"
+    elif name == "group" and not all(value.partition(":")):
+        yield f"group: expected an attribute and a value, such as difficulty:easy; found {value[:80]!r}"
     elif len(value) > 300 or "\x00" in value:
         yield f"{name}: expected a key of at most 300 characters"
 
@@ -102,6 +107,9 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
         value = getattr(narrowing, name)
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
+    if narrowing.group:
+        attribute, _, value = narrowing.group.partition(":")
+        wanted &= Q(task__in=TaskGroup.objects.filter(attribute=attribute, value=value).order_by().values("task"))
     if narrowing.metric:
         trials = _select_covered(trials, narrowing.metric, choices)
     if narrowing.outcome in BESIDE:
@@ -274,4 +282,7 @@ def _part(name: str, value: str) -> str:
         return f"first try {first}, replay {again}"
     if name == "phase":
         return f"{value} phase"
+    if name == "group":
+        attribute, _, of_task = value.partition(":")
+        return f"{name_attribute(attribute)} {of_task}"
     return f"{name} {value}" if value else f"no {name} reported"
