@@ -33,7 +33,7 @@ class Command(BaseCommand):
     help = (
         "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
         "Every worker needs the folder at the same path. With --groups, a mapping file says what tasks are grouped by; "
-        "without PATH it is applied to the suite named by --key. Exit status: 0 loaded, 1 nothing loaded."
+        "without PATH the suite named by --key is read again. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -59,8 +59,8 @@ class Command(BaseCommand):
         as_json: bool,
         **options: object,
     ) -> None:
-        if path is None and not (key and groups):
-            raise CommandError("expected PATH, or --key and --groups for a suite that is here already")
+        if path is None and not key:
+            raise CommandError("expected PATH, or --key for a suite that is here already")
         try:
             mapping = read_mapping(groups) if groups else None
             folder = read_folder(Path(path), format, key, strict=strict) if path is not None else None
@@ -80,7 +80,8 @@ class Command(BaseCommand):
 
     def _write_mapped(self, mapped: MappedGroups) -> None:
         counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
-        self.stdout.write(f"Groups of tasks in {mapped.suite.key} from the mapping file: {counts}")
+        said = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
+        self.stdout.write(f"{mapped.suite.key}: {said}")
         for note in mapped.notes:
             self.stdout.write(f"  {replace_unprintable(note)}")
 
@@ -135,7 +136,9 @@ def _record(folder: SuiteFolder | None, mapping: GroupMapping | None, key: str |
     """Nothing is recorded where a part of it is refused."""
     if folder:
         record_folder(folder)
-    return record_groups(folder.suite.key if folder else key or "", mapping) if mapping else None
+    if folder and not mapping:
+        return None
+    return record_groups(folder.suite.key if folder else key or "", mapping)
 
 
 def _render_problem(problem: dict[str, str], below: Path | None = None) -> str:

@@ -109,15 +109,18 @@ class MappedGroups:
 
 
 @transaction.atomic
-def record_groups(key: str, mapping: GroupMapping) -> MappedGroups:
+def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     """Groups of a suite that is bundled, loaded or imported. What it states itself is read again where it lies here.
-    SetupError where there is no such suite; SuiteError where the file names nothing of it."""
+    SetupError where there is no such suite; SuiteError where the file names nothing of it. Without a file only the
+    former."""
     row = models.Suite.objects.filter(key=key).first()
     if key in SUITES or (row is not None and row.path and Path(row.path).is_dir()):
         row = record_suite(find_suite(key)).suite
     if row is None:
         known = ", ".join(sorted({*SUITES, *models.Suite.objects.values_list("key", flat=True)}))
         raise SetupError(f"unknown suite {key!r}; known: {known}")
+    if mapping is None:
+        return MappedGroups(row, {}, ())
     counts = record_mapping(row, mapping)
     if not counts:
         expected = f"families or tasks of {key}"
