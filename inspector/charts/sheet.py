@@ -47,6 +47,7 @@ class ChartSheet:
     def trials_url(
         self,
         group: Group | None = None,
+        /,
         *,
         metric: TrialMetric | None = None,
         condition: str | None = None,

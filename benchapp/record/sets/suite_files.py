@@ -114,8 +114,10 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     SetupError where there is no such suite; SuiteError where the file names nothing of it. Without a file only the
     former."""
     row = models.Suite.objects.filter(key=key).first()
-    if key in SUITES or (row is not None and row.path and Path(row.path).is_dir()):
-        row = record_suite(find_suite(key)).suite
+    is_here = key in SUITES or (row is not None and bool(row.path) and Path(row.path).is_dir())
+    read = find_suite(key) if is_here else None
+    if read is not None:
+        row = record_suite(read).suite
     if row is None:
         known = ", ".join(sorted({*SUITES, *models.Suite.objects.values_list("key", flat=True)}))
         raise SetupError(f"unknown suite {key!r}; known: {known}")
@@ -125,6 +127,8 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     if not counts:
         expected = f"families or tasks of {key}"
         raise SuiteError(str(mapping.source), "families, tasks", expected, "it names none of them")
+    if read is not None:
+        record_suite(read)  # what an earlier file said instead of it may be free again
     families, tasks = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
     return MappedGroups(row, counts, tuple(mapping.notes(families, tasks)))
 

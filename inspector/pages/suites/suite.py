@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -244,17 +243,18 @@ def _tasks_of(row: models.Suite) -> tuple[SuiteTask, ...]:
     )
 
 
-def _count_trials(row: models.Suite) -> dict[int, Rate]:
+def _count_trials(row: models.Suite) -> dict[object, Rate]:
     """Key of a task's row -> its trials."""
     return dict(_rates(row.tasks.all(), "task"))
 
 
 def count_by_condition(row: models.Suite | None, key: str) -> list[tuple[str, Rate]]:
     """Of one task: condition -> its trials."""
-    return list(_rates(row.tasks.filter(key=key), "episode__run__condition")) if row else []
+    found = _rates(row.tasks.filter(key=key), "episode__run__condition") if row else ()
+    return [(str(condition), rate) for condition, rate in found]
 
 
-def _rates(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[Any, Rate]]:
+def _rates(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
     """Of recorded trials that stand; probes are left out, as comparisons leave them out."""
     trials = models.Trial.objects.filter(task__in=tasks, episode__run__experiment__deleted_at=None)
     counted = trials.exclude(episode__run__condition=PROBE).order_by(by).values(by)

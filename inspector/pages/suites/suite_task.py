@@ -74,7 +74,7 @@ def _recorded_instruction(row: models.Suite | None, key: str) -> str:
 def _describe_verifier(task: Task) -> str:
     if task.evaluation is not None:
         return "tests/evaluation.toml declares what outputs are compared with"
-    shared = f", with {', '.join(path.name for path in task.shared_tests)} beside it" if task.shared_tests else ""
+    shared = f", with {', '.join(path.name for path in task.shared_tests)} next to it" if task.shared_tests else ""
     return f"tests/test.sh decides{shared}"
 
 

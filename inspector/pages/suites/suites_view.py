@@ -92,6 +92,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "experiments": view.experiments,
         "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
         "may_launch": view.read is not None,
+        "has_roles": "role" in view.splits,
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
@@ -159,6 +160,6 @@ def _read_task(request: HttpRequest, view: SuiteView, problems: list[str]) -> ob
         return None
     found = next((task for task in view.tasks if task.key == asked), None)
     if found is None:
-        problems.append(f"task: {asked[:80]!r} is no task of this suite")
+        problems.append(f"task: {asked[:80]!r} is not a task of this suite")
         return None
     return read_task_view(view, found)

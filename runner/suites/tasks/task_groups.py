@@ -34,7 +34,9 @@ def read_stated(metadata: FieldTable) -> TaskGroups:
         values = read_values(metadata.raw(field))
         if values is None:
             where = metadata.source.parent.name
-            metadata.findings.note(f"task.toml: {metadata.at(field)} is no text or list of texts to group by", where)
+            metadata.findings.note(
+                f"task.toml: {metadata.at(field)} is not a text or a list of texts, so nothing is grouped by it", where
+            )
         elif values:
             found[attribute] = values
     return found
