@@ -97,12 +97,9 @@ def _list_attributes() -> dict[str, list[str]]:
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
     """Standing ones that were launched over it, or came in with trials of its tasks; newest first."""
-    mine = Q(suite=suite) | Q(pk__in=_with_trials_of(suite))
+    imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
+    mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
     return Experiment.objects.standing().filter(mine).order_by("-created_at", "-pk")
-
-
-def _with_trials_of(suite: Suite) -> QuerySet[Experiment, dict[str, object]]:
-    return Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite).order_by().values("pk")
 
 
 def count_experiments() -> Counter[str]:
