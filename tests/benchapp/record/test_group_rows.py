@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.models import Suite, TaskGroup
+from benchapp.experiments.work import advance
+from benchapp.models import Blob, ModelCall, Suite, TaskGroup
 from benchapp.record.record_digest import record_digest
 from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
 from runner.suites import load_suite
 from runner.suites.group_mapping import FORMAT, read_mapping
+from tests.benchapp.archived import played
 from tests.worlds.factories import make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -126,3 +128,16 @@ def test_groups_change_no_record_digest_and_renew_only_numbers_of_their_suite(tm
     record_mapping(mine.experiment.suite, mapping)
     mine.refresh_from_db()
     assert mine.revision == renewed
+
+
+def test_no_author_reads_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advance, "hint", lambda *given, **named: None)
+    experiment = played(conditions=["selfgen-always", "selfgen-zero-shot"])
+    values = set(TaskGroup.objects.filter(attribute__in=("gap", "trap")).values_list("value", flat=True))
+    assert "ready-made column" in values
+    prompts = Blob.objects.filter(
+        pk__in=ModelCall.objects.filter(episode__run__experiment=experiment).values("request")
+    )
+    texts = [blob.text() for blob in prompts]
+    assert len(texts) > 5
+    assert [value for value in values for text in texts if value in text] == []
