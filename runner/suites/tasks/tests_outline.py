@@ -53,10 +53,12 @@ def _outline(path: Path, name: str, size: int) -> TestsFile:
 
 def _find_names(path: Path) -> Iterator[str]:
     if path.name == "rubric.yaml":
-        scoring = read_yaml(path).get("scoring")
-        for each in scoring if isinstance(scoring, list) else ():
-            if isinstance(each, dict) and isinstance(each.get("dimension"), str):
-                yield each["dimension"]
+        rubric = read_yaml(path)
+        found = rubric.get("scoring", rubric.get("dimensions"))  # SkillEvolBench's word and ours
+        for each in found if isinstance(found, list) else ():
+            name = each.get("dimension", each.get("name")) if isinstance(each, dict) else None
+            if isinstance(name, str):
+                yield name
     elif pattern := _NAMES.get(path.suffix):
         for match in pattern.finditer(read_text(path)):
             yield next(group for group in match.groups() if group)

@@ -89,6 +89,7 @@ def test_a_task_shows_what_it_is_told_checked_by_and_run_in(client: Client) -> N
     assert [skill["name"] for skill in task["reference_skills"]] == ["null-safe-aggregation"]
     assert not task["reference_skills"][0]["text"].startswith("---")
     names = {file["path"]: file["names"] for file in task["tests"]}
+    assert "basic contract" in names["rubric.yaml"]
     assert names["verify.py"]
     page = client.get("/suites/starter/?task=E1-LS1-T5").text
     assert "<h3>Energy use of our buildings</h3>" in page
