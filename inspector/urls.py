@@ -43,6 +43,7 @@ from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import search_view
+from inspector.pages.suites import suites_view
 from inspector.pages.trials import pair_view, trial_view
 from inspector.web import health_view
 from inspector.web.responses import View
@@ -136,6 +137,11 @@ ROUTES: dict[str, list[Routes]] = {
         page("<uuid:public_id>/", comparisons_view.comparison, "comparison"),
         part("<uuid:public_id>/report/", comparisons_view.comparison_report, "comparison-report"),
         part("<uuid:public_id>/differences.<str:form>", comparisons_view.comparison_export, "comparison-export"),
+    ],
+    "suites/": [
+        page("", suites_view.suites, "suites"),
+        part("<path:name>/composition.<str:form>", suites_view.composition, "suite-composition"),
+        page("<path:name>/", suites_view.suite, "suite"),
     ],
     "people/": [
         page("", people_view.accounts, "people"),

@@ -99,6 +99,8 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "comparisons": list,
     "comparison": lambda: [Comparison.objects.get().public_id],
     "published": list,
+    "suites": list,
+    "suite": lambda: [_run().experiment.suite.key],
     "documents": list,
     "document": lambda: ["tutorial/first-look"],
     "jobs": list,

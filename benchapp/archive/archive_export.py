@@ -36,6 +36,7 @@ from benchapp.models import (
     SnapshotFile,
     Suite,
     Task,
+    TaskGroup,
     TaskRevision,
     Trial,
 )
@@ -231,6 +232,7 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
         tasks,
         TaskRevision.objects.filter(pk__in=trials.values("task_revision")),
         KeyPoint.objects.filter(task__in=tasks),
+        TaskGroup.objects.filter(task__in=tasks),
         snapshots,
         SnapshotFile.objects.filter(snapshot__in=snapshots),
         Experiment.objects.filter(pk=experiment.pk),

@@ -74,6 +74,12 @@ SHARED_TABLES = (
         known_by=("task", "kind", "ordinal"),
         order=("task__suite__key", "task__key", "kind", "ordinal"),
     ),
+    ArchiveTable(
+        "task group",
+        models.TaskGroup,
+        known_by=("task", "attribute"),  # what is said of a task here is not added to from elsewhere
+        order=("task__suite__key", "task__key", "attribute", "value"),
+    ),
     ArchiveTable("snapshot", models.Snapshot, known_by=("digest",), order=("digest",)),
     ArchiveTable("file", models.SnapshotFile, known_by=("snapshot", "path"), order=("snapshot__digest", "path")),
     ArchiveTable("experiment", models.Experiment, at_home=("source", *TIMES)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Role
 
 
@@ -127,6 +128,13 @@ TRIALS = (
         "settled_at", ValueKind.TIME, "when this record took the numbers in", missing="not settled, or after the pin"
     ),
 )
+
+
+def group_column(attribute: str) -> Column:
+    """Of trials whose suites state such an attribute of a task, or a mapping file does: behind the columns above."""
+    meaning = f"{name_attribute(attribute)} of the task; several are joined by semicolons"
+    return Column(f"group_{attribute}", ValueKind.TEXT, meaning, missing="nobody states one")
+
 
 MEASURE = (
     Column("metric", ValueKind.TEXT, "key of the metric; the metrics are listed below the columns"),

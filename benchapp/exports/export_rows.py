@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from benchapp.exports.dictionary import TRIALS
-from benchapp.models import Run
+from benchapp.models import Run, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
@@ -53,14 +55,28 @@ SETTLED = len(TRIAL_LOOKUPS) - 1
 FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
 
 
-def trial_rows(choices: Choices, narrowing: Narrowing) -> Iterator[Row]:
-    """Streamed from one query; what was settled after the pin is planned, and nothing more."""
+def trial_rows(choices: Choices, narrowing: Narrowing, attributes: Sequence[str] = ()) -> Iterator[Row]:
+    """Streamed from one query; what was settled after the pin is planned, and nothing more. `attributes` of their tasks
+    follow, each in a column."""
     trials = trials_behind(choices, narrowing).order_by("pk")
     later = (None,) * (SETTLED + 1 - FIRST_SETTLED_COLUMN)
-    for row in trials.values_list(*TRIAL_LOOKUPS.values()).iterator(chunk_size=CHUNK):
+    groups = _read_groups(trials, attributes)
+    nothing = (None,) * len(attributes)
+    for *row, task in trials.values_list(*TRIAL_LOOKUPS.values(), "task").iterator(chunk_size=CHUNK):
         if choices.as_of and row[SETTLED] and row[SETTLED] > choices.as_of:
-            row = row[:FIRST_SETTLED_COLUMN] + later
-        yield _plain(*row)
+            row = [*row[:FIRST_SETTLED_COLUMN], *later]
+        yield _plain(*row, *groups.get(task, nothing))
+
+
+def _read_groups(trials: QuerySet[Trial], attributes: Sequence[str]) -> dict[int, tuple[str, ...]]:
+    """Key of a task -> its values of each attribute. As many tasks as the trials have, so they fit into memory."""
+    if not attributes:
+        return {}
+    found: dict[int, dict[str, list[str]]] = {}
+    rows = TaskGroup.objects.filter(task__in=trials.order_by().values("task")).order_by("pk")
+    for task, attribute, value in rows.values_list("task", "attribute", "value"):
+        found.setdefault(task, {}).setdefault(attribute, []).append(value)
+    return {task: tuple("; ".join(said.get(name, ())) for name in attributes) for task, said in found.items()}
 
 
 def plain(value: object) -> object:

@@ -10,12 +10,13 @@ from typing import BinaryIO
 from django.conf import settings
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column, group_column
 from benchapp.exports.export_rows import Row, aggregate_rows, difference_rows, trial_rows
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
+from benchapp.models import TaskGroup
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
-from benchapp.stats.comparing.narrowing import Narrowing
+from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.catalogue import TABLES, table_for
 from benchapp.stats.metrics.metric import TrialMetric
@@ -39,7 +40,15 @@ class Export:
 
     @property
     def fields(self) -> tuple[Column, ...]:
-        return EXPORTS[self.what]
+        return (*EXPORTS[self.what], *map(group_column, self.attributes))
+
+    @cached_property
+    def attributes(self) -> list[str]:
+        """What is said of the tasks of these trials, each in a column of its own."""
+        if self.what != "trials":
+            return []
+        tasks = trials_behind(self.choices, self.narrowing).values("task")
+        return TaskGroup.objects.filter(task__in=tasks).order_by().list_attributes()
 
     @cached_property
     def comparison(self) -> GroupComparison:
@@ -47,7 +56,7 @@ class Export:
 
     def rows(self) -> Iterator[Row]:
         if self.what == "trials":
-            return trial_rows(self.choices, self.narrowing)
+            return trial_rows(self.choices, self.narrowing, self.attributes)
         metrics = metrics_of(self.comparison)
         if self.what == "aggregates":
             return aggregate_rows(self.comparison, metrics)

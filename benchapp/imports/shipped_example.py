@@ -9,7 +9,9 @@ from django.conf import settings
 from benchapp.archive.archive_check import read_manifest
 from benchapp.archive.envelope import open_members
 from benchapp.imports.batch import import_paths
-from benchapp.models import Activity, Experiment
+from benchapp.models import Activity, Experiment, Suite
+from benchapp.record.sets.suite_files import record_groups
+from runner.suites import SUITES
 
 FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
 NAMES = ("example.tar.zst", "example-probe.tar.zst", "example-probe-control.tar.zst")  # a probe after what it is of
@@ -21,6 +23,8 @@ def take_in_example(folder: Path = FOLDER) -> int:
     wanted = [path for path in paths if path.is_file() and not _was_here(path)]
     if wanted:
         import_paths(wanted)
+        for key in set(SUITES) & set(Suite.objects.values_list("key", flat=True)):
+            record_groups(key, None)  # the archives were made before tasks had groups
     return len(wanted)
 
 

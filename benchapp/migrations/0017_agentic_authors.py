@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('benchapp', '0015_trial_blocked'),
+        ('benchapp', '0016_task_groups'),
     ]
 
     operations = [

@@ -27,7 +27,7 @@ from benchapp.models.reviews import (
 )
 from benchapp.models.searching import SearchDocument, SearchSource
 from benchapp.models.squares import Square
-from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskRevision
+from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskGroup, TaskRevision
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
 from benchapp.models.verdicts import Check, Dimension, Verdict
@@ -90,6 +90,7 @@ __all__ = [
     "Suggestion",
     "Suite",
     "Task",
+    "TaskGroup",
     "TaskRevision",
     "Trajectory",
     "Trial",

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import models
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from runner.suites.tasks.task_groups import KNOWN
 
 
 class Suite(PublicModel):
@@ -108,3 +111,32 @@ class KeyPoint(models.Model):
     class Meta:
         ordering = ["kind", "ordinal"]
         constraints = [models.UniqueConstraint(fields=["task", "kind", "ordinal"], name="key_point_place")]
+
+
+class TaskGroupQuerySet(models.QuerySet["TaskGroup"]):
+    """What is said of tasks, as comparisons and exports ask for it."""
+
+    def of_suites(self, suites: Iterable[int]) -> TaskGroupQuerySet:
+        return self.filter(task__suite__in=set(suites)).order_by()
+
+    def list_attributes(self) -> list[str]:
+        """The attributes that some of these tasks have, those the papers group by first."""
+        found = set(self.values_list("attribute", flat=True).distinct())
+        return [*(name for name in KNOWN if name in found), *sorted(found - set(KNOWN))]
+
+
+class TaskGroup(models.Model):
+    """One value of an attribute of a task, such as difficulty "easy": what people group results by. A task may have
+    several values of one attribute."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="groups")
+    attribute = models.CharField(max_length=40)
+    value = models.CharField(max_length=200)
+    is_mapped = models.BooleanField(default=False)  # from a mapping file, which wins over what the release states
+
+    objects = TaskGroupQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["task", "attribute", "pk"]
+        constraints = [models.UniqueConstraint(fields=["task", "attribute", "value"], name="task_group_value")]
+        indexes = [models.Index(fields=["attribute", "value"], name="task_group_by_value")]

@@ -12,7 +12,11 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.charts.lacking import lacks_nothing
 
 if TYPE_CHECKING:
+    from benchapp.stats.comparing.comparison import GroupComparison
     from inspector.charts.sheet import ChartSheet
+
+
+BY = "by"  # the option that says what trials are split by
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,12 @@ class Chart:
     after: str = ""
     uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
     published: tuple[str, ...] = ()  # papers that print numbers for it
-    # Further choices: name -> values, default first.
+    # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
+
+    def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
+        """Those of its options with every value that these runs allow."""
+        return {
+            name: (*values, *comparison.attributes) if name == BY else values for name, values in self.options.items()
+        }

@@ -39,7 +39,7 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
         metrics=metrics,
         metric=_metric(comparison, metrics, problems),
         published=_read_published(choices.published, problems),
-        options=_options(choices.option, chart, problems) if chart else {},
+        options=_options(choices.option, chart.list_options(comparison), problems) if chart else {},
         problems=tuple(problems),
     )
 
@@ -75,15 +75,15 @@ def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[Prin
     return tuple(row for name in asked_for if name in known for row in read_published_rows(name))
 
 
-def _options(texts: Iterable[str], chart: Chart, problems: list[str]) -> Mapping[str, str]:
-    """The chart's options, each with the chosen or its first value. Options of other charts are ignored."""
-    options = {name: values[0] for name, values in chart.options.items()}
+def _options(texts: Iterable[str], known: Mapping[str, tuple[str, ...]], problems: list[str]) -> Mapping[str, str]:
+    """A chart's options, each with the chosen or its first value. Options of other charts are ignored."""
+    options = {name: values[0] for name, values in known.items()}
     for text in texts:
         name, _, value = text.partition(":")
-        if name not in chart.options:
+        if name not in known:
             continue
-        if value in chart.options[name]:
+        if value in known[name]:
             options[name] = value
         else:
-            problems.append(f"option: {text[:80]!r} ignored, expected {name}: {', '.join(chart.options[name])}")
+            problems.append(f"option: {text[:80]!r} ignored, expected {name}: {', '.join(known[name])}")
     return options

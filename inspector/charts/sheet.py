@@ -14,6 +14,7 @@ from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.splits import PLACES, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,22 @@ class ChartSheet:
         """All groups in the order of every list and chart: by condition, never by value."""
         return tuple(arrange(self.comparison.groups.all))
 
+    @property
+    def split(self) -> Split:
+        """What the chart's option `by` splits trials by; by environment without one."""
+        return self.comparison.split(self.options.get("by", PLACES[0]))
+
     def trials_url(
         self,
         group: Group | None = None,
+        /,
         *,
         metric: TrialMetric | None = None,
         condition: str | None = None,
         **narrower: str,
     ) -> str:
         """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of environment,
-        family, task, role, phase (keys) and outcome (passed, failed, unscored)."""
+        family, group, task, role, phase (keys) and outcome (passed, failed, unscored)."""
         changes: dict[str, object] = {**group.narrowing} if group else {}
         if condition is not None:
             changes["condition"] = (condition,)

@@ -18,6 +18,7 @@ PLACES = {
     "index": "experiment run library blame findings author skills judgements judged probe trial",
     "compare": "compare chart comparison comparisons",
     "review": "review review-item queue codebook codebooks agreement disagreements resolve results suggestions",
+    "suites": "suites suite",
     "jobs": "jobs launch operate",
     "imports": "imports",
     "published": "published",

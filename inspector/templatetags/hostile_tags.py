@@ -9,6 +9,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from inspector.web.text.folding import BLANK_RUN
+from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import visible as make_visible
 
 register = template.Library()
@@ -33,6 +34,11 @@ def _fold_blanks(match: re.Match[str]) -> str:
     lines = match[0].count("\n")
     summary = f'<summary data-lines="{lines}" aria-label="{lines} blank lines"></summary>'
     return f'<details class="blanks">{summary}{match[0]}</details>'
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return render_markdown(text)
 
 
 @register.filter

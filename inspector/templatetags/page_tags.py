@@ -22,6 +22,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.splits import name_attribute
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
@@ -114,6 +115,12 @@ def run_title(run: Run) -> str:
     """What people call a run: its condition's plain name and the replicate, without mark-up."""
     name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
     return name if run.replicate is None else f"{name}, replicate {run.replicate}"
+
+
+@register.filter
+def attribute_name(attribute: str) -> str:
+    """Of a group of tasks, in words."""
+    return name_attribute(attribute)
 
 
 @register.filter

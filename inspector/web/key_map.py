@@ -103,6 +103,7 @@ KEYS = {
     "g h": KeyMeaning(_G, "home: experiments"),
     "g c": KeyMeaning(_G, "compare"),
     "g r": KeyMeaning(_G, "review"),
+    "g s": KeyMeaning(_G, "suites"),
     "g j": KeyMeaning(_G, "jobs"),
     "g i": KeyMeaning(_G, "imports"),
     "g p": KeyMeaning(_G, "published results"),

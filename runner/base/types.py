@@ -96,6 +96,10 @@ class KeyPoint:
     reference: str = ""  # the words it was drawn from
 
 
+# Attribute -> values, such as "difficulty" -> ("easy",): what people group results by.
+TaskGroups: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
 class DeclaredEvaluation(Protocol):
     """How a task is judged without a tests/test.sh; `runner.evaluating.declaration` has the two ways."""
 
@@ -125,6 +129,7 @@ class Task:
     evaluation: DeclaredEvaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
     key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
+    groups: TaskGroups = field(default_factory=dict)  # no part of any digest or prompt; see suites/tasks/task_groups.py
 
 
 @dataclass(frozen=True, slots=True)

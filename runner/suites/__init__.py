@@ -17,6 +17,7 @@ from runner.base.file_digests import FileDigests, Look, is_settled, look_at, sto
 from runner.base.suite import Suite
 from runner.base.types import Corpus, Environment, Family
 from runner.suites.findings import Findings
+from runner.suites.group_mapping import apply_mapping_beside
 from runner.suites.tasks.task_folder import TaskShelf
 
 SUITES: dict[str, str] = {
@@ -80,7 +81,7 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
         raise SetupError(f"{path}: expected a folder with a suite; there is none")
     name = format or format_of(path)
     reader = _reader(name)
-    suite = read_unless_known(path, name, reader.roots, lambda: _read(path, name, reader))
+    suite = apply_mapping_beside(path, read_unless_known(path, name, reader.roots, lambda: _read(path, name, reader)))
     if strict and suite.set_aside:
         raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
     return suite

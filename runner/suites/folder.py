@@ -6,6 +6,7 @@ skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
 tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it asks for it
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/}
+groups.yaml                   what results are grouped by (`group_mapping.py`); may be missing
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from pathlib import Path
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.suite import Suite
-from runner.base.types import Environment, Family, File, Files, Role, Task
+from runner.base.types import Environment, Family, File, Files, Role, Task, TaskGroups
 from runner.suites.documents import read_yaml
 from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.task_files import read_tree
 from runner.suites.tasks.task_folder import NAME, SCRIPT, TaskShelf, has_verifier, machine_of, read_declared_evaluation
+from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import read_task_toml
 
 FORMAT = "skillglass-suite/1"
@@ -189,7 +191,15 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         verifier_environment=toml.verifier_environment,
         solution_environment=toml.solution_environment,
         evaluation=read_declared_evaluation(folder, files, findings),
+        groups={**read_stated(toml.metadata), **_composition(family, requires)},
     )
+
+
+def _composition(family: str, requires: tuple[str, ...]) -> TaskGroups:
+    """In SkillEvolBench's words."""
+    if not requires:
+        return {}
+    return {"composition": ("within_family" if set(requires) <= {family} else "cross_family",)}
 
 
 def _instruction(file: File, folder: Path) -> str:

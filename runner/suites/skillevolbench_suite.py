@@ -17,12 +17,13 @@ from functools import partial
 from pathlib import Path
 
 from runner.base.errors import SuiteError
-from runner.base.types import ACQUISITION_ROLES, Environment, Family, Files, Role, Task
+from runner.base.types import ACQUISITION_ROLES, Environment, Family, Files, Role, Task, TaskGroups
 from runner.suites.documents import FieldTable, read_yaml
 from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_files import read_tree
 from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders_in, mostly
+from runner.suites.tasks.task_groups import read_values
 
 ENVIRONMENTS = {
     "E1": "code-debugging-modification",
@@ -44,6 +45,13 @@ PLACES = {
     "solution": "solution",
 }
 COMPOSITIONS = ("within_family", "cross_family")
+# field of task-spec.yaml -> attribute; the gap stands in task.toml
+GROUPED = {
+    "domain_group": "domain",
+    "within_family_difficulty_rank": "rank",
+    "trap_types": "trap",
+    "composition_type": "composition",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ class Spec:
     skill: str
     requires: tuple[str, ...]  # families
     folder: TaskFolder
+    groups: TaskGroups
 
 
 def looks_like(path: Path) -> bool:
@@ -206,7 +215,12 @@ def _spec(path: Path, metas: Mapping[str, Meta], known: Mapping[str, Spec], shel
     if folder is None or meta is None:
         return None
     _compare_metadata(folder, key, index, meta, shelf)
-    return Spec(key, family, index, meta.skill, requires, folder)
+    return Spec(key, family, index, meta.skill, requires, folder, _groups(table))
+
+
+def _groups(table: FieldTable) -> TaskGroups:
+    found = {attribute: read_values(table.raw(field)) for field, attribute in GROUPED.items() if field in table}
+    return {attribute: values for attribute, values in found.items() if values and values != ("none",)}
 
 
 def _identity(table: FieldTable, slug: str, family: str, index: int, meta: Meta | None) -> None:
@@ -288,6 +302,7 @@ def _task(spec: Spec, shelf: TaskShelf, specs: Mapping[str, Spec]) -> Task:
         title=spec.folder.path.name,
         role=ROLES[spec.index - 1],
         requires=spec.requires,
+        groups=spec.groups,
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,14 @@ MAX_KEY = 200
 BLANK = ("skills",)  # what a task ships there is no part of the protocol, whose libraries are the agent's own
 
 
+@dataclass(frozen=True, slots=True)
+class RankedFolder:
+    """A task with its place in the ranking, from 1; None: the ranking leaves it out."""
+
+    folder: TaskFolder
+    rank: int | None
+
+
 def looks_like(path: Path) -> bool:
     return mostly(_families(path), lambda family: (family / RANKING).exists())
 
@@ -42,11 +51,11 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
         shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
     found = [shelf.findings.apart(f"family {each.name}", partial(_family, each, shelf)) for each in families]
     read_ones = [family for family in found if family is not None and family[1]]
-    names = Counter(folder.path.name for _, folders in read_ones for folder in folders)
+    names = Counter(each.folder.path.name for _, folders in read_ones for each in folders)
     return tuple(_environment(key, folders, names, shelf) for key, folders in read_ones)
 
 
-def _family(path: Path, shelf: TaskShelf) -> tuple[str, list[TaskFolder]]:
+def _family(path: Path, shelf: TaskShelf) -> tuple[str, list[RankedFolder]]:
     return _key(path, shelf), _order_tasks(path, shelf)
 
 
@@ -77,7 +86,7 @@ def _key(family: Path, shelf: TaskShelf) -> str:
     return key
 
 
-def _order_tasks(family: Path, shelf: TaskShelf) -> list[TaskFolder]:
+def _order_tasks(family: Path, shelf: TaskShelf) -> list[RankedFolder]:
     """The family's tasks, easiest first."""
     places = {each.name: each for each in folders_in(family) if is_task(each)}
     for each in folders_in(family):
@@ -94,8 +103,9 @@ def _order_tasks(family: Path, shelf: TaskShelf) -> list[TaskFolder]:
             shelf.findings.note(f"{RANKING} leaves it out, so it comes last", f"{family.name}/{name}")
     if not places:
         shelf.findings.problem(family, "folder", "at least one task", "there is none")
-    folders = [shelf.read(places[name], BLANK) for name in (*known, *unranked)]
-    return [folder for folder in folders if folder is not None]
+    ranks = {name: rank for rank, name in enumerate(ranked, start=1)}
+    read = ((shelf.read(places[name], BLANK), ranks.get(name)) for name in (*known, *unranked))
+    return [RankedFolder(folder, rank) for folder, rank in read if folder is not None]
 
 
 def _ranking(family: Path, shelf: TaskShelf) -> list[str]:
@@ -115,15 +125,16 @@ def _ranking(family: Path, shelf: TaskShelf) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _environment(key: str, folders: list[TaskFolder], names: Counter[str], shelf: TaskShelf) -> Environment:
+def _environment(key: str, folders: list[RankedFolder], names: Counter[str], shelf: TaskShelf) -> Environment:
     tasks = []
-    for ordinal, folder in enumerate(folders, start=1):
-        name = folder.path.name
+    for ordinal, each in enumerate(folders, start=1):
+        name = each.folder.path.name
+        groups = {"rank": (str(each.rank),)} if each.rank else {}
         if names[name] > 1:
             shelf.findings.note(
                 "Several families have a task of this name, so their keys begin with the family", f"{key}/{name}"
             )
             name = f"{key}.{name}"
-        tasks.append(folder.task(environment=key, family=key, ordinal=ordinal, key=name))
+        tasks.append(each.folder.task(environment=key, family=key, ordinal=ordinal, key=name, groups=groups))
     title = key.replace("-", " ").replace("_", " ")
     return Environment(key, title, (Family(key, key.lower(), title, title, key, tuple(tasks)),))

@@ -1,6 +1,6 @@
 """Corpora in the sense of SkillGenBench: source material, and tasks that depend on its content.
 
-corpora/<key>/corpus.yaml               format, name, kind (repository, code-document, domain-document)
+corpora/<key>/corpus.yaml               format, name, kind (repository, code-document, domain-document); domain may be missing
 corpora/<key>/material/                 what whoever writes skills may read: a repository snapshot or documents
 corpora/<key>/reference/<slug>/         skills of a person's making, where there are any; SKILL.md and what it cites
 corpora/<key>/tasks/<task>/             task folders as everywhere (`task_folder.py`): those that count
@@ -19,7 +19,7 @@ from pathlib import Path
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import is_plain, look_at, walk
-from runner.base.types import Corpus, CorpusKind, Environment, Family, Files, Task
+from runner.base.types import Corpus, CorpusKind, Environment, Family, Files, Task, TaskGroups
 from runner.suites.documents import FieldTable, read_yaml
 from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
@@ -74,11 +74,11 @@ def _base(path: Path) -> Path:
 
 def _environment(folder: Path, shelf: TaskShelf) -> Environment:
     check_name(folder)
-    name, kind = _head(folder / SOURCE, shelf)
+    name, kind, domain = _head(folder / SOURCE, shelf)
     _check_parts(folder, shelf)
     material = _material(folder / "material", shelf)
     key = folder.name
-    tasks = _tasks(folder, shelf)
+    tasks = _tasks(folder, shelf, {"source": (kind.value,), **({"domain": (domain,)} if domain else {})})
     _note_copies(folder, material, shelf)
     corpus = Corpus(kind, folder / "material", digest_json([MATERIAL_FORMAT, material]))
     description = f"{name} ({kind.replace('-', ' ')})"
@@ -86,18 +86,18 @@ def _environment(folder: Path, shelf: TaskShelf) -> Environment:
     return Environment(key, name, (family,), corpus)
 
 
-def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind]:
-    """Name and kind. SuiteError at the format, since nothing else can then be understood."""
+def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind, str]:
+    """Name, kind and domain. SuiteError at the format, since nothing else can then be understood."""
     head = FieldTable(read_yaml(source), source, shelf.findings)
     if head.raw("format") != FORMAT:
         raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.raw('format'))}")
-    name, kind = head.text("name"), head.raw("kind")
+    name, kind, domain = head.text("name"), head.raw("kind"), head.text("domain", "")
     known = next((each for each in CorpusKind if each == kind), None)
     if known is None:
         head.problem("kind", f"one of {', '.join(CorpusKind)}")
     for field in head.list_unasked():
-        shelf.findings.problem(source, field[:100], "format, name and kind", "nobody knows this field")
-    return name, known or CorpusKind.REPOSITORY
+        shelf.findings.problem(source, field[:100], "format, name, kind and domain", "nobody knows this field")
+    return name, known or CorpusKind.REPOSITORY, domain
 
 
 def _check_parts(folder: Path, shelf: TaskShelf) -> None:
@@ -154,7 +154,7 @@ def _reference(folder: Path, shelf: TaskShelf) -> Files:
     return found
 
 
-def _tasks(folder: Path, shelf: TaskShelf) -> tuple[Task, ...]:
+def _tasks(folder: Path, shelf: TaskShelf, groups: TaskGroups) -> tuple[Task, ...]:
     """Those that count, then those to practise on, each in order of names."""
     count, practice = _task_folders(folder / "tasks", shelf), _task_folders(folder / "practice", shelf)
     if not (folder / "tasks").is_dir() or not folders_in(folder / "tasks"):
@@ -164,7 +164,7 @@ def _tasks(folder: Path, shelf: TaskShelf) -> tuple[Task, ...]:
     key, tasks = folder.name, []
     for ordinal, each in enumerate((*count, *practice), start=1):
         title = each.toml.task.label("name")
-        task = each.task(environment=key, family=key, ordinal=ordinal, title=title)
+        task = each.task(environment=key, family=key, ordinal=ordinal, title=title, groups=groups)
         tasks.append(replace(task, practice=ordinal > len(count)))
     return tuple(tasks)
 

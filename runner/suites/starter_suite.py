@@ -15,6 +15,7 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, File, Task
 from runner.suites import read_suite_folder, read_unless_known
 from runner.suites.folder import read_suite, roots
+from runner.suites.group_mapping import apply_mapping_beside
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")
@@ -23,7 +24,7 @@ CHECKS = STARTER / "verifier_lib.py"
 
 
 def load_starter() -> Suite:
-    return read_unless_known(STARTER, "starter", roots, partial(read_suite, STARTER))
+    return apply_mapping_beside(STARTER, read_unless_known(STARTER, "starter", roots, partial(read_suite, STARTER)))
 
 
 def load_starter_learning() -> Suite:

@@ -8,12 +8,21 @@ from argparse import ArgumentParser
 from pathlib import Path
 from urllib.parse import quote
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
-from benchapp.record.sets.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
+from benchapp.record.sets.suite_files import (
+    MappedGroups,
+    SuiteFolder,
+    problem_as_json,
+    read_folder,
+    record_folder,
+    record_groups,
+)
 from runner.base.errors import SetupError, SuiteProblems
 from runner.base.text import replace_unprintable
 from runner.suites import FORMATS
+from runner.suites.group_mapping import GroupMapping, read_mapping
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
@@ -23,13 +32,15 @@ SHOWN_OF_EACH = 5
 class Command(BaseCommand):
     help = (
         "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
-        "Every worker needs the folder at the same path. Exit status: 0 loaded, 1 nothing loaded."
+        "Every worker needs the folder at the same path. With --groups, a mapping file says what tasks are grouped by; "
+        "without PATH the suite named by --key is read again. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", metavar="PATH", help="folder of a suite or of a downloaded release")
+        parser.add_argument("path", metavar="PATH", nargs="?", help="folder of a suite or of a downloaded release")
         parser.add_argument("--format", choices=list(FORMATS), help="default: recognised by its layout")
         parser.add_argument("--key", help="name to launch it by; default: the folder's name")
+        parser.add_argument("--groups", metavar="FILE", type=Path, help="a mapping file: groups of tasks and families")
         parser.add_argument("--strict", action="store_true", help="load nothing if any task would be set aside")
         parser.add_argument("--check", action="store_true", help="check without loading")
         parser.add_argument(
@@ -39,26 +50,40 @@ class Command(BaseCommand):
     def handle(
         self,
         *args: object,
-        path: str,
+        path: str | None,
         format: str | None,
         key: str | None,
+        groups: Path | None,
         strict: bool,
         check: bool,
         as_json: bool,
         **options: object,
     ) -> None:
+        if path is None and not key:
+            raise CommandError("expected PATH, or --key for a suite that is here already")
         try:
-            folder = read_folder(Path(path), format, key, strict=strict)
-            if not check:
-                record_folder(folder)
+            mapping = read_mapping(groups) if groups else None
+            folder = read_folder(Path(path), format, key, strict=strict) if path is not None else None
+            mapped = None if check else _record(folder, mapping, key)
         except SetupError as error:
             self._write_refusal(error, as_json=as_json)
             sys.exit(NOTHING_LOADED)
         if as_json:
-            told = {**folder.as_json(), "recorded": not check, "problems": []}
+            told = {**(folder.as_json() if folder else {"key": key}), "recorded": not check, "problems": []}
+            told |= {"groups": mapped.tasks, "group_notes": list(mapped.notes)} if mapped else {}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
-        else:
+            return
+        if folder:
             self._write_loaded(folder, checked=check)
+        if mapped:
+            self._write_mapped(mapped)
+
+    def _write_mapped(self, mapped: MappedGroups) -> None:
+        counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
+        said = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
+        self.stdout.write(f"{mapped.suite.key}: {said}")
+        for note in mapped.notes:
+            self.stdout.write(f"  {replace_unprintable(note)}")
 
     def _write_loaded(self, folder: SuiteFolder, *, checked: bool) -> None:
         told = folder.as_json()
@@ -104,6 +129,16 @@ class Command(BaseCommand):
         count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
         read_as = f" Read as {format}; choose another format with --format." if format else ""
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
+
+
+@transaction.atomic
+def _record(folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None) -> MappedGroups | None:
+    """Nothing is recorded where a part of it is refused."""
+    if folder:
+        record_folder(folder)
+    if folder and not mapping:
+        return None
+    return record_groups(folder.suite.key if folder else key or "", mapping)
 
 
 def _render_problem(problem: dict[str, str], below: Path | None = None) -> str:

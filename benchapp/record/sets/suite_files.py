@@ -8,12 +8,14 @@ from pathlib import Path
 from django.db import transaction
 
 from benchapp import models
+from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
+from runner.suites.group_mapping import GroupMapping
 
 LONGEST_PATH = 1_000
 LONGEST_KEY = 200
@@ -95,6 +97,40 @@ def record_folder(folder: SuiteFolder) -> models.Suite:
     row.path, row.format = str(folder.path), folder.format
     row.save(update_fields=["path", "format"])
     return row
+
+
+@dataclass(frozen=True, slots=True)
+class MappedGroups:
+    """What a mapping file did: attribute -> how many tasks have it from the file, and what it names in vain."""
+
+    suite: models.Suite
+    tasks: dict[str, int]
+    notes: tuple[str, ...]
+
+
+@transaction.atomic
+def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
+    """Groups of a suite that is bundled, loaded or imported. What it states itself is read again where it lies here.
+    SetupError where there is no such suite; SuiteError where the file names nothing of it. Without a file only the
+    former."""
+    row = models.Suite.objects.filter(key=key).first()
+    is_here = key in SUITES or (row is not None and bool(row.path) and Path(row.path).is_dir())
+    read = find_suite(key) if is_here else None
+    if read is not None:
+        row = record_suite(read).suite
+    if row is None:
+        known = ", ".join(sorted({*SUITES, *models.Suite.objects.values_list("key", flat=True)}))
+        raise SetupError(f"unknown suite {key!r}; known: {known}")
+    if mapping is None:
+        return MappedGroups(row, {}, ())
+    counts = record_mapping(row, mapping)
+    if not counts:
+        expected = f"families or tasks of {key}"
+        raise SuiteError(str(mapping.source), "families, tasks", expected, "it names none of them")
+    if read is not None:
+        record_suite(read)  # what an earlier file said instead of it may be free again
+    families, tasks = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
+    return MappedGroups(row, counts, tuple(mapping.notes(families, tasks)))
 
 
 def _refuse_taken(folder: SuiteFolder) -> None:

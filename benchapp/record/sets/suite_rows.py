@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from benchapp import models
+from benchapp.record.sets.group_rows import record_stated
 from runner.base.suite import Suite
 from runner.base.types import Environment, Family, Task
 
@@ -27,6 +28,8 @@ def record_suite(suite: Suite) -> SuiteRows:
     rows = SuiteRows(row)
     for ordinal, environment in enumerate(suite.environments, start=1):
         rows.environments[environment.key] = _environment(rows, environment, ordinal)
+    families = [family for environment in suite.environments for family in environment.families]
+    record_stated(row, {rows.tasks[task.key].pk: task.groups for family in families for task in family.tasks})
     return rows
 
 

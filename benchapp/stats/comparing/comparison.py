@@ -11,10 +11,10 @@ from statistics import fmean
 
 import numpy as np
 
-from benchapp.models import Run
+from benchapp.models import Run, Task, TaskGroup
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.columns import KEPT, outcomes_of, read_settled_after
+from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_settled_after
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, compare
@@ -28,6 +28,7 @@ from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 
@@ -137,6 +138,33 @@ class GroupComparison:
             for name in FINGERPRINTED:
                 whole.update(getattr(outcomes, name).tobytes())
         return whole.hexdigest()[:12]
+
+    # --- groups of tasks -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def suites(self) -> tuple[int, ...]:
+        """Keys of the suites whose tasks these runs tried. An imported experiment itself names none."""
+        tasks = np.unique(np.concatenate([each.task for each in self.outcomes.values()] or [np.empty(0, np.int64)]))
+        found: set[int] = set()
+        for start in range(0, len(tasks), MAX_NAMED):
+            named = Task.objects.filter(pk__in=tasks[start : start + MAX_NAMED].tolist()).order_by()
+            found |= set(named.values_list("suite", flat=True).distinct())
+        return tuple(sorted(found))
+
+    @cached_property
+    def attributes(self) -> list[str]:
+        """What is said of the tasks of these suites, to split trials by: one query."""
+        return TaskGroup.objects.of_suites(self.suites).list_attributes()
+
+    def split(self, by: str) -> Split:
+        """By a place, or by one of the attributes: one query."""
+        if by in PLACES:
+            return Split(by)
+        found: dict[str, list[int]] = {}
+        rows = TaskGroup.objects.of_suites(self.suites).filter(attribute=by)
+        for value, task in rows.values_list("value", "task"):
+            found.setdefault(value, []).append(task)
+        return Split(by, {value: tuple(found[value]) for value in sorted(found, key=order_value)})
 
     # --- numbers -------------------------------------------------------------------------------------------------
 

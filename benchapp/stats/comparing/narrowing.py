@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from benchapp.models import Run, Trial
+from benchapp.models import Run, TaskGroup, Trial
 from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
@@ -17,6 +17,7 @@ from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
 from benchapp.stats.metrics.metric_names import name_role, say_metric
+from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
@@ -45,12 +46,14 @@ class Narrowing:
     """Each part is None where it narrows nothing. An empty text selects trials without such a value: `family=`.
 
     `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
+    `group`: an attribute of the task and its value, "difficulty:easy".
     """
 
     covered: str | None = None
     environment: str | None = None
     family: str | None = None
     task: str | None = None
+    group: str | None = None
     role: str | None = None
     phase: str | None = None
     outcome: str | None = None
@@ -91,6 +94,8 @@ def _problem(name: str, value: str) -> Iterator[str]:
     known = tuple(METRICS) if name == "covered" else KNOWN.get(name)
     if known and value not in known and not (name == "role" and value == ""):
         yield f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(known)}"
+    elif name == "group" and not all(value.partition(":")):
+        yield f"group: expected an attribute and a value, such as difficulty:easy; found {value[:80]!r}"
     elif len(value) > 300 or "\x00" in value:
         yield f"{name}: expected a key of at most 300 characters"
 
@@ -104,6 +109,9 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
         value = getattr(narrowing, name)
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
+    if narrowing.group:
+        attribute, _, value = narrowing.group.partition(":")
+        wanted &= Q(task__in=TaskGroup.objects.filter(attribute=attribute, value=value).order_by().values("task"))
     if narrowing.metric:
         trials = _select_covered(trials, narrowing.metric, choices)
     if narrowing.outcome in BESIDE:
@@ -277,4 +285,7 @@ def _part(name: str, value: str) -> str:
         return f"first try {first}, replay {again}"
     if name == "phase":
         return f"{value} phase"
+    if name == "group":
+        attribute, _, of_task = value.partition(":")
+        return f"{name_attribute(attribute)} {of_task}"
     return f"{name} {name_role(value) if name == 'role' else value}" if value else f"no {name} reported"

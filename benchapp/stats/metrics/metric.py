@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.metrics.outcomes import CORPUS_CODES, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.splits import Split
 from runner.base.types import Phase, Role
 
 if TYPE_CHECKING:
@@ -112,12 +113,13 @@ class TrialMetric:
         """What `rate` counts."""
         return "trials"
 
-    def parts(self, outcomes: Outcomes, by: str) -> Iterator[tuple[int, Rate, float | None]]:
-        """(key, counts, mean) of every environment or family, whose column `by` is, that it has a trial in."""
-        places: Ints = getattr(outcomes, by)
-        for place in np.unique(places[self.mask(outcomes) & (places >= 0)]).tolist():
-            part = outcomes.where(places == place)
-            yield place, self.rate(part), self.mean(part)
+    def parts(self, outcomes: Outcomes, split: Split) -> Iterator[tuple[int, Rate, float | None]]:
+        """(key, counts, mean) of every part of the split that it has a trial in."""
+        covered = self.mask(outcomes)
+        for place, mask in split.parts(outcomes):
+            if (covered & mask).any():
+                part = outcomes.where(mask)
+                yield place, self.rate(part), self.mean(part)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has

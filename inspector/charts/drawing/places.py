@@ -1,17 +1,24 @@
-"""Names of the environments and families that outcomes hold as keys: one query each, however many runs there are."""
+"""Names of the parts that a split has: environments and families, which outcomes hold as keys (one query each, however
+many runs there are), and the values of an attribute of tasks.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from benchapp.models import Environment, Family
+from benchapp.stats.metrics.outcomes import CORPUS_NAMES
+from benchapp.stats.metrics.splits import Split, name_attribute
+
+GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePlace:
-    """An environment, or a family with its environment (None: the suite has none). `label` is unlike every other's."""
+    """An environment, a family with its environment (None: the suite has none), or a group of tasks. `label` is unlike
+    every other's."""
 
     key: str
     name: str
@@ -21,7 +28,46 @@ class SuitePlace:
 
     @property
     def full(self) -> str:
-        return self.key if self.key == self.name else f"{self.key} {self.name}"
+        return self.name if self.kind == GROUP or self.key == self.name else f"{self.key} {self.name}"
+
+    @property
+    def narrowing(self) -> dict[str, str]:
+        """What the list of trials is narrowed by; nothing where the place is none."""
+        return {self.kind: self.key} if self.kind else {}
+
+
+def read_parts(split: Split, keys: Iterable[int]) -> dict[int, SuitePlace]:
+    """Part of the split -> place, in their order."""
+    if split.by == "environment":
+        return read_environments(keys)
+    if split.by == "family":
+        return read_families(keys)
+    wanted = set(keys)
+    return {
+        number: SuitePlace(f"{split.by}:{value}", name, name, GROUP)
+        for number, value in enumerate(split.values)
+        if number in wanted
+        for name in [name_value(split.by, value)]
+    }
+
+
+def name_value(attribute: str, value: str) -> str:
+    """As charts and pages say it: a bare number or yes would not tell of what it is one."""
+    if attribute == "source":
+        return CORPUS_NAMES.get(value, value)
+    return f"{name_attribute(attribute)} {value}" if len(value) < 3 else value
+
+
+def count_parts(by: str) -> str:
+    """What several parts of a split are called."""
+    return {"environment": "environments", "family": "families"}.get(by, f"values of {name_attribute(by)}")
+
+
+def note_split(split: Split) -> Iterator[str]:
+    """What a reader has to know of an attribute that trials are split by."""
+    if split.members is not None:
+        several = " A task with several values counts in each of them." if split.overlaps else ""
+        yield f"Split by {name_attribute(split.by)}, as the suite or a mapping file says; tasks without one are left out.{several}"
 
 
 def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:

@@ -14,11 +14,12 @@ from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
+from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Look, note_crowd, rows_of, stack_bars
 from inspector.charts.drawing.palette import BACKGROUND, of_group
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
-from inspector.charts.drawing.places import SuitePlace, read_environments, read_families
+from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
 from inspector.charts.drawing.quantities import unit_of, write_value
 from inspector.charts.sheet import ChartSheet
 
@@ -66,10 +67,11 @@ class CategoryRow:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    by, metric, printed = sheet.options.get("by", "environment"), sheet.metric, _list_printed_rows(sheet)
+    split, metric, printed = sheet.split, sheet.metric, _list_printed_rows(sheet)
+    by = name_attribute(split.by)
     if metric is None and not printed:
         return ChartDrawing(None, ChartTable(COLUMNS), absent="No metric covers a trial of these runs.")
-    own = _list_own_rows(sheet, metric, by) if metric else {}
+    own = _list_own_rows(sheet, metric, split) if metric else {}
     if not own and not printed:
         absent = f"The record has no {by} for the tasks of these runs."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
@@ -83,16 +85,15 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
     figure = stack_bars(rows_of(2, drawn, laid_over), _look_up(groups), share_x=not laid_over or not own, legend=False)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
-    notes = (*_notes(sheet, by, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
+    notes = (*_notes(sheet, split, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
 
 
-def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, by: str) -> dict[SuitePlace, dict[Group, CategoryRow]]:
-    """By place in the order of the suite, then by group in that of the comparison; without groups that have no trial there."""
+def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, split: Split) -> dict[SuitePlace, dict[Group, CategoryRow]]:
+    """By part of the split in its order, then by group in that of the comparison; without groups that have no trial there."""
     groups = sheet.groups
-    found = {group: measure_places(sheet.comparison.of_group(group), metric, by) for group in groups}
-    read = read_environments if by == "environment" else read_families
-    places = read({key for of_group in found.values() for key in of_group})
+    found = {group: measure_places(sheet.comparison.of_group(group), metric, split) for group in groups}
+    places = read_parts(split, {key for of_group in found.values() for key in of_group})
     return {
         place: {
             group: _build_row(sheet, metric, group, place, *of_group[key])
@@ -103,11 +104,11 @@ def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, by: str) -> dict[Suit
     }
 
 
-def measure_places(runs: Sequence[Outcomes], metric: TrialMetric, by: str) -> dict[int, tuple[Rate, list[float]]]:
-    """Key of the environment or family -> counts over the replicates of a group, and the mean of each that has one."""
+def measure_places(runs: Sequence[Outcomes], metric: TrialMetric, split: Split) -> dict[int, tuple[Rate, list[float]]]:
+    """Part of the split -> counts over the replicates of a group, and the mean of each that has one."""
     found: dict[int, tuple[Rate, list[float]]] = {}
     for outcomes in runs:
-        for place, rate, mean in metric.parts(outcomes, by):
+        for place, rate, mean in metric.parts(outcomes, split):
             total, means = found.get(place, (Rate(), []))
             found[place] = total + rate, means if mean is None else [*means, mean]
     return found
@@ -129,7 +130,7 @@ def _build_row(
         unit_of(metric.unit),
         f"0 of {rate.planned} scored" if value is None else f"{text} · {count}",
         lines(plain(place.name), plain(group.label), f"{metric.key} {text}", counted),
-        sheet.trials_url(group, metric=metric, **{place.kind: place.key}),
+        sheet.trials_url(group, metric=metric, **place.narrowing),
         rate.passed if metric.is_share else None,
         rate.scored,
         rate.planned,
@@ -198,7 +199,7 @@ def _build_printed_row(row: PrintedNumber) -> CategoryRow:
     )
 
 
-def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tuple[str, ...]:
+def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) -> tuple[str, ...]:
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
@@ -211,7 +212,9 @@ def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tu
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
             "verifiers than in your own runs, so the levels are not directly comparable."
         )
-    return (*notes, *note_left_out(panels_total, f"{by}s by suite or experiment"))
+    if panels_total:
+        notes += note_split(split)
+    return (*notes, *note_left_out(panels_total, f"{count_parts(split.by)} by suite or experiment"))
 
 
 CHART = Chart(
@@ -222,5 +225,5 @@ CHART = Chart(
     after="SkillLearnBench, Table 3",
     uses_metric=True,
     published=(PAPER,),
-    options={"by": ("environment", "family")},
+    options={BY: PLACES},
 )

@@ -1,4 +1,4 @@
-"""Success by environment and condition, one heatmap per metric: where does a condition work?
+"""Success by environment and condition, one heatmap per metric: where does a condition work? By family or group as well.
 
 Source: SkillEvolBench, figure 6: every cell is averaged over runs, the panels share their scale.
 """
@@ -6,23 +6,25 @@ Source: SkillEvolBench, figure 6: every cell is averaged over runs, the panels s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from benchapp.models import Run
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
+from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, note_left_out, plain
-from inspector.charts.drawing.places import SuitePlace, read_environments
+from inspector.charts.drawing.places import SuitePlace, note_split, read_parts
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import ChartSheet
 
+PLACE = TableColumn("environment", "environment", read=lambda row: row.place.full)
 COLUMNS = (
     TableColumn("metric", "metric", read=lambda row: row.metric.key),
     TableColumn("condition", "condition"),
-    TableColumn("environment", "environment", read=lambda row: row.place.full),
+    PLACE,
     TableColumn("value", "mean over runs", "%", lambda row: fmean(row.values) if row.values else None),
     TableColumn("lowest", "lowest run", "%", lambda row: min(row.values, default=None)),
     TableColumn("highest", "highest run", "%", lambda row: max(row.values, default=None)),
@@ -65,9 +67,9 @@ class Average:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    metrics = [metric for metric in sheet.metrics if metric.is_share]
-    averages, places = _averages(sheet, metrics)
-    table = ChartTable.of(COLUMNS, averages)
+    metrics, split = [metric for metric in sheet.metrics if metric.is_share], sheet.split
+    averages, places = _averages(sheet, metrics, split)
+    table = ChartTable.of(_columns(split), averages)
     if not any(average.values for average in averages):
         return ChartDrawing(None, table, absent=_absent(sheet))
     conditions = list(dict.fromkeys(average.condition for average in averages))
@@ -78,22 +80,29 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
     )
     return ChartDrawing(
-        figure, table, (*_notes(metrics, averages, places), *note_left_out(len(heats), "fewer metrics"))
+        figure, table, (*_notes(metrics, averages, places, split), *note_left_out(len(heats), "fewer metrics"))
     )
 
 
-def _averages(sheet: ChartSheet, metrics: Sequence[TrialMetric]) -> tuple[list[Average], list[SuitePlace]]:
-    """With the environments in the order of the suite."""
+def _columns(split: Split) -> list[TableColumn]:
+    place = replace(PLACE, key=split.by, title=name_attribute(split.by))
+    return [place if column is PLACE else column for column in COLUMNS]
+
+
+def _averages(
+    sheet: ChartSheet, metrics: Sequence[TrialMetric], split: Split
+) -> tuple[list[Average], list[SuitePlace]]:
+    """With the environments, or other parts, in their order."""
     found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     for metric in metrics:
         for run in sheet.comparison.runs:
-            for environment, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], "environment"):
-                found.setdefault((metric, run.condition, environment), []).append((run, rate, mean))
-    places = read_environments(environment for _, _, environment in found)
+            for part, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], split):
+                found.setdefault((metric, run.condition, part), []).append((run, rate, mean))
+    places = read_parts(split, {part for _, _, part in found})
     averages = []
-    for (metric, condition, environment), parts in found.items():
-        place = places[environment]
-        url = sheet.trials_url(metric=metric, condition=condition, environment=place.key)
+    for (metric, condition, part), parts in found.items():
+        place = places[part]
+        url = sheet.trials_url(metric=metric, condition=condition, **place.narrowing)
         runs, rates, means = (tuple(column) for column in zip(*parts, strict=True))
         averages.append(Average(metric, condition, place, url, runs, rates, means))
     return averages, list(places.values())
@@ -119,20 +128,24 @@ def _cell(average: Average) -> HeatCell:
 
 
 def _notes(
-    metrics: Sequence[TrialMetric], averages: Sequence[Average], places: Sequence[SuitePlace]
+    metrics: Sequence[TrialMetric], averages: Sequence[Average], places: Sequence[SuitePlace], split: Split
 ) -> tuple[str, ...]:
     """What is averaged, what the columns are called, and how far easy and hard lie apart."""
-    columns = "; ".join(place.full for place in places if place.key != place.name)
+    columns = "; ".join(place.full for place in places if place.full != place.name)
     apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
     return (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
         "Choose one agent model to see it alone.",
         *([f"Columns: {columns}."] if columns else []),
         *(
-            [f"From the easiest to the hardest environment, each averaged over conditions: {', '.join(apart)}."]
+            [
+                f"From the easiest to the hardest {name_attribute(split.by)}, each averaged over conditions: "
+                f"{', '.join(apart)}."
+            ]
             if apart
             else []
         ),
+        *note_split(split),
         PRINTED,
     )
 
@@ -150,6 +163,8 @@ def _describe_range(metric: TrialMetric, averages: Iterable[Average]) -> str:
 def _absent(sheet: ChartSheet) -> str:
     if not sheet.comparison.runs:
         return f"No run is chosen. {PRINTED}"
+    if sheet.split.by != "environment":
+        return f"None of the chosen runs has a scored trial of a task with a {name_attribute(sheet.split.by)}."
     return "None of the chosen runs has a scored trial in a suite with environments."
 
 
@@ -159,4 +174,5 @@ CHART = Chart(
     question="Which tasks does each condition solve?",
     draw=draw,
     after="SkillEvolBench, figure 6",
+    options={BY: PLACES},
 )

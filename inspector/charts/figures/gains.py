@@ -1,21 +1,26 @@
-"""Where a condition gains or loses against its baseline: by environment, or family by family.
+"""Where a condition gains or loses against its baseline: by environment, family by family, or by group of tasks.
 
-Source: SkillFlow, figures 6 and 11; an environment's cell is the plain mean of its families' differences, as its released
-code computes a domain's.
+Source: SkillFlow, figures 6 and 11; the cell of an environment or a group is the plain mean of its families' differences,
+as its released code computes a domain's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
+import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.sides import Paired
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.metrics.metric_names import say_metric
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from benchapp.stats.metrics.outcomes import Mask
+from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
+from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import names_of
 from inspector.charts.drawing.gain import (
     Gain,
@@ -27,11 +32,19 @@ from inspector.charts.drawing.gain import (
     write_difference,
 )
 from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, plain
-from inspector.charts.drawing.places import SuitePlace, read_environments, read_families
+from inspector.charts.drawing.places import (
+    SuitePlace,
+    count_parts,
+    note_split,
+    read_environments,
+    read_families,
+    read_parts,
+)
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.sheet import ChartSheet
 
 MAX_GROUPS = 40  # rows by environment, columns by family
+MAX_ACROSS = 12  # groups of tasks beside each other; more stand below each other, as families do
 MAX_PLACES = 200
 AT_LEAST = {True: 10.0, False: 0.0}  # of a share: the colours reach at least ten points
 NOT_PUBLISHED = "The paper's own figures are not published as numbers."
@@ -84,71 +97,80 @@ class Tile:
         )
 
 
-Families = Mapping[int, Gain]  # by primary key
-Pairs = Sequence[tuple[Group, Group, Families]]
+Pairs = Sequence[tuple[Group, Group, Paired]]
 Names = Mapping[tuple[object, ...], str]  # by a group's identity
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    metric, by_family = sheet.metric, sheet.options.get("by") == "family"
+    metric, split = sheet.metric, sheet.split
     if metric is None:
-        return ChartDrawing(None, ChartTable(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
+        return ChartDrawing(None, ChartTable(_columns(None, split)), absent=f"No run is chosen. {NOT_PUBLISHED}")
     pairs = list(_pairs(sheet, metric))
     names = names_of([*(group for group, *_ in pairs), *{b.identity: b for _, b, _ in pairs}.values()])
-    tiles = _by_family(sheet, metric, pairs, names) if by_family else _by_environment(sheet, metric, pairs, names)
-    table = ChartTable.of(_columns(metric, by_family), tiles)
+    tiles = list(_tiles(sheet, metric, pairs, names))
+    table = ChartTable.of(_columns(metric, split), tiles)
     if not tiles:
         return ChartDrawing(None, table, absent=_absent(sheet, metric))
     groups = [names[group.identity] for group, *_ in pairs]
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
-    figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
-    return ChartDrawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
+    figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], split)
+    return ChartDrawing(figure, table, tuple(_notes(metric, split, len(groups), len(places))))
 
 
-def _pairs(sheet: ChartSheet, metric: TrialMetric) -> Iterator[tuple[Group, Group, Families]]:
-    """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
+def _pairs(sheet: ChartSheet, metric: TrialMetric) -> Iterator[tuple[Group, Group, Paired]]:
+    """Every group that has a baseline and shares scored tasks with it."""
     for group in sheet.groups:
         baseline = sheet.comparison.groups.baseline_of(group)
         paired = pair_groups(sheet.comparison, group, baseline, metric) if baseline else None
         if baseline and paired:
-            families = dict.fromkeys(paired.family.tolist())
-            yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
+            yield group, baseline, paired
 
 
-def _by_family(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -> list[Tile]:
-    """In the order of the suite; tasks that stand in no family are left out."""
-    places = read_families({family for *_, families in pairs for family in families if family >= 0})
-    return [
-        _tile(sheet, metric, names, group, baseline, place, (families[family],))
-        for family, place in places.items()
-        for group, baseline, families in pairs
-        if family in families
-    ]
+def _tiles(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -> Iterator[Tile]:
+    """In the order of the suite, or of an attribute's values; of every family its own difference."""
+    for place, find in _parts(sheet.split, pairs):
+        for group, baseline, paired in pairs:
+            mask = find(paired)
+            families = dict.fromkeys(paired.family[mask].tolist())
+            if families:
+                gains = tuple(gain_of(paired, mask & (paired.family == family)) for family in families)
+                yield _tile(sheet, metric, names, group, baseline, place, gains)
 
 
-def _by_environment(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -> list[Tile]:
-    families_seen = read_families({family for *_, families in pairs for family in families if family >= 0})
-    within = {family: place.within for family, place in families_seen.items()}
-    found = read_environments(key for key in within.values() if key is not None)
-    places: list[tuple[int | None, SuitePlace]] = [*found.items(), *([(None, NONE)] if None in within.values() else [])]
-    tiles = []
-    for environment, place in places:
-        for group, baseline, families in pairs:
-            gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
-            if gains:
-                tiles.append(_tile(sheet, metric, names, group, baseline, place, tuple(gains)))
-    return tiles
+def _parts(split: Split, pairs: Pairs) -> list[tuple[SuitePlace, Callable[[Paired], Mask]]]:
+    """Each part with what marks its tasks [n] in a pair. By place, tasks that stand in no family are left out."""
+    if split.members is not None:
+        members = list(split.members.values())
+        found = read_parts(split, range(len(members)))
+        return [(place, partial(_are_tasks, members[number])) for number, place in found.items()]
+    families = read_families({family for *_, pair in pairs for family in pair.family.tolist() if family >= 0})
+    if split.by == "family":
+        return [(place, partial(_are_of_families, (family,))) for family, place in families.items()]
+    within: dict[int | None, list[int]] = {}
+    for family, place in families.items():
+        within.setdefault(place.within, []).append(family)
+    environments = read_environments(key for key in within if key is not None)
+    places: list[tuple[int | None, SuitePlace]] = [*environments.items(), *([(None, NONE)] if None in within else [])]
+    return [(place, partial(_are_of_families, tuple(within[key]))) for key, place in places]
+
+
+def _are_tasks(tasks: tuple[int, ...], paired: Paired) -> Mask:
+    return np.isin(paired.task, tasks)
+
+
+def _are_of_families(families: tuple[int, ...], paired: Paired) -> Mask:
+    return np.isin(paired.family, families)
 
 
 def _figure(
-    metric: TrialMetric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
+    metric: TrialMetric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], split: Split
 ) -> go.Figure:
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
     cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
     scale = Scale.around_zero(
         (cell.value for cell in cells.values()), difference_unit(metric), AT_LEAST[metric.is_share]
     )
-    if by_family:
+    if split.by == "family" or (split.members is not None and len(places) > MAX_ACROSS):
         turned = {(place, group): cell for (group, place), cell in cells.items()}
         return heatmaps([Heat("", turned)], places, groups, scale, across=1)
     return heatmaps([Heat("", cells)], groups, places, scale, across=1)
@@ -163,8 +185,7 @@ def _tile(
     place: SuitePlace,
     gains: tuple[Gain, ...],
 ) -> Tile:
-    where = {} if place is NONE else {place.kind: place.key}
-    url = sheet.trials_url(group, metric=metric, **where)
+    url = sheet.trials_url(group, metric=metric, **place.narrowing)
     return Tile(names[group.identity], names[baseline.identity], group, place, gains, metric, url)
 
 
@@ -182,10 +203,10 @@ def _cell(tile: Tile) -> HeatCell:
     return HeatCell(scale_value(metric, tile.delta), text, hover, tile.url)
 
 
-def _columns(metric: TrialMetric | None, by_family: bool) -> tuple[TableColumn, ...]:
+def _columns(metric: TrialMetric | None, split: Split) -> tuple[TableColumn, ...]:
     unit = unit_of(metric.unit) if metric else "%"
     return (
-        TableColumn("place", "family" if by_family else "environment", read=lambda row: row.place.full),
+        TableColumn("place", name_attribute(split.by), read=lambda row: row.place.full),
         TableColumn("group", "group", read=lambda row: row.name),
         TableColumn("baseline", "baseline"),
         TableColumn(
@@ -205,20 +226,21 @@ def _columns(metric: TrialMetric | None, by_family: bool) -> tuple[TableColumn, 
     )
 
 
-def _notes(metric: TrialMetric, by_family: bool, groups: int, places: int) -> Iterator[str]:
+def _notes(metric: TrialMetric, split: Split, groups: int, places: int) -> Iterator[str]:
     kind = (
         "A cell is one family"
-        if by_family
+        if split.by == "family"
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
     yield f"{say_metric(metric)}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
     yield "Blank: no task in common."
+    yield from note_split(split)
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
     if groups > MAX_GROUPS:
         yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."
     if places > MAX_PLACES:
-        yield f"{MAX_PLACES} of {places} {'families' if by_family else 'environments'} are drawn; the table has all."
+        yield f"{MAX_PLACES} of {places} {count_parts(split.by)} are drawn; the table has all."
     yield NOT_PUBLISHED
 
 
@@ -236,5 +258,5 @@ CHART = Chart(
     draw=draw,
     after="SkillFlow, figures 6 and 11",
     uses_metric=True,
-    options={"by": ("environment", "family")},
+    options={BY: PLACES},
 )

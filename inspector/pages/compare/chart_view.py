@@ -9,9 +9,10 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
 from inspector.charts.cards import ChartCard, card_of
-from inspector.charts.chart import Chart, ChartTable
+from inspector.charts.chart import BY, Chart, ChartTable
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
@@ -101,7 +102,8 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
         "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "settings": [
-            (name, [(f"{name}:{value}", value) for value in values]) for name, values in found.options.items()
+            (name, [(f"{name}:{value}", name_attribute(value) if name == BY else value) for value in values])
+            for name, values in found.list_options(sheet.comparison).items()
         ],
         "drawn": list(drawn),
         "commented": count_chart_comments(found.key, choices),

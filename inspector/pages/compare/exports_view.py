@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
 from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_run import FORMATS, Export, metrics_of
 from benchapp.exports.latex import condition_table
@@ -15,6 +15,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
 from inspector.web.responses import render_page
+from runner.suites.tasks.task_groups import KNOWN
 
 TEX = "application/x-tex; charset=utf-8"
 
@@ -70,6 +71,7 @@ def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             name: {"rows_are": ROWS_ARE[name], "columns": [field.as_json() for field in fields]}
             for name, fields in EXPORTS.items()
         },
+        "group_columns": [group_column(name).as_json() for name in KNOWN],
         "formats": list(FORMATS),
         "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
         "next": None,

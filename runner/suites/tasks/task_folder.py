@@ -15,13 +15,14 @@ from pathlib import Path, PurePosixPath
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, is_lfs_pointer, is_plain, look_at, walk
-from runner.base.types import Machine, Role, Task
+from runner.base.types import Machine, Role, Task, TaskGroups
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
 from runner.suites.documents import read_text
 from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
+from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import TaskToml, read_task_toml
 
 FORMAT = "task-folder/1"
@@ -53,8 +54,10 @@ class TaskFolder:
         title: str = "",
         role: Role | None = None,
         requires: tuple[str, ...] = (),
+        groups: TaskGroups | None = None,
     ) -> Task:
-        """The task at its place in the suite. Its key is the folder's name where the format has no other."""
+        """The task at its place in the suite. Its key is the folder's name where the format has no other; `groups` come
+        on top of those that task.toml states."""
         return Task(
             key=key or self.path.name,
             title=title or key or self.path.name,
@@ -72,6 +75,7 @@ class TaskFolder:
             verifier_environment=self.toml.verifier_environment,
             solution_environment=self.toml.solution_environment,
             evaluation=self.evaluation,
+            groups={**read_stated(self.toml.metadata), **(groups or {})},
         )
 
 

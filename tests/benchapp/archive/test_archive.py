@@ -19,7 +19,7 @@ from benchapp.experiments.work import advance, operations
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
-from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, Trajectory, Trial
+from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, TaskGroup, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
 from benchapp.synthesis.campaign import Size, write_campaign
@@ -184,6 +184,25 @@ def test_what_is_here_of_its_suite_stays_as_it_is(tmp_path: Path) -> None:
     assert record_digest(Experiment.objects.get()) == digest
     assert list(TABLES["suite"].model._default_manager.values_list("pk", "key")) == suites
     assert tasks.filter(title="Named otherwise here").count() == 1
+
+
+def test_groups_of_tasks_come_along_and_add_nothing_to_what_is_said_here(tmp_path: Path) -> None:
+    experiment = write_campaign(Size(30, 60, 12))
+    task = Trial.objects.first().task
+    for value in ("shortcut", "generic"):
+        TaskGroup.objects.create(task=task, attribute="trap", value=value)
+    digest, path, key = record_digest(experiment), archived(experiment, tmp_path), task.key
+    experiment.delete()
+    sweep()
+    TaskGroup.objects.all().delete()
+    TaskGroup.objects.create(task=task, attribute="trap", value="ours", is_mapped=True)
+    assert list(bring(path).problems) == []
+    assert list(TaskGroup.objects.values_list("value", flat=True)) == ["ours"]
+    forget_everything()
+    assert list(bring(path).problems) == []
+    found = TaskGroup.objects.order_by("value").values_list("task__key", "attribute", "value")
+    assert list(found) == [(key, "trap", "generic"), (key, "trap", "shortcut")]
+    assert record_digest(Experiment.objects.get()) == digest
 
 
 def test_another_record_of_the_same_experiment_is_refused(tmp_path: Path) -> None:

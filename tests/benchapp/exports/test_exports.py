@@ -23,7 +23,7 @@ from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
-from benchapp.models import Attempt, Episode, Trial
+from benchapp.models import Attempt, Episode, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.narrowing import OUTCOMES, Narrowing, trials_behind
@@ -384,3 +384,17 @@ def test_the_trials_behind_a_metric_are_those_it_counts() -> None:
             if metric.is_share:
                 counts = [trials_behind(choices, Narrowing(covered=key, outcome=name)).count() for name in OUTCOMES]
                 assert counts == [rate.passed, rate.scored - rate.passed, rate.missing], key
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_trials_have_a_column_for_each_attribute_of_their_tasks(form: str) -> None:
+    make_pair()
+    task = Trial.objects.first().task
+    TaskGroup.objects.create(task=task, attribute="trap", value="shortcut")
+    TaskGroup.objects.create(task=task, attribute="trap", value="generic")
+    TaskGroup.objects.create(task=task, attribute="colour", value="red")
+    rows = read_back(Export("trials", Choices()), form)
+    assert list(rows[0])[-2:] == ["group_trap", "group_colour"]
+    of_task = [row for row in rows if row["task"] == task.key]
+    assert {(row["group_trap"], row["group_colour"]) for row in of_task} == {("shortcut; generic", "red")}
+    assert {row["group_trap"] for row in rows if row["task"] != task.key} == {None}

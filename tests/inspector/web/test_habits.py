@@ -56,6 +56,7 @@ PARTS = {
     "review-field": "inspector/review/test_exhibit",
     "imports-assign": "inspector/imports/test_imports_page",
     "chart-csv": "inspector/charts/test_chart_pages",
+    "suite-composition": "inspector/suites/test_suites",
     "compare-export": "benchapp/exports/test_exports",
     "compare-report": "inspector/compare/test_report",
     "document-picture": "inspector/documents/test_documents",

@@ -1,0 +1,69 @@
+"""How the trials of a comparison fall apart: by environment, by family, or by an attribute of their tasks.
+
+Every chart and table that splits trials does it with a `Split`. Groups of tasks are no columns of `Outcomes`: what is
+said of a task may change, and the numbers of its trials stay what they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchapp.stats.metrics.outcomes import CORPORA, Ints, Mask, Outcomes
+
+NAMES = {"gap": "knowledge gap", "rank": "difficulty rank"}
+PLACES = ("environment", "family")  # columns of Outcomes that hold keys of the record
+GRADES = ("trivial", "easy", "medium", "moderate", "hard", "difficult", "expert")
+# Values that have an order of their own; others stand in the order of the alphabet.
+ORDERED = {value: place for values in (GRADES, CORPORA) for place, value in enumerate(values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`by`: one of PLACES, or an attribute; then `members` gives the tasks (keys) of each of its values, in order. A task
+    with several values counts in each of them, one without any in none."""
+
+    by: str
+    members: Mapping[str, tuple[int, ...]] | None = None
+
+    @property
+    def values(self) -> list[str]:
+        """Of an attribute: part n of the split is the nth."""
+        return list(self.members or ())
+
+    @property
+    def overlaps(self) -> bool:
+        """Is a task in several parts?"""
+        every = [task for tasks in (self.members or {}).values() for task in tasks]
+        return len(set(every)) < len(every)
+
+    def parts(self, outcomes: Outcomes) -> Iterator[tuple[int, Mask]]:
+        """(key of the place or number of the value, the trials in it as a mask [n]) of every part that may have a trial."""
+        if self.members is None:
+            places: Ints = getattr(outcomes, self.by)
+            for place in np.unique(places[places >= 0]).tolist():
+                yield place, places == place
+        else:
+            yield from self.parts_of_tasks(outcomes.task)
+
+    def parts_of_tasks(self, tasks: Ints) -> Iterator[tuple[int, Mask]]:
+        """Of an attribute, for tasks [n]."""
+        for number, members in enumerate((self.members or {}).values()):
+            mask = np.isin(tasks, members)
+            if mask.any():
+                yield number, mask
+
+
+def order_value(value: str) -> tuple[int, float, str]:
+    """To sort by: numbers by size, then what has an order of its own, then the rest by name."""
+    if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", value, re.ASCII):
+        return 0, float(value), value
+    return (1, ORDERED[value], value) if value in ORDERED else (2, 0, value.casefold())
+
+
+def name_attribute(attribute: str) -> str:
+    """As pages say it, in the singular."""
+    return NAMES.get(attribute, attribute.replace("_", " "))

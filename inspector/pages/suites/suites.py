@@ -1,0 +1,120 @@
+"""The suites there are: those that come along, those that were loaded, and those that came in with imported runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from django.db.models import Count, Q, QuerySet
+
+from benchapp.models import Experiment, Suite
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.sets.suite_files import find_suite
+from inspector.web.responses import PageLink
+from runner.base.errors import SuiteError
+from runner.suites import SUITES
+from runner.suites.documents import read_text
+
+BUNDLED, IMPORTED = "bundled", "imported"
+LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING")
+OURS = "Apache-2.0"  # of what comes along
+MAX_LICENCE = 100  # characters of a licence's first line
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSuite(Shaped):
+    """`format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here."""
+
+    key: str
+    name: str
+    version: str
+    format: str
+    licence: str
+    families: int
+    tasks: int
+    attributes: tuple[str, ...] = ()
+    experiments: int = 0
+    can_launch: bool = True
+
+    json_shape = JsonShape(
+        *(
+            "key",
+            "name",
+            "version?",
+            "format",
+            "licence?",
+            "families",
+            "tasks",
+            "attributes",
+            "experiments",
+            "can_launch",
+        ),
+        ("url", lambda row: PageLink("suite", row.key)),
+    )
+
+
+def list_suites() -> list[ListedSuite]:
+    """Those that can be launched first, bundled ones before others, each part by name."""
+    attributes, counts = _list_attributes(), count_experiments()
+    rows = Suite.objects.exclude(key__in=SUITES).annotate(
+        families_total=Count("families", distinct=True), tasks_total=Count("tasks", distinct=True)
+    )
+    found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
+    listed = [
+        replace(each, attributes=tuple(attributes.get(each.key, each.attributes)), experiments=counts[each.key])
+        for each in found
+    ]
+    return sorted(listed, key=lambda each: (not each.can_launch, each.format != BUNDLED, each.name.casefold()))
+
+
+@cache
+def _list_bundled(key: str) -> ListedSuite:
+    """They do not change while the process lives."""
+    suite = find_suite(key)
+    families = [family for environment in suite.environments for family in environment.families]
+    tasks = [task for family in families for task in family.tasks]
+    said = sorted({attribute for task in tasks for attribute in task.groups})
+    return ListedSuite(key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(said))
+
+
+def _list_recorded(row: Suite) -> ListedSuite:
+    is_here = bool(row.path) and Path(row.path).is_dir()
+    licence = find_licence(Path(row.path)) if is_here else ""
+    totals: tuple[int, int] = (row.families_total, row.tasks_total)  # type: ignore[attr-defined]
+    return ListedSuite(row.key, row.name, row.version, row.format or IMPORTED, licence, *totals, can_launch=is_here)
+
+
+def _list_attributes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
+        if attribute:
+            found.setdefault(key, []).append(attribute)
+    return {key: sorted(names) for key, names in found.items()}
+
+
+def experiments_of(suite: Suite) -> QuerySet[Experiment]:
+    """Standing ones that were launched over it, or came in with trials of its tasks; newest first."""
+    imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
+    mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
+    return Experiment.objects.standing().filter(mine).order_by("-created_at", "-pk")
+
+
+def count_experiments() -> Counter[str]:
+    """By the key of the suite."""
+    standing = Experiment.objects.standing().order_by()
+    found = Counter(key for key in standing.values_list("suite__key", flat=True) if key)
+    imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
+    found.update(key for _, key in imported if key)
+    return found
+
+
+def find_licence(folder: Path) -> str:
+    """The first line of the licence in a suite's folder; "" where none can be read."""
+    for path in (folder / name for name in LICENCES):
+        if path.is_file():
+            with suppress(SuiteError):
+                return next((text for line in read_text(path).splitlines() if (text := line.strip())), "")[:MAX_LICENCE]
+    return ""

@@ -1,0 +1,165 @@
+"""`/suites/` and `/suites/<key>/`: what can be tried, by group, with what each task asks for and how often it was passed."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from urllib.parse import urlencode
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.record.json_shape import JsonShape
+from benchapp.record.sets.suite_files import problem_as_json
+from benchapp.stats.metrics.splits import name_attribute
+from inspector.charts.cards import ChartCard
+from inspector.charts.chart import ChartDrawing
+from inspector.charts.chart_table import csv_text, numeric_columns, text_rows
+from inspector.charts.drawing.palette import twins
+from inspector.charts.drawn_chart import figure_json
+from inspector.pages.suites.composition import draw_composition, find_within
+from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
+from inspector.pages.suites.suite_task import read_task_view
+from inspector.pages.suites.suites import list_suites
+from inspector.web.responses import link_to, render_page
+
+CSV = "text/csv; charset=utf-8"
+EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
+QUESTION = "What is in it?"
+
+
+class Composition:
+    """The chart of one suite; what a card says of it."""
+
+    key, title, question = "composition", "Composition", QUESTION
+
+
+@require_safe
+def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    listed = list_suites()
+    return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
+
+
+@require_safe
+def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
+    view = read_suite_view(name)
+    by, within, problems = _read_splits(request, view)
+    task = _read_task(request, view, problems)
+    listed = view.list_by(by)
+    drawing = draw_composition(view, by, within)
+    counts = {value: len(tasks) for value, tasks in listed}
+    set_aside = view.read.set_aside if view.read else {}
+    data = {
+        "key": view.key,
+        "id": view.row.public_id if view.row else None,
+        "name": view.name,
+        "version": view.version or None,
+        "format": view.format,
+        "digest": view.digest or None,
+        "says": summarise(view, by, counts),
+        "absent": view.absent or None,
+        "problems": problems,
+        "by": by,
+        "within": within,
+        "splits": view.splits,
+        "attributes": view.attributes,
+        "families": view.families,
+        "groups": counts,
+        "tasks": view.tasks,
+        "task": task,
+        "notes": list(view.read.notes) if view.read else [],
+        "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
+        "experiments": EXPERIMENT.read_all(view.experiments),
+        "composition": drawing.table.records(),
+        "next": None,
+    }
+    if as_json:
+        return render_page(request, "suites/suite.html", data=data, as_json=True, status=400 if problems else 200)
+    query = urlencode({"by": by, "within": within})
+    context = {
+        "view": view,
+        "listed": listed,
+        "choices": [(name, name_attribute(name)) for name in view.splits],
+        "by_words": name_attribute(by),
+        "card": _card(view, query),
+        "figure": drawing.figure is not None,
+        "drawing": drawing,
+        "chart": Composition,
+        "heads": list(zip(drawing.table.columns, numeric_columns(drawing.table), strict=True)),
+        "rows": text_rows(drawing.table),
+        "kept": query,
+        "experiments": view.experiments,
+        "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
+        "may_launch": view.read is not None,
+        "has_roles": "role" in view.splits,
+    }
+    status = 400 if problems else 200
+    return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+@require_safe
+def composition(request: HttpRequest, name: str, form: str) -> HttpResponse:
+    """The figure with its numbers as JSON that the page draws, or its table as CSV."""
+    if form not in {"json", "csv"}:
+        raise Http404("There is json and csv.")
+    view = read_suite_view(name)
+    by, within, problems = _read_splits(request, view)
+    if problems:
+        return HttpResponse("\n".join(problems), "text/plain; charset=utf-8", status=400)
+    drawing = draw_composition(view, by, within)
+    if form == "csv":
+        disposition = {"Content-Disposition": 'attachment; filename="composition.csv"'}
+        return HttpResponse(csv_text(drawing.table, request.build_absolute_uri), CSV, headers=disposition)
+    return HttpResponse(
+        orjson.dumps(_twin(request, view, drawing, urlencode({"by": by, "within": within}))), "application/json"
+    )
+
+
+def _twin(request: HttpRequest, view: SuiteView, drawing: ChartDrawing, query: str) -> dict[str, object]:
+    records = drawing.table.records()
+    return {
+        "key": Composition.key,
+        "title": f"{Composition.title}: {view.name}",
+        "question": QUESTION,
+        "figure": None if drawing.figure is None else orjson.Fragment(figure_json(drawing.figure)),
+        "dark": twins(),
+        "table": {"columns": [column.key for column in drawing.table.columns], "rows": records},
+        "notes": drawing.notes,
+        "absent": drawing.absent,
+        "fingerprint": sha256(orjson.dumps(records)).hexdigest()[:12],
+        "permalink": request.build_absolute_uri(f"{reverse('suite', args=[view.key])}?{query}"),
+        "next": None,
+    }
+
+
+def _card(view: SuiteView, query: str) -> ChartCard:
+    page = f"{reverse('suite', args=[view.key])}?{query}"
+    twin, table = (f"{reverse('suite-composition', args=[view.key, form])}?{query}" for form in ("json", "csv"))
+    return ChartCard(Composition, page, twin, table, large=True)
+
+
+def _read_splits(request: HttpRequest, view: SuiteView) -> tuple[str, str, list[str]]:
+    """What tasks are listed by, what the chart shows within, and what of the address was not understood."""
+    problems: list[str] = []
+
+    def read(name: str, default: str) -> str:
+        asked = request.GET.get(name, default)
+        if asked in view.splits or asked == default:
+            return asked
+        problems.append(f"{name}: {asked[:80]!r} is unknown, expected one of {', '.join(view.splits)}")
+        return default
+
+    by = read("by", view.default_split)
+    return by, read("within", find_within(view, by)), problems
+
+
+def _read_task(request: HttpRequest, view: SuiteView, problems: list[str]) -> object:
+    asked = request.GET.get("task")
+    if asked is None:
+        return None
+    found = next((task for task in view.tasks if task.key == asked), None)
+    if found is None:
+        problems.append(f"task: {asked[:80]!r} is not a task of this suite")
+        return None
+    return read_task_view(view, found)

@@ -1,0 +1,59 @@
+"""What is said of a task beside what it is: its domain, its difficulty, the gap it exposes. People group results by it.
+
+No part of any digest or prompt: it changes nothing of what is run, and some of it (gaps, traps) gives a task away.
+"""
+
+from __future__ import annotations
+
+import re
+
+from runner.base.types import TaskGroups
+from runner.suites.documents import FieldTable
+
+# What the papers group by; a mapping file may bring others. `rank`: place in a ranking by difficulty, 1 the easiest.
+KNOWN = ("domain", "category", "source", "difficulty", "rank", "gap", "trap", "composition", "augmentation", "tag")
+ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]{0,39}")
+TAKEN = frozenset({"environment", "family", "role", "task", "suite"})  # the record has these already
+MAX_VALUES = 20  # of one attribute of one task
+MAX_LENGTH = 200
+
+# field of task.toml's [metadata] -> attribute
+STATED = {
+    **{name: name for name in ("domain", "category", "source", "difficulty", "augmentation")},
+    "gap_exposure": "gap",
+    "tags": "tag",
+}
+
+
+def read_stated(metadata: FieldTable) -> TaskGroups:
+    """What a task's metadata says; a value of another shape is noted and left out."""
+    found: dict[str, tuple[str, ...]] = {}
+    for field, attribute in STATED.items():
+        if field not in metadata:
+            continue
+        values = read_values(metadata.raw(field))
+        if values is None:
+            where = metadata.source.parent.name
+            metadata.findings.note(
+                f"task.toml: {metadata.at(field)} is not a text or a list of texts, so nothing is grouped by it", where
+            )
+        elif values:
+            found[attribute] = values
+    return found
+
+
+def read_values(value: object) -> tuple[str, ...] | None:
+    """Texts and numbers, alone or in a list, each once. None where it is something else; blank texts are left out."""
+    entries = value if isinstance(value, list) else [value]
+    if len(entries) > MAX_VALUES or not all(map(_is_value, entries)):
+        return None
+    return tuple(dict.fromkeys(text for each in entries if (text := " ".join(str(each).split()))))
+
+
+def _is_value(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    if isinstance(value, int) and value.bit_length() > 64:  # Python refuses to write a huge one
+        return False
+    text = " ".join(str(value).split())
+    return len(text) <= MAX_LENGTH and text.isprintable()

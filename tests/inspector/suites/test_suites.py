@@ -1,0 +1,173 @@
+"""`/suites/` and `/suites/<key>/`: what is in a suite, by group, and what was recorded of it."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from benchapp.models import Experiment, Suite, Task, TaskGroup
+from benchapp.record.sets.suite_rows import record_suite
+from runner.protocols.probe import CONDITION as PROBE
+from runner.suites import SUITES, load_suite
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import (
+    make_episode,
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_suite,
+    make_task,
+    make_trial,
+)
+
+pytestmark = pytest.mark.django_db
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
+
+
+def twin(client: Client, url: str) -> dict[str, Any]:
+    response = client.get(url)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_it_lists_bundled_loaded_and_imported_suites(client: Client, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
+    (folder / "LICENSE").write_text("\n MIT License\n\nmore\n")
+    call_command("load_suite", str(folder), stdout=StringIO())
+    suite = make_suite(key="harbor/some set", environments=1, families=1)
+    make_learning_run(make_experiment(suite=suite))
+    listed = {each["key"]: each for each in twin(client, "/suites.json")["suites"]}
+    assert set(listed) == {*SUITES, "flow", "harbor/some set"}
+    assert (listed["flow"]["format"], listed["flow"]["licence"], listed["flow"]["can_launch"]) == (
+        "skillflow",
+        "MIT License",
+        True,
+    )
+    assert listed["flow"]["attributes"] == ["difficulty", "rank"]
+    imported = listed["harbor/some set"]
+    assert (imported["format"], imported["tasks"], imported["experiments"]) == ("imported", 6, 1)
+    assert (imported["can_launch"], imported["licence"]) == (False, None)
+    assert 'href="/suites/harbor/some%20set/"' in client.get("/suites/").text
+
+
+def test_a_bundled_suite_that_never_ran_is_shown_from_its_folder(client: Client) -> None:
+    page = twin(client, "/suites/starter.json?by=domain")
+    assert page["says"] == "24 tasks in 4 families, 3 by domain; no trial of them is scored yet."
+    assert page["groups"] == {"Operations": 6, "Record keeping": 12, "Statistics": 6}
+    assert not Suite.objects.exists()
+
+
+def test_the_chart_has_two_rings_as_rows(client: Client) -> None:
+    found = twin(client, "/suites/starter/composition.json?by=domain&within=family")
+    counts = {(row["outer"], row["inner"]): row["tasks"] for row in found["table"]["rows"]}
+    assert counts["Record keeping", "Merging duplicate records"] == 6
+    assert sum(counts.values()) == 24
+    assert len(found["figure"]["data"]) == 6  # bars and their counts, of three values
+    table = list(csv.DictReader(StringIO(client.get("/suites/starter/composition.csv?by=role&within=role").text)))
+    assert [(row["inner"], row["tasks"]) for row in table][:2] == [("canonical", "4"), ("enriched", "4")]
+
+
+def test_a_task_shows_what_it_is_told_checked_by_and_run_in(client: Client) -> None:
+    task = twin(client, "/suites/starter.json?task=E1-LS1-T5")["task"]
+    assert task["instruction"].startswith("# Energy use of our buildings")
+    assert task["groups"]["trap"] == ["ready-made column"]
+    assert task["environment"]["Network"] == "none"
+    assert [skill["name"] for skill in task["reference_skills"]] == ["null-safe-aggregation"]
+    assert not task["reference_skills"][0]["text"].startswith("---")
+    names = {file["path"]: file["names"] for file in task["tests"]}
+    assert "basic contract" in names["rubric.yaml"]
+    assert names["verify.py"]
+    page = client.get("/suites/starter/?task=E1-LS1-T5").text
+    assert "<h3>Energy use of our buildings</h3>" in page
+
+
+def test_each_task_counts_its_recorded_trials_without_probes_and_deleted_ones(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+    experiment = make_experiment(suite=rows.suite, name="my experiment")
+    task = rows.tasks["E1-LS1-T1"]
+    for condition, success in (("no-skill", True), ("no-skill", False), (PROBE, True)):
+        make_trial(make_episode(make_run(experiment, condition=condition)), task=task, success=success)
+    gone = make_experiment(suite=rows.suite)
+    make_trial(make_episode(make_run(gone)), task=task, success=True)
+    Experiment.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
+    page = twin(client, "/suites/starter.json?task=E1-LS1-T1")
+    found = {each["key"]: each for each in page["tasks"]}
+    assert (found["E1-LS1-T1"]["passed"], found["E1-LS1-T1"]["scored"]) == (1, 2)
+    assert found["E1-LS1-T2"]["scored"] is None
+    assert page["task"]["conditions"] == {
+        "no-skill": {"passed": 1, "scored": 2, "planned": 2, "rate": 0.5, "low": None, "high": None}
+    }
+    assert [each["name"] for each in page["experiments"]] == ["my experiment"]
+    assert client.get(found["E1-LS1-T1"]["trials_url"]).text.count('scope="row"') == 2
+
+
+def test_a_suite_is_also_found_by_its_public_id(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    assert twin(client, f"/suites/{suite.public_id}.json")["key"] == suite.key
+    assert client.get("/suites/no-such/").status_code == 404
+    assert client.get("/suites/00000000-0000-0000-0000-000000000000/").status_code == 404
+
+
+def test_what_the_address_asks_for_in_vain_is_told(client: Client) -> None:
+    response = client.get("/suites/starter/?by=colour&task=none")
+    assert response.status_code == 400
+    assert "by: &#x27;colour&#x27; is unknown, expected one of environment, family, role" in response.text
+    assert "task: &#x27;none&#x27; is not a task of this suite" in response.text
+
+
+def test_what_was_set_aside_is_listed_with_reasons(client: Client, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
+    (folder / "Ledger-Reconciliation/ledger_cash_box/instruction.md").unlink()
+    call_command("load_suite", str(folder), stdout=StringIO())
+    problems = twin(client, "/suites/flow.json")["set_aside"]["task ledger_cash_box"]
+    assert problems[0]["place"] == "instruction.md"
+    assert "set aside" in client.get("/suites/flow/").text
+
+
+def test_a_folder_that_is_gone_leaves_what_the_record_has(client: Client, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
+    call_command("load_suite", str(folder), stdout=StringIO())
+    shutil.rmtree(folder)
+    page = twin(client, "/suites/flow.json?task=ledger_cash_box")
+    assert "is not on this machine" in page["absent"]
+    assert page["task"]["instruction"]
+    assert page["task"]["tests"] == []
+
+
+def test_hostile_names_and_texts_are_shown_and_never_run(client: Client) -> None:
+    nasty = "<script>alert(1)</script>"
+    suite = make_suite(key="nasty", name=nasty)
+    task = make_task(suite=suite, title=nasty, key="a&b=<i>")
+    TaskGroup.objects.create(task=task, attribute="domain", value=nasty)
+    text = client.get("/suites/nasty/?by=domain&task=a%26b%3D%3Ci%3E").text
+    assert nasty not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert b"\\u003cscript" not in client.get("/suites/nasty/composition.json?by=domain&within=domain").content
+
+
+def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:
+    suite = make_suite(key="grows", environments=1, families=1)
+    family = suite.families.get()
+
+    def make(count: int) -> None:
+        for _ in range(count):
+            task = make_task(family=family)
+            TaskGroup.objects.create(task=task, attribute="domain", value=task.key)
+            make_trial(make_episode(), task=task, success=True)
+
+    assert_queries_flat(client, "/suites/grows/", make)
+    assert Task.objects.filter(suite=suite).count() == 18
