@@ -53,6 +53,10 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    # Of numbers that are not known as a whole, the known part: a generator's run is one call here and many at its provider.
+    priced_usd = models.FloatField(null=True)
+    input_at_least = models.PositiveBigIntegerField(null=True)
+    output_at_least = models.PositiveBigIntegerField(null=True)
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)

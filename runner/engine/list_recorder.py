@@ -146,6 +146,9 @@ class ListRecorder:
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
+    def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
+        """Nobody else spends from the same budget: what a call used is known when it ends."""
+
     def finish_call(
         self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
     ) -> None:

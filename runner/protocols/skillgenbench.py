@@ -36,12 +36,13 @@ PROMPT_VERSION = GENERATION_PROMPT_VERSION
 GENERATION_TOKENS = 16_384
 
 
-def _generator(name: str, mode: AuthorMode, rounds: int = 1) -> Condition:
+def _generator(name: str, mode: AuthorMode, rounds: int = 1, *, tries_first: bool = False) -> Condition:
     return Condition(
         name,
         Start.LEARNED,
         replay=Replay.NEVER,
         mode_at_start=mode,
+        tries_first=tries_first,
         rounds=rounds,
         generation_tokens=GENERATION_TOKENS,
         feedback="none",  # a verdict would tell of the tests
@@ -54,8 +55,9 @@ CONDITIONS = conditions_by_name(
     Condition("reference-skill", Start.CURATED, replay=Replay.NEVER, feedback="none"),
     _generator("naive-prompt", AuthorMode.DISTILL),
     _generator("iterative", AuthorMode.DISTILL, rounds=3),
-    _generator("from-trajectories", AuthorMode.CONSOLIDATE),
+    _generator("from-trajectories", AuthorMode.CONSOLIDATE, tries_first=True),
     _generator("plug-in", AuthorMode.OUTSIDE),
+    _generator("plug-in-trajectories", AuthorMode.OUTSIDE, tries_first=True),
 )
 
 
@@ -136,5 +138,5 @@ def _generate(
 
 
 def _trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
-    learns = plan.condition.mode_at_start is AuthorMode.CONSOLIDATE
-    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if learns else ()
+    tries = plan.condition.tries_first
+    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if tries else ()

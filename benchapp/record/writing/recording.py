@@ -225,17 +225,23 @@ class RowRecorder:
                 started_at=now,
             )
 
+    def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
+        billed = recorded.billed_fields(usage)
+        with self._transaction():
+            started = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED)
+            started.filter(pk=started.latest("id").pk).update(**billed, price_table=price_table)
+
     def finish_call(
         self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
     ) -> None:
         stored = None if reply is None else _put_json(reply)
         message = "" if error is None else self._redact(storable(words_of(error)))
-        usage = {} if reply is None else recorded.usage_fields(reply.usage)
+        billed = {} if reply is None else {**recorded.billed_fields(reply.usage), "price_table": price_table}
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:
             call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=message, finished_at=now, price_table=price_table, **usage
+                status=status, reply_id=stored, error=message, finished_at=now, **billed
             )
 
     def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:

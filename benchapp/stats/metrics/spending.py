@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.db.models import Case, Count, Q, QuerySet, Sum, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
@@ -112,8 +112,8 @@ SUMS = {
 
 
 def select_known_part(rows: QuerySet[Attempt] | QuerySet[ModelCall], name: str) -> Combinable:
-    """The number of each row, or its known part: only attempts can be known in part."""
-    return Coalesce(name, BOUND_OF[name]) if rows.model is Attempt else F(name)
+    """The number of each row, or its known part."""
+    return Coalesce(name, BOUND_OF[name])
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
