@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
+from runner.protocols.steps import AUTHOR_SAMPLING
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
@@ -66,6 +67,15 @@ class LimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 
+class AuthorSamplingSpec(BaseModel):
+    """How authors are sampled; all else that a model can be told stands in its preset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: float | None = Field(default=AUTHOR_SAMPLING.temperature, ge=0, le=2, allow_inf_nan=False)
+    max_tokens: int = Field(default=AUTHOR_SAMPLING.max_tokens, ge=100, le=1_000_000)
+
+
 class BudgetSpec(BaseModel):
     """Of each run by itself; None: no limit."""
 
@@ -111,6 +121,7 @@ class LaunchSpec(BaseModel):
     record: bool = False  # keep every host-side model call, so that the runs can be replayed
     budget: BudgetSpec = BudgetSpec()
     limits: LimitsSpec = LimitsSpec()
+    author_sampling: AuthorSamplingSpec = AuthorSamplingSpec()
     probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
 
     @model_validator(mode="before")
@@ -135,8 +146,10 @@ class LaunchSpec(BaseModel):
     @property
     def file(self) -> dict[str, object]:
         """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
-        there were judges."""
+        there were judges, and so is the sampling that all authors had before a file could set it."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
+        if self.author_sampling == AuthorSamplingSpec():
+            unused.add("author_sampling")
         return self.model_dump(mode="json", exclude=unused)
 
     def narrow(self, **changes: object) -> Self:
@@ -186,7 +199,11 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
 def _suggest_field(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
-    parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
+    parts: dict[str, type[BaseModel]] = {
+        "limits": LimitsSpec,
+        "budget": BudgetSpec,
+        "author_sampling": AuthorSamplingSpec,
+    }
     known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")

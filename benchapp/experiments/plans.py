@@ -14,6 +14,7 @@ from runner.base.types import Environment, JsonValue
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.steps import AuthorSampling
 
 
 def suite_of(episode: Episode) -> Suite:
@@ -53,6 +54,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         protocol=spec.protocol,
         feedback=spec.feedback,
         profile=spec.profile,
+        author_sampling=sampling_of(spec),
         answers=spec.answers,
         samples=spec.samples,
         placebo_replay=spec.placebo_replay,
@@ -78,7 +80,12 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         samples=spec.samples,
         limits=limits_of(spec),
         judge_model=spec.judge_model,
+        author_sampling=sampling_of(spec),
     )
+
+
+def sampling_of(spec: LaunchSpec) -> AuthorSampling:
+    return AuthorSampling(spec.author_sampling.temperature, spec.author_sampling.max_tokens)
 
 
 def limits_of(spec: LaunchSpec) -> Limits:

@@ -17,7 +17,7 @@ from runner.engine.host_calls import ask_on_record
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import AUTHOR_MAX_TOKENS
+from runner.protocols.steps import AuthorSampling
 
 # What a call is for.
 AUTHOR = "author"
@@ -40,20 +40,23 @@ class AuthorCalls:
     recorder: Recorder
     toolbox: Toolbox
     condition: str  # for messages
+    sampling: AuthorSampling
 
     def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
         return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
 
     def ask_fitting(
-        self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
+        self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
     ) -> ModelReply:
-        """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.
+        """As `reply`, of at most `left` tokens, to a request that fits the model's context window: what is known of it, and what refusals tell.
 
         ContextExceeded where nothing is left to cut. What was cut stands in the reply's notes.
         """
         if (found := self.recorder.reply(key)) is not None:
             return found
+        longest = self.sampling.max_tokens
+        max_tokens = longest if left is None else min(longest, left)
         window = PromptWindow(getattr(self.toolbox.author_model, "context_window", None))
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)

@@ -17,7 +17,7 @@ from runner.engine.toolbox import Toolbox
 from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
-from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE, Ask
+from runner.protocols.steps import Ask
 from runner.suites.tasks.task_files import read_tree
 
 # A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
@@ -50,12 +50,11 @@ def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, w
 def _ask_author(
     step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, left: int | None
 ) -> PatchJudgement:
-    calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+    calls = AuthorCalls(recorder, toolbox, plan.condition.name, plan.author_sampling)
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, answer_by_generator(step, occasion, plan, calls, left))
-    room = AUTHOR_MAX_TOKENS if left is None else min(AUTHOR_MAX_TOKENS, left)
     occasion, told = _add_advice(step, occasion, plan, calls)
-    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan), left)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 
@@ -109,7 +108,8 @@ def _add_advice(
 
 
 def _request(step: Ask, plan: EpisodePlan, occasion: Occasion, room: int) -> ModelRequest:
-    return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
+    temperature = plan.author_sampling.temperature
+    return request_for(occasion, seed=step.seed(plan.run_seed), temperature=temperature, max_tokens=room)
 
 
 def _evidence(step: Ask) -> tuple[Evidence, ...]:

@@ -31,7 +31,7 @@ from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import AUTHOR_TEMPERATURE, Ask
+from runner.protocols.steps import Ask
 from runner.sandboxes.needs import Needs
 
 FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
@@ -49,7 +49,7 @@ def answer_by_generator(
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
         raise SetupError(f"{plan.condition.name} needs an author model generator/<name>")
-    seed, told = step.seed(plan.run_seed), _told_of_model(model.preset, room)
+    seed, told = step.seed(plan.run_seed), _told_of_model(model.preset, plan.author_sampling.temperature, room)
 
     def run(_: Model, request: ModelRequest) -> ModelReply:
         given = input_files(occasion, seed=seed, model=told)
@@ -67,13 +67,14 @@ def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
     return replace(judgement, findings=(*judgement.findings, *refused))
 
 
-def _told_of_model(preset: Preset | None, room: int | None) -> dict[str, object] | None:
+def _told_of_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
     """What `input/request.json` says of it: the program sends the name and the sampling itself."""
     if preset is None:
         return None
-    asked = {**preset.options, "temperature": AUTHOR_TEMPERATURE}  # as in calls made here, null is: never sent
+    asked = {**preset.options, **({} if temperature is None else {"temperature": temperature})}
     return {
         "name": preset.agent_model,
+        # As in calls made here, null in a preset is: never sent.
         "sampling": {name: value for name, value in asked.items() if preset.options.get(name, value) is not None},
         "output_tokens": room,
     }

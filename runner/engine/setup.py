@@ -19,7 +19,7 @@ from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VER
 from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
-from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 from runner.trajectories.compaction import COMPACTION_VERSION
 
 SETUP_FORMAT = "setup/2"
@@ -39,6 +39,7 @@ def describe_setup(
     samples: int,
     limits: Limits,
     judge_model: str | None = None,
+    author_sampling: AuthorSampling = AUTHOR_SAMPLING,
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
@@ -51,7 +52,10 @@ def describe_setup(
         "protocol": protocol,
         "agent": {"name": agent, "version": make_agent(agent).version, **_model(agent_model)},
         "author": {**_model(author_model), "feedback": feedback, "profile": profile, "answers": answers},
-        "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
+        "sampling": {
+            "author_temperature": author_sampling.temperature,
+            "author_max_tokens": author_sampling.max_tokens,
+        },
         # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
         # with workers on machines that are not quite alike, what one began would be refused by the other.
         "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none

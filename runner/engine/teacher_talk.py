@@ -5,7 +5,6 @@ Every turn is a committed call (`AuthorCalls`), so what was said is said once, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from runner.authoring.fitting import findings_of
@@ -24,21 +23,21 @@ from runner.authoring.teaching import (
 )
 from runner.base.types import Finding, ModelRequest, TrialSlot, derive_seed
 from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
-from runner.protocols.steps import AUTHOR_TEMPERATURE
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
     family = occasion.family.key
     asked = questions_key(family, slot)
-    ask = partial(_request_questions, derive_seed(run_seed, asked, STUDENT))
+    ask = partial(_request_questions, calls.sampling.temperature, derive_seed(run_seed, asked, STUDENT))
     reply = calls.ask_fitting(asked, STUDENT, occasion, ask)
     questions = questions_of(reply.text)
     findings: list[Finding] = [*findings_of(reply, "the student's")]
     refused = ""
     for number in range(1, MOST_TRIES + 1):
         key = advice_key(family, slot, number)
-        build = partial(_request_advice, questions, refused, derive_seed(run_seed, key, TEACHER))
+        seed = derive_seed(run_seed, key, TEACHER)
+        build = partial(_request_advice, questions, refused, calls.sampling.temperature, seed)
         reply = calls.ask_fitting(key, TEACHER, occasion, build)
         findings += findings_of(reply, "the teacher's")
         advice = advice_of(reply.text)
@@ -50,15 +49,17 @@ def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCall
     return Advice("", tuple(findings))
 
 
-def _request_questions(seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
-    return _request(student_messages(occasion), seed, max_tokens)
+def _request_questions(temperature: float | None, seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
+    return ModelRequest(student_messages(occasion), temperature=temperature, max_tokens=max_tokens, seed=seed)
 
 
 def _request_advice(
-    questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
+    questions: tuple[str, ...],
+    refused: str,
+    temperature: float | None,
+    seed: int,
+    occasion: Occasion,
+    max_tokens: int,
 ) -> ModelRequest:
-    return _request(teacher_messages(occasion, questions, refused), seed, max_tokens)
-
-
-def _request(messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
-    return ModelRequest(messages, temperature=AUTHOR_TEMPERATURE, max_tokens=max_tokens, seed=seed)
+    messages = teacher_messages(occasion, questions, refused)
+    return ModelRequest(messages, temperature=temperature, max_tokens=max_tokens, seed=seed)

@@ -10,6 +10,7 @@ from runner.base.errors import SetupError
 from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
 from runner.protocols.registry import protocol_module
+from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class EpisodePlan:
     protocol: str = "skillevolbench"
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"  # how the author's contract is enforced
+    author_sampling: AuthorSampling = AUTHOR_SAMPLING
     answers: int = 1
     samples: int = 1
     placebo_replay: bool = False

@@ -17,6 +17,7 @@ from runner.engine.engine import advance
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import AuthorSampling
 from tests.docker_images import base_image
 from tests.providers.chat_provider import Provider
 from tests.runner.small_episode import ticking_clock
@@ -123,6 +124,12 @@ def test_one_that_learns_from_trials_finds_them_without_their_verdicts(
     assert "reward" not in text.lower()
     told = str(recorder.calls[-1].request.messages[1]["content"])
     assert f"- input/trajectories/1.md: trial {slot}, {len(text):,} characters" in told
+
+
+def test_it_is_told_how_authors_are_sampled(provider: Provider) -> None:
+    provider.says(SKILL, usage=USAGE)
+    play(plan_of(author_sampling=AuthorSampling(temperature=0.0)))
+    assert provider.asked[0]["temperature"] == 0.0
 
 
 # Tries whatever it should not get, in the order of REFUSED below, and writes what came of it.
