@@ -14,9 +14,12 @@ from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.prompts.roles import OWN, read_choice, write_choice
+from runner.protocols.steps import AUTHOR_SAMPLING
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
+# Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
+_LATER = ("prompts", "author_agents", "author_limits", "author_sampling")
 SINGULAR = {
     "agent": "agents",
     "agent_model": "agent_models",
@@ -84,6 +87,15 @@ class AuthorLimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
+class AuthorSamplingSpec(BaseModel):
+    """How authors are sampled; all else that a model can be told stands in its preset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: float | None = Field(default=AUTHOR_SAMPLING.temperature, ge=0, le=2, allow_inf_nan=False)
+    max_tokens: int = Field(default=AUTHOR_SAMPLING.max_tokens, ge=100, le=1_000_000)
+
+
 class BudgetSpec(BaseModel):
     """Of each run by itself; None: no limit."""
 
@@ -133,6 +145,7 @@ class LaunchSpec(BaseModel):
     budget: BudgetSpec = BudgetSpec()
     limits: LimitsSpec = LimitsSpec()
     author_limits: AuthorLimitsSpec = AuthorLimitsSpec()
+    author_sampling: AuthorSamplingSpec = AuthorSamplingSpec()
     probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
 
     @model_validator(mode="before")
@@ -164,11 +177,9 @@ class LaunchSpec(BaseModel):
     @property
     def file(self) -> dict[str, object]:
         """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
-        there were judges; likewise our own prompts, authors that are agents, and their limits."""
+        there were judges; likewise every other field from its time on, where it says what held before."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
-        unused |= {"prompts"} if self.prompts == (OWN,) else set()
-        unused |= {"author_agents"} if self.author_agents == (None,) else set()
-        unused |= {"author_limits"} if self.author_limits == AuthorLimitsSpec() else set()
+        unused |= {name for name in _LATER if getattr(self, name) == type(self).model_fields[name].default}
         return self.model_dump(mode="json", exclude=unused)
 
     def narrow(self, **changes: object) -> Self:
@@ -237,6 +248,7 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
     parts: dict[str, type[BaseModel]] = {
         "limits": LimitsSpec,
         "author_limits": AuthorLimitsSpec,
+        "author_sampling": AuthorSamplingSpec,
         "budget": BudgetSpec,
     }
     known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})

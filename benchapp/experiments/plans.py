@@ -17,6 +17,7 @@ from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.prompt_choice import describe_prompts
+from runner.protocols.steps import AuthorSampling
 
 
 def suite_of(episode: Episode) -> Suite:
@@ -58,6 +59,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         protocol=spec.protocol,
         feedback=spec.feedback,
         profile=spec.profile,
+        author_sampling=sampling_of(spec),
         answers=spec.answers,
         samples=spec.samples,
         placebo_replay=spec.placebo_replay,
@@ -87,6 +89,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         prompts=describe_prompts(find_condition(arm.condition, spec.protocol), spec.protocol),
         author_agent=arm.author_agent,
         author_limits=author_limits_of(spec),
+        author_sampling=sampling_of(spec),
     )
 
 
@@ -94,6 +97,10 @@ def author_limits_of(spec: LaunchSpec) -> Limits:
     """What the file says, and the protocol's paper where it says nothing."""
     given = {name: value for name, value in spec.author_limits.model_dump().items() if value is not None}
     return replace(protocols.author_limits(spec.protocol), **given)
+
+
+def sampling_of(spec: LaunchSpec) -> AuthorSampling:
+    return AuthorSampling(spec.author_sampling.temperature, spec.author_sampling.max_tokens)
 
 
 def limits_of(spec: LaunchSpec) -> Limits:

@@ -24,7 +24,7 @@ from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
 from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
-from runner.generators.generator_model import UNCONFINED, GeneratorModel
+from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
 from runner.models.recorded import Recorded
 from runner.prompts.roles import OWN
@@ -253,10 +253,8 @@ class _Check:
         for name, model in self._models.items():
             if not isinstance(model, GeneratorModel) or self.spec.sandbox != "local":
                 continue
-            if not model.generator.bundled:
-                yield SpecProblem("sandbox", f"{name}: {UNCONFINED}")
-            elif model.generator.image:
-                yield SpecProblem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
+            if model.container_reason:
+                yield SpecProblem("sandbox", f"{name}: {model.container_reason} (expected 'docker', not 'local')")
 
     def _budget(self) -> Iterator[SpecProblem]:
         """A budget in money limits only models with prices."""

@@ -53,7 +53,9 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
-    priced_usd = models.FloatField(null=True)  # as in Attempt: an agent may have made many calls for this one
+    # Of numbers that are not known as a whole, the known part: the work of an agent or a generator is one call here and many at its
+    # provider.
+    priced_usd = models.FloatField(null=True)
     input_at_least = models.PositiveBigIntegerField(null=True)
     output_at_least = models.PositiveBigIntegerField(null=True)
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version

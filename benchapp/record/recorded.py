@@ -52,7 +52,7 @@ def slot_of(trial: Trial) -> TrialSlot:
     return TrialSlot(Phase(trial.phase), trial.task.key, trial.sample)
 
 
-# Of attempts alone: the column with what is known of a sum that is not known as a whole.
+# Of attempts and calls: the column with what is known of a sum that is not known as a whole.
 BOUND_OF = {"input_tokens": "input_at_least", "output_tokens": "output_at_least", "cost_usd": "priced_usd"}
 
 
@@ -62,7 +62,7 @@ def usage_fields(usage: Usage) -> dict[str, float | None]:
 
 
 def billed_fields(usage: Usage) -> dict[str, float | None]:
-    """The same as an attempt's columns: some of its calls may lack usage data."""
+    """The same as the columns of an attempt or a call: some of what it is made of may lack usage data."""
     return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
 

@@ -19,7 +19,7 @@ from functools import partial
 
 from runner.agents import PROGRAM_FAILED, AgentJob, AgentRun
 from runner.agents.program_log import ProgramLog, read_log, with_subagents
-from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
+from runner.base.errors import SandboxError, SetupError
 from runner.base.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
 from runner.models import Model
 from runner.models.call_prices import call_cost
@@ -31,7 +31,6 @@ from runner.sandboxes.needs import Needs, Provider
 
 FOLDER = "agent"  # below the logs folder: what the program is given and what it writes
 INSTRUCTION, OUTPUT, ERRORS = "instruction.md", "output.jsonl", "errors.txt"
-DUMMY_KEY = "key-is-added-by-the-gateway"  # programs refuse to start without one
 HOME = "/root"
 TOLD_CHARS = 2_000
 
@@ -109,8 +108,7 @@ class ProgramAgent:
         preset = self.preset(model)
         address = preset.base_url() or self.provider_address
         provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
-        if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
-            raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
+        preset.require_key()
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
         return Needs(self.skill_folders, find_installed(self.name), provider, price=partial(call_cost, preset))
 

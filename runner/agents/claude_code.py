@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from runner.agents import PROGRAM_FAILED
-from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
+from runner.agents.agent_program import HOME, ProgramAgent, ProgramStart
 from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
 from runner.base.types import Failure
 from runner.models.preset import Preset
+from runner.sandboxes.needs import DUMMY_KEY
 
 _SETTINGS = {
     "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runner.agents import PROGRAM_FAILED
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramStart
 from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
 from runner.base.types import Failure, Source
+from runner.sandboxes.needs import DUMMY_KEY
 
 _CONFIG = """\
 model_provider = "gateway"

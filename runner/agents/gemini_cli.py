@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
+from runner.agents.agent_program import HOME, ProgramAgent, ProgramStart
 from runner.base.types import JsonValue
+from runner.sandboxes.needs import DUMMY_KEY
 
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
 # Calls on the side (a loop? an edit that did not fit? what was said so far, shorter?) and some of its sub-agents have

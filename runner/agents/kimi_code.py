@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.sandboxes.needs import DUMMY_KEY
 
 # The program takes its prompt as an argument, which Linux caps at 128 KiB. So it is given to it after it has started;
 # what it starts itself must not inherit that.

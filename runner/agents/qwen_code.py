@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.sandboxes.needs import DUMMY_KEY
 
 
 class QwenCode(ProgramAgent):

@@ -6,7 +6,7 @@ never asked again, so a crash between two calls costs nothing but the call that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from runner.authoring.fitting import Build, PromptWindow, fit
@@ -17,7 +17,7 @@ from runner.engine.host_calls import ask_on_record
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import AUTHOR_MAX_TOKENS
+from runner.protocols.steps import AuthorSampling
 
 # What a call is for.
 AUTHOR = "author"
@@ -41,6 +41,11 @@ class AuthorCalls:
     recorder: Recorder
     toolbox: Toolbox
     condition: str  # for messages
+    sampling: AuthorSampling
+
+    def request(self, messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
+        """A request for words, sampled as all calls of this author are."""
+        return ModelRequest(messages, temperature=self.sampling.temperature, max_tokens=max_tokens, seed=seed)
 
     def reply(
         self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion, work: Work = tuple
@@ -52,14 +57,16 @@ class AuthorCalls:
         return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer, work)
 
     def ask_fitting(
-        self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
+        self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
     ) -> ModelReply:
-        """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.
+        """As `reply`, of at most `left` tokens, to a request that fits the model's context window: what is known of it, and what refusals tell.
 
         ContextExceeded where nothing is left to cut. What was cut stands in the reply's notes.
         """
         if (found := self.recorder.reply(key)) is not None:
             return found
+        longest = self.sampling.max_tokens
+        max_tokens = longest if left is None else min(longest, left)
         window = PromptWindow(getattr(self.toolbox.author_model, "context_window", None))
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)

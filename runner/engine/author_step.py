@@ -19,7 +19,7 @@ from runner.engine.toolbox import Toolbox
 from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
-from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE, Ask
+from runner.protocols.steps import Ask
 from runner.suites.tasks.task_files import read_tree
 
 # A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
@@ -32,12 +32,12 @@ LEFT_OUT = "left out by "  # how the error of an answer begins that an operator 
 def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: EpisodeState) -> None:
     """Asks, judges what comes back and records the decision. A reply that is on record is judged as it stands."""
     occasion = occasion_of(step, plan, recorder, state)
-    room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
-    if room <= 0 and recorder.reply(step.key) is None:
+    left = tokens_left(step, plan, recorder, toolbox)
+    if left is not None and left <= 0 and recorder.reply(step.key) is None:
         judgement = PatchJudgement.failure(BUDGET_SPENT)
     else:
         try:
-            judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
+            judgement = _ask_author(step, occasion, plan, recorder, toolbox, left)
         except ContextExceeded as error:
             judgement = PatchJudgement.failure(f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
@@ -50,33 +50,35 @@ def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, w
 
 
 def _ask_author(
-    step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
+    step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, left: int | None
 ) -> PatchJudgement:
-    calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+    calls = AuthorCalls(recorder, toolbox, plan.condition.name, plan.author_sampling)
     if step.mode is AuthorMode.OUTSIDE:
-        return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
+        return judge_output(occasion, answer_by_generator(step, occasion, plan, calls, left))
     occasion, told = _add_advice(step, occasion, plan, calls)
     if plan.author_agent is not None:
         judgement = judge_session(occasion, answer_by_agent(step, occasion, plan, calls))
         return replace(judgement, findings=(*judgement.findings, *told))
-    build = partial(_request, step, plan, toolbox.prompts)
-    reply = calls.ask_fitting(step.key, AUTHOR, occasion, build, room)
+    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan, toolbox.prompts), left)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 
 
-def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
+def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> int | None:
     """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
 
-    Whoever works in a sandbox, a program or an agent, is bounded by what it hands in, however often it tries.
+    None: no limit. Whoever works in a sandbox, an agent or a program without a model, is bounded by what it hands in, however
+    often it tries.
     """
-    limit = plan.condition.generation_tokens
-    if limit is None or step.mode is AuthorMode.OUTSIDE or plan.author_agent is not None:
-        return AUTHOR_MAX_TOKENS
+    limit, author = plan.condition.generation_tokens, toolbox.author_model
+    if limit is None or plan.author_agent is not None:
+        return None
+    if step.mode is AuthorMode.OUTSIDE and (author is None or author.preset is None):
+        return None
     decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
     earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
     replies = [reply for key in earlier if key != step.key and (reply := recorder.reply(key)) is not None]
-    return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
+    return limit - sum(reply.usage.known_output or -(-len(reply.text) // 4) for reply in replies)
 
 
 def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Occasion:
@@ -115,8 +117,8 @@ def _add_advice(
 
 
 def _request(step: Ask, plan: EpisodePlan, chosen: ChosenPrompts, occasion: Occasion, room: int) -> ModelRequest:
-    seed = step.seed(plan.run_seed)
-    return request_for(occasion, seed=seed, temperature=AUTHOR_TEMPERATURE, max_tokens=room, chosen=chosen)
+    seed, temperature = step.seed(plan.run_seed), plan.author_sampling.temperature
+    return request_for(occasion, seed=seed, temperature=temperature, max_tokens=room, chosen=chosen)
 
 
 def _evidence(step: Ask) -> tuple[Evidence, ...]:

@@ -1,13 +1,16 @@
 """An outside generator in the place of an author: asked, run, its output committed as a reply, and judged.
 
 A crash, a time limit and an empty output are answers of the generator, and failed ones. A sandbox that cannot be had is
-a failure of the machine. What it wrote is bounded by the rule `generation-budget`, not by a limit on its output.
+a failure of the machine, and so is a model that cannot be had. What it wrote is bounded by the rule `generation-budget`;
+what its model may write for it, by the gateway.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 from runner.authoring.author import judge_reply
 from runner.authoring.author_prompts import chat, join_sections, section
@@ -17,37 +20,86 @@ from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
-from runner.base.types import ModelReply, ModelRequest
+from runner.base.types import Finding, ModelReply, ModelRequest, Usage
 from runner.engine.author_calls import GENERATOR, AuthorCalls
-from runner.generators.generator_inputs import input_files
+from runner.engine.toolbox import Toolbox
+from runner.generators.generator_calls import provider_of
+from runner.generators.generator_inputs import input_files, trajectory_texts
 from runner.generators.generator_model import GeneratorModel
-from runner.generators.generator_program import GeneratorOutput, run_generator
-from runner.generators.manifest import Generator
-from runner.models import Model
+from runner.generators.generator_program import NO_MODEL, GeneratorOutput, run_generator
+from runner.models import Model, price_table_of
+from runner.models.call_prices import call_cost
+from runner.models.preset import Preset
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Recorder
 from runner.protocols.steps import Ask
+from runner.sandboxes.needs import Needs
 
 FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
+RULE = "model-gateway"  # of what its gateway refused
 
 
-def answer_by_generator(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
-    """The reply on record, or what the program leaves now. InfrastructureError: run it again."""
+def answer_by_generator(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls, room: int | None
+) -> ModelReply:
+    """The reply on record, or what the program leaves now. InfrastructureError: run it again.
+
+    `room`: tokens that its model may still make for this library; None: no limit, or no model.
+    """
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
         raise SetupError(f"{plan.condition.name} needs an author model generator/<name>")
-    seed = step.seed(plan.run_seed)
+    seed, told = step.seed(plan.run_seed), _told_of_model(model.preset, plan.author_sampling.temperature, room)
 
     def run(_: Model, request: ModelRequest) -> ModelReply:
-        given = input_files(occasion, seed=seed)
-        return reply_of(model, run_generator(model.generator, given, sandboxes, name=run_name(plan, step)))
+        given = input_files(occasion, seed=seed, model=told)
+        needs = _needs(model, step.key, calls.recorder, calls.toolbox)
+        name = run_name(plan, step)
+        return reply_of(model, run_generator(model.generator, given, sandboxes, name=name, needs=needs, room=room))
 
-    return calls.reply(step.key, GENERATOR, request_for(occasion, model.generator, seed=seed), run)
+    return calls.reply(step.key, GENERATOR, request_for(occasion, model, seed=seed, told=told), run)
 
 
 def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
-    if reply.finish_reason == FAILED:
-        return PatchJudgement.failure(reply.text)
-    return judge_reply(occasion, reply)
+    failed = reply.finish_reason == FAILED
+    judgement = PatchJudgement.failure(reply.text) if failed else judge_reply(occasion, reply)
+    refused = (Finding(RULE, "", note, "warning") for note in reply.notes)
+    return replace(judgement, findings=(*judgement.findings, *refused))
+
+
+def _told_of_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
+    """What `input/request.json` says of it: the program sends the name and the sampling itself."""
+    if preset is None:
+        return None
+    asked = {**preset.options, **({} if temperature is None else {"temperature": temperature})}
+    return {
+        "name": preset.agent_model,
+        # As in calls made here, null in a preset is: never sent.
+        "sampling": {name: value for name, value in asked.items() if preset.options.get(name, value) is not None},
+        "output_tokens": room,
+    }
+
+
+def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox) -> Needs:
+    """A way to its model and to nothing else. Each answer is billed to the call under `key`, which is this whole run."""
+    preset, used = model.preset, Usage()
+    if preset is None:
+        return NO_MODEL
+
+    def bill(usage: Usage) -> None:
+        nonlocal used
+        used += usage
+        recorder.bill_call(key, used, price_table_of(model, used))
+
+    call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
+    return replace(
+        NO_MODEL,
+        provider=provider_of(preset, model.generator.wire),
+        before_call=lambda: toolbox.budget(Usage()),  # what it used so far is billed already
+        after_call=bill,
+        price=partial(call_cost, preset),
+        counted=toolbox.has_budget,
+    )
 
 
 def run_name(plan: EpisodePlan, step: Ask) -> str:
@@ -55,9 +107,15 @@ def run_name(plan: EpisodePlan, step: Ask) -> str:
     return f"generator-{digest_json([plan.episode, step.key])[:32]}"
 
 
-def request_for(occasion: Occasion, generator: Generator, *, seed: int) -> ModelRequest:
-    """What the record says was asked: the program, and what it was given by name and digest instead of by content."""
-    asked = {
+def request_for(
+    occasion: Occasion, model: GeneratorModel, *, seed: int, told: dict[str, object] | None
+) -> ModelRequest:
+    """What the record says was asked: the program, and what it was given by name and digest instead of by content.
+
+    `told`: of its model.
+    """
+    generator = model.generator
+    asked: dict[str, object] = {
         "generator": generator.name,
         "version": generator.version,
         "digest": generator.digest,
@@ -65,9 +123,10 @@ def request_for(occasion: Occasion, generator: Generator, *, seed: int) -> Model
         "timeout_seconds": generator.timeout_seconds,
         "image": generator.image,
         "network": generator.network,
+        **({} if told is None else {"calls": generator.wire, "model": told}),
     }
-    told = json.dumps(asked, indent=1)
-    system = f"An outside program was given what follows as files, and wrote skills into a folder.\n\n{told}\n"
+    program = json.dumps(asked, indent=1)
+    system = f"An outside program was given what follows as files, and wrote skills into a folder.\n\n{program}\n"
     return ModelRequest(chat(system, join_sections(_sections(occasion))), seed=seed)
 
 
@@ -77,16 +136,26 @@ def _sections(occasion: Occasion) -> Iterator[str]:
         yield section("Task", task_lines(occasion.task))
     digest = digest_json(manifest(occasion.corpus))
     yield section("Corpus", (f"digest of its files: {digest}", *corpus_listing(occasion.corpus)))
+    if occasion.evidence:
+        files = zip(trajectory_texts(occasion).items(), occasion.evidence, strict=True)
+        lines = (f"- {path}: trial {shown.slot}, {len(text):,} characters" for (path, text), (shown, *_) in files)
+        yield section("Trajectories", lines)
 
 
 def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
-    """Its output as a patch, what it printed as its reasoning. Nobody tells what it used."""
+    """Its output as a patch, what it printed as its reasoning, what the gateway counted and refused."""
+    calls = output.calls
+    usage, notes = (Usage(), ()) if calls is None else (calls.usage, calls.refused)
     if output.failure:
         said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."
         left_out = f"\nNot taken: {name_left_out(output.left_out)}" if output.left_out else ""
-        return ModelReply(output.failure + left_out + said, finish_reason=FAILED, model=model.name)
+        text = output.failure + left_out + said
+        return ModelReply(text, usage=usage, finish_reason=FAILED, model=model.name, notes=notes)
     skills = len({path.partition("/")[0] for path in output.texts})
     summary = f"{model.name} {model.generator.version} wrote {len(output.texts):,} files of {skills:,} skills."
+    if calls is not None:
+        summary += f" Its model answered {calls.answered:,} calls."
     if output.left_out:
         summary += f" Not taken: {name_left_out(output.left_out)}"
-    return ModelReply(write_patch(summary, output.texts), model=model.name, reasoning=output.said or None)
+    text = write_patch(summary, output.texts)
+    return ModelReply(text, usage=usage, model=model.name, reasoning=output.said or None, notes=notes)

@@ -149,7 +149,7 @@ class ListRecorder:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """As `bill`."""
+        """Nobody else spends from the same budget: what a call used is known when it ends."""
 
     def finish_call(
         self,

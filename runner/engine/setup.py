@@ -23,7 +23,7 @@ from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
 from runner.protocols.plan import AUTHOR_LIMITS
-from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 from runner.trajectories.compaction import COMPACTION_VERSION
 
 SETUP_FORMAT = "setup/2"
@@ -46,6 +46,7 @@ def describe_setup(
     prompts: Mapping[str, JsonValue] | None = None,
     author_agent: str | None = None,
     author_limits: Limits = AUTHOR_LIMITS,
+    author_sampling: AuthorSampling = AUTHOR_SAMPLING,
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
@@ -65,7 +66,10 @@ def describe_setup(
             "answers": answers,
             **({} if author_agent is None else {"agent": _author_agent(author_agent, author_limits)}),
         },
-        "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
+        "sampling": {
+            "author_temperature": author_sampling.temperature,
+            "author_max_tokens": author_sampling.max_tokens,
+        },
         # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
         # with workers on machines that are not quite alike, what one began would be refused by the other.
         "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none

@@ -5,12 +5,11 @@ Every turn is a committed call (`AuthorCalls`), so what was said is said once, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from runner.authoring.fitting import findings_of
 from runner.authoring.occasion import Occasion
-from runner.authoring.packs.chosen_prompts import ADVICE, QUESTIONS, ChosenPrompts
+from runner.authoring.packs.chosen_prompts import ADVICE, QUESTIONS
 from runner.authoring.teaching import (
     MOST_TRIES,
     Advice,
@@ -26,17 +25,16 @@ from runner.authoring.teaching import (
 )
 from runner.base.types import Finding, ModelRequest, TrialSlot, derive_seed
 from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
-from runner.protocols.steps import AUTHOR_TEMPERATURE
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
-    family, chosen = occasion.family.key, calls.toolbox.prompts
+    family = occasion.family.key
     questions, findings = _ask_student(occasion, slot, run_seed, calls)
     refused = ""
     for number in range(1, MOST_TRIES + 1):
         key = advice_key(family, slot, number)
-        build = partial(_request_advice, chosen, questions, refused, derive_seed(run_seed, key, TEACHER))
+        build = partial(_request_advice, calls, questions, refused, derive_seed(run_seed, key, TEACHER))
         reply = calls.ask_fitting(key, TEACHER, occasion, build)
         findings += findings_of(reply, "the teacher's")
         advice = advice_of(reply.text)
@@ -52,25 +50,21 @@ def _ask_student(
     occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls
 ) -> tuple[tuple[str, ...], list[Finding]]:
     """Its questions; none where the teacher's prompt has no place for them."""
-    chosen = calls.toolbox.prompts
-    if not chosen.asks_questions:
+    if not calls.toolbox.prompts.asks_questions:
         return (), []
     asked = questions_key(occasion.family.key, slot)
-    ask = partial(_request_questions, chosen, derive_seed(run_seed, asked, STUDENT))
-    reply = calls.ask_fitting(asked, STUDENT, occasion, ask)
+    build = partial(_request_questions, calls, derive_seed(run_seed, asked, STUDENT))
+    reply = calls.ask_fitting(asked, STUDENT, occasion, build)
     return questions_of(reply.text), [*findings_of(reply, "the student's")]
 
 
-def _request_questions(chosen: ChosenPrompts, seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
-    return _request(chosen.fill(QUESTIONS, occasion) or student_messages(occasion), seed, max_tokens)
+def _request_questions(calls: AuthorCalls, seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
+    chosen = calls.toolbox.prompts
+    return calls.request(chosen.fill(QUESTIONS, occasion) or student_messages(occasion), seed, max_tokens)
 
 
 def _request_advice(
-    chosen: ChosenPrompts, questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
+    calls: AuthorCalls, questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
 ) -> ModelRequest:
-    first = chosen.fill(ADVICE, occasion, questions=render_questions(questions))
-    return _request(teacher_messages(occasion, questions, refused, first), seed, max_tokens)
-
-
-def _request(messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
-    return ModelRequest(messages, temperature=AUTHOR_TEMPERATURE, max_tokens=max_tokens, seed=seed)
+    first = calls.toolbox.prompts.fill(ADVICE, occasion, questions=render_questions(questions))
+    return calls.request(teacher_messages(occasion, questions, refused, first), seed, max_tokens)

@@ -13,7 +13,7 @@ from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Usage
 from runner.engine.cleaning import Cleaner
-from runner.generators.generator_model import UNCONFINED, GeneratorModel
+from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, Waits, make_model
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts
@@ -59,8 +59,8 @@ def toolbox_for(
     if plan.condition.has_author and plan.author_model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
     author_model = None if plan.author_model is None else make_model(plan.author_model)
-    if plan.sandbox == "local" and isinstance(author_model, GeneratorModel) and not author_model.generator.bundled:
-        raise SetupError(f"{author_model.name}: {UNCONFINED}")
+    if plan.sandbox == "local" and isinstance(author_model, GeneratorModel) and author_model.container_reason:
+        raise SetupError(f"{author_model.name}: {author_model.container_reason} (expected 'docker', not 'local')")
     agent_model = None if plan.agent_model is None else make_model(plan.agent_model)
     judge_model = None if plan.judge_model is None else make_model(plan.judge_model)
     for model in (agent_model, author_model, judge_model):

@@ -1,4 +1,5 @@
-"""What a generator finds in its sandbox, and nothing beside it: the corpus, the task where one is revealed, a request."""
+"""What a generator finds in its sandbox, and nothing beside it: the corpus, the task where one is revealed, trials where
+the condition collects them, a request."""
 
 from __future__ import annotations
 
@@ -18,18 +19,26 @@ from runner.suites.tasks.task_files import read_workspace_files
 REQUEST_FORMAT = "generator-request/1"
 
 
-def input_files(occasion: Occasion, *, seed: int) -> Files:
+def input_files(occasion: Occasion, *, seed: int, model: dict[str, object] | None = None) -> Files:
     """Path below the working folder -> file. Tests, solutions, other tasks and skills are nothing this could name."""
     files = {f"input/corpus/{path}": file for path, file in occasion.corpus.items()}
     if occasion.task is not None:
         files["input/task.md"] = File(occasion.task.instruction.encode())
         files |= {f"input/files/{path}": file for path, file in read_workspace_files(occasion.task).items()}
-    request = json.dumps(request_value(occasion, seed=seed), indent=1, ensure_ascii=False) + "\n"
+    files |= {path: File(text.encode()) for path, text in trajectory_texts(occasion).items()}
+    told = request_value(occasion, seed=seed) | ({} if model is None else {"model": model})
+    request = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     return {**files, "input/request.json": File(request.encode())}
 
 
+def trajectory_texts(occasion: Occasion) -> dict[str, str]:
+    """Path below the working folder -> what an author sees of a trial, in the order of the trials."""
+    shown = (compaction.text for _, compaction, _ in occasion.evidence)
+    return {f"input/trajectories/{number}.md": text for number, text in enumerate(shown, 1)}
+
+
 def request_value(occasion: Occasion, *, seed: int) -> dict[str, object]:
-    """`input/request.json`. `slug`: a name for the skill, where the generator has none of its own."""
+    """`input/request.json` without the model. `slug`: a name for the skill, where the generator has none of its own."""
     return {
         "format": REQUEST_FORMAT,
         "setting": "task-agnostic" if occasion.task is None else "task-conditioned",

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.authoring.folder_patch import explain_too_much, read_texts
-from runner.base.errors import SandboxRuined
+from runner.base.errors import SandboxRuined, SetupError
 from runner.base.trees import Tree
-from runner.base.types import Files, Machine, Task
+from runner.base.types import Files, Machine, Task, Usage
+from runner.generators.generator_calls import variables_for
 from runner.generators.manifest import Generator
 from runner.sandboxes import WORKSPACE, Completed, Sandbox, SandboxKind
+from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import Needs
 
 _NOWHERE = Path("/nonexistent")  # the synthetic task has no folder
 OUTPUT = "output/skills"
 TOLD_CHARS = 8_000  # of what the program printed, from its end
 FIRST = f"mkdir -p {OUTPUT} && exec "
+NO_MODEL = Needs(image_skills=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """A run's calls to its model, as the gateway saw them."""
+
+    answered: int
+    usage: Usage
+    refused: tuple[str, ...]  # what the program asked for and did not get, a sentence each
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +42,65 @@ class GeneratorOutput:
     left_out: tuple[str, ...]  # what lay there and is none: links, binary files, what was too large
     said: str
     failure: str
+    calls: ModelCalls | None = None  # None: it calls no model
 
 
-def run_generator(generator: Generator, given: Files, sandboxes: SandboxKind, *, name: str) -> GeneratorOutput:
-    """`name` is that of this run: what an interrupted one of the same name left is ended first.
+def run_generator(
+    generator: Generator,
+    given: Files,
+    sandboxes: SandboxKind,
+    *,
+    name: str,
+    needs: Needs = NO_MODEL,
+    room: int | None = None,
+) -> GeneratorOutput:
+    """`name` is that of this run: what an interrupted one of the same name left is ended first. `needs`: with the provider
+    of the model that it calls, which may make `room` tokens in all; None: no limit.
 
-    SandboxError where the machine fails. Whatever the program does, its sandbox included, is reported in the output.
+    SandboxError where the machine fails, and what the gateway raises where it is the provider or the budget. Whatever the
+    program does, its sandbox included, is reported in the output.
     """
     sandboxes.end_named(name)
-    sandbox = sandboxes.open_sandbox(_task(generator), name=name, needs=Needs(image_skills=True))
+    sandbox = sandboxes.open_sandbox(_task(generator), name=name, needs=needs)
     try:
         program = {f"program/{path}": file for path, file in generator.files.items()}
         sandbox.put(WORKSPACE, {**program, **given})
-        done = sandbox.execute(FIRST + shlex.join(generator.command), timeout_seconds=generator.timeout_seconds)
-        return _output(generator, done, sandbox)
+        gateway, variables = _way_out(generator, sandbox, room)
+        command = FIRST + shlex.join(generator.command)
+        done = sandbox.execute(command, timeout_seconds=generator.timeout_seconds, environment=variables)
+        output = _output(generator, done, sandbox)
+        return output if gateway is None else replace(output, calls=_calls_or_raise(gateway))
     finally:
         sandbox.close()
+
+
+def _way_out(generator: Generator, sandbox: Sandbox, room: int | None) -> tuple[Gateway | None, dict[str, str]]:
+    if not generator.wire:
+        return None, {}
+    if sandbox.provider_url is None or sandbox.gateway is None:
+        raise SetupError(f"the generator {generator.name!r} needs a sandbox that gives it a way to its model")
+    sandbox.gateway.allow(output=room)
+    return sandbox.gateway, variables_for(generator.wire, sandbox.provider_url)
+
+
+def _calls_or_raise(gateway: Gateway) -> ModelCalls:
+    """Raises what ended the calls where it was not the program: a program that goes on without a model that was away
+    would be taken for one that does no better."""
+    if gateway.refusal is not None:
+        raise gateway.refusal
+    if gateway.trouble is not None:
+        raise gateway.trouble
+    usage = gateway.usage if gateway.requests else Usage(0, 0, 0, 0.0)
+    usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
+    return ModelCalls(gateway.requests - gateway.failed, usage, tuple(_refusals(gateway)))
+
+
+def _refusals(gateway: Gateway) -> Iterator[str]:
+    for message, count in gateway.refused.items():
+        yield f"{count:,} {'request was' if count == 1 else 'requests were'} refused: {message}"
+    if gateway.lowered:
+        many = "call asked for a longer answer" if gateway.lowered == 1 else "calls asked for longer answers"
+        yield f"{gateway.lowered:,} {many} than was left of the generation budget, and got what was left"
 
 
 def _task(generator: Generator) -> Task:

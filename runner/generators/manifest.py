@@ -12,6 +12,7 @@ from typing import TypeVar
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.types import Files
+from runner.generators.generator_calls import WIRES
 from runner.suites.tasks.task_files import read_tree
 
 MANIFEST = "generator.toml"
@@ -20,7 +21,7 @@ MAX_SECONDS = 1_800
 MAX_FILES, MAX_BYTES = 2_000, 64 * 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 REQUIRED = ("name", "version", "command", "timeout_seconds")
-KNOWN = (*REQUIRED, "image", "network")
+KNOWN = (*REQUIRED, "image", "network", "model")
 Read = TypeVar("Read")
 
 
@@ -37,6 +38,7 @@ class Generator:
     bundled: bool  # comes along with the project, and may run in the local sandbox
     image: str | None = None  # to run in; None: the sandbox's own base image
     network: bool = False  # may it reach the outside?
+    wire: str = ""  # the format of its calls to a model, as in `runner.sandboxes.needs.Provider`; "": it makes none
 
 
 def read_generator(folder: Path, *, bundled: bool) -> Generator:
@@ -50,6 +52,9 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
         raise SuiteError(str(path), "name", "lower-case letters, digits, '.', '_' and '-'", f"found {name[:80]!r}")
     files = read_tree(folder)
     _check_size(folder, files)
+    network = _field(path, table, "network", "true or false", _switch) if "network" in table else False
+    if network and "model" in table:
+        raise SuiteError(str(path), "network", "false", "a generator that calls a model reaches this model alone")
     return Generator(
         name=name,
         version=_field(path, table, "version", "a text of 1 to 50 characters", _text(50)),
@@ -59,7 +64,8 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
         digest=digest_json([DIGEST_FORMAT, manifest(files)]),
         bundled=bundled,
         image=_field(path, table, "image", "the name of an image", _text(300)) if "image" in table else None,
-        network=_field(path, table, "network", "true or false", _switch) if "network" in table else False,
+        network=network,
+        wire=_field(path, table, "model", f"one of {', '.join(WIRES)}", _wire) if "model" in table else "",
     )
 
 
@@ -98,6 +104,10 @@ def _words(raw: object) -> tuple[str, ...] | None:
 def _seconds(raw: object) -> float | None:
     seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else 0
     return float(seconds) if 1 <= seconds <= MAX_SECONDS else None
+
+
+def _wire(raw: object) -> str | None:
+    return raw if isinstance(raw, str) and raw in WIRES else None
 
 
 def _switch(raw: object) -> bool | None:

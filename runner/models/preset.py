@@ -85,6 +85,11 @@ class Preset:
             {name: value for name, value in stated.items() if name not in ("timeout_seconds", *unstated)}
         )
 
+    def require_key(self) -> None:
+        """NotOnThisMachine names the variable that holds the key and is not set."""
+        if self.key_variable and not os.environ.get(self.key_variable, "").strip():
+            raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.key_variable} is not set")
+
     def base_url(self) -> str | None:
         """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""
         if self.api_base_variable is None:

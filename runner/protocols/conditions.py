@@ -64,6 +64,7 @@ class Condition:
     retrieval_k: int = 0  # earlier trials shown to the agent
     retrieved_as: CompactionKind = CompactionKind.ROUGH
     mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
+    tries_first: bool = False  # of a learned library: are tasks tried without skills before, for its author to see?
     rounds: int = 1  # of a learned library: how often it is written
     generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
     feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level

@@ -10,6 +10,7 @@ from runner.base.errors import SetupError
 from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
 from runner.protocols.registry import protocol_module
+from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 
 # SkillLearnBench appendix M (100 steps) and N (1,800 seconds); tokens of one reply as SkillGenBench's appendix B.
 AUTHOR_LIMITS = Limits(max_turns=100, max_output_tokens=16_384, timeout_seconds=1_800.0)
@@ -47,6 +48,7 @@ class EpisodePlan:
     protocol: str = "skillevolbench"
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"  # how the author's contract is enforced
+    author_sampling: AuthorSampling = AUTHOR_SAMPLING
     answers: int = 1
     samples: int = 1
     placebo_replay: bool = False

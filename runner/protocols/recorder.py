@@ -177,7 +177,7 @@ class Recorder(Protocol):
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """As `bill`, of a call under way for which an agent works."""
+        """What a started call has used so far, where it is made of many: as `bill` does for an attempt."""
         ...
 
     def finish_call(

@@ -39,12 +39,13 @@ GENERATION_TOKENS = 16_384
 AUTHOR_LIMITS = replace(ANY_AUTHOR_LIMITS, max_turns=45)  # appendix B
 
 
-def _generator(name: str, mode: AuthorMode, rounds: int = 1) -> Condition:
+def _generator(name: str, mode: AuthorMode, rounds: int = 1, *, tries_first: bool = False) -> Condition:
     return Condition(
         name,
         Start.LEARNED,
         replay=Replay.NEVER,
         mode_at_start=mode,
+        tries_first=tries_first,
         rounds=rounds,
         generation_tokens=GENERATION_TOKENS,
         feedback="none",  # a verdict would tell of the tests
@@ -57,8 +58,9 @@ CONDITIONS = conditions_by_name(
     Condition("reference-skill", Start.CURATED, replay=Replay.NEVER, feedback="none"),
     _generator("naive-prompt", AuthorMode.DISTILL),
     _generator("iterative", AuthorMode.DISTILL, rounds=3),
-    _generator("from-trajectories", AuthorMode.CONSOLIDATE),
+    _generator("from-trajectories", AuthorMode.CONSOLIDATE, tries_first=True),
     _generator("plug-in", AuthorMode.OUTSIDE),
+    _generator("plug-in-trajectories", AuthorMode.OUTSIDE, tries_first=True),
 )
 
 
@@ -147,5 +149,5 @@ def _generate(
 
 
 def _trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
-    learns = plan.condition.mode_at_start is AuthorMode.CONSOLIDATE
-    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if learns else ()
+    tries = plan.condition.tries_first
+    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if tries else ()

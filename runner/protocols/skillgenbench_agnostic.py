@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, Environment, Task, TrialSlot
+from runner.base.types import Environment, Task, TrialSlot
 from runner.protocols import skillgenbench
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
@@ -29,7 +29,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 def check(plan: EpisodePlan) -> None:
     """As in the other setting, and practice tasks where a generator learns from trajectories."""
     skillgenbench.check(plan)
-    if plan.condition.mode_at_start is AuthorMode.CONSOLIDATE and not _list_practice_tasks(plan):
+    if plan.condition.tries_first and not _list_practice_tasks(plan):
         raise SetupError(
             f"{plan.condition.name}: {plan.environment.key} has no practice task, and trials of the others would reveal them"
         )

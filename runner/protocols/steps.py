@@ -6,9 +6,17 @@ from dataclasses import dataclass
 
 from runner.base.types import AuthorMode, Role, TrialSlot, derive_seed
 
-# How an author is sampled. The agent's sampling is its own; both are part of the setup.
-AUTHOR_TEMPERATURE = 0.2
-AUTHOR_MAX_TOKENS = 16_384
+
+@dataclass(frozen=True, slots=True)
+class AuthorSampling:
+    """How an author, and whoever speaks to it, is sampled: a part of the setup, as the agent's own is. All else that a model
+    can be told stands in its preset."""
+
+    temperature: float | None = 0.2  # None: none is sent
+    max_tokens: int = 16_384  # of one answer
+
+
+AUTHOR_SAMPLING = AuthorSampling()  # unless the experiment says otherwise
 
 
 @dataclass(frozen=True, slots=True)

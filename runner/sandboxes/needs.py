@@ -8,6 +8,8 @@ from pathlib import Path
 
 from runner.base.types import Usage
 
+DUMMY_KEY = "key-is-added-by-the-gateway"  # programs and client libraries refuse to start without one
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

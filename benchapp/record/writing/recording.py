@@ -241,13 +241,13 @@ class RowRecorder:
     ) -> None:
         stored = None if reply is None else _put_json(reply)
         message = "" if error is None else self._redact(storable(words_of(error)))
-        bill = {} if reply is None else {**recorded.billed_fields(reply.usage), "price_table": price_table}
+        billed = {} if reply is None else {**recorded.billed_fields(reply.usage), "price_table": price_table}
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         packed = [_pack_trajectory(trajectory, ()) for trajectory in trajectories]
         with self._transaction() as now:
             call = self._started(key).get()
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=message, finished_at=now, **bill
+                status=status, reply_id=stored, error=message, finished_at=now, **billed
             )
             save_session(call, packed)
 

@@ -46,6 +46,7 @@ class ConditionName:
     short: str
     origin: Origin | None = None
     step: int = 0
+    own_shape: str = ""
     order: int = 10_000
 
     @property
@@ -57,11 +58,12 @@ class ConditionName:
 
     @property
     def shape(self) -> str:
-        return SHAPES[self.step]
+        return self.own_shape or SHAPES[self.step]
 
 
-def _table(*rows: tuple[str, str, str, Origin, int]) -> dict[str, ConditionName]:
-    return {row[0]: ConditionName(*row, order=place) for place, row in enumerate(rows)}
+def _table(*rows: tuple[str, str, str, Origin, int], shapes: dict[str, str]) -> dict[str, ConditionName]:
+    """`shapes`: of conditions that share their step with another of their protocol."""
+    return {row[0]: ConditionName(*row, shapes.get(row[0], ""), place) for place, row in enumerate(rows)}
 
 
 KNOWN = _table(
@@ -87,6 +89,8 @@ KNOWN = _table(
     ("selfgen-always-tier3", "Self-written, revised + files", "Self, with files", Origin.MODEL, 3),
     ("skill-creator", "Self-written, skill creator", "Skill creator", Origin.MODEL, 3),
     ("plug-in", "Generated, plug-in", "Plug-in", Origin.MODEL, 3),
+    ("plug-in-trajectories", "Generated, plug-in with traces", "Plug-in, traces", Origin.MODEL, 3),
+    shapes={"plug-in-trajectories": "triangle-down"},
 )
 
 

@@ -7,7 +7,8 @@ the fields. A field that was not touched writes nothing, so whatever else the fi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
@@ -25,9 +26,10 @@ from runner import protocols
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import AuthorMode
-from runner.generators import PROVIDER, generator_folders
+from runner.generators import PROVIDER, find_generator, generator_folders
+from runner.generators.generator_calls import require_reachable
 from runner.models.preset_file import read_preset
-from runner.models.presets import preset_files
+from runner.models.presets import preset_files, read_preset_named
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of
 from runner.protocols.registry import LAUNCHED
@@ -368,7 +370,23 @@ def _list_generators() -> list[Option]:
         found = sorted(generator_folders())
     except SetupError as error:
         return [Option("", "generators cannot be read", str(error))]
-    return [Option(f"{PROVIDER}/{name}", f"{PROVIDER}/{name}", "a program; for plug-in") for name in found]
+    return [option for name in found for option in _list_forms(name)]
+
+
+def _list_forms(generator: str) -> Iterator[Option]:
+    """A generator as an author model: by itself, or with each preset that it could call."""
+    name = f"{PROVIDER}/{generator}"
+    try:
+        wire = find_generator(generator).wire
+        presets = [read_preset_named(preset) for preset in sorted(preset_files())] if wire else []
+    except SetupError:
+        wire, presets = "", []  # chosen all the same, it is told what is wrong
+    if not wire:
+        yield Option(name, name, "a program; for plug-in")
+    for preset in presets:
+        with suppress(SetupError):
+            require_reachable(preset, wire, name)
+            yield Option(f"{name}+{preset.name}", f"{name}+{preset.name}", "a program and its model; for plug-in")
 
 
 def _list_presets() -> list[Option]:

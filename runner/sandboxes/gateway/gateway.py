@@ -15,18 +15,24 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from runner.base.errors import ModelRefused, RunnerError, SetupError
+from runner.base.text import replace_unprintable
 from runner.base.types import Usage
 from runner.models.wire.metering import Metered
+from runner.sandboxes.gateway.gateway_bodies import bound_output
 from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_of
 from runner.sandboxes.gateway.gateway_server import LIMITS, GatewayLimits, Server
 from runner.sandboxes.needs import Needs, Provider
 
 UNTOLD_ALLOWED = 3  # answers without usage in one attempt, where something counts on it
+MAX_REFUSALS = 20  # kinds of refusals that are told apart
+# At these, a chat's limit on output has its newer name, which newer models there insist on; elsewhere the older one holds.
+_NEW_NAMES = ("api.openai.com", ".openai.azure.com")
 
 
 class Gateway:
@@ -39,6 +45,8 @@ class Gateway:
     refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
               usage is `counted` by a budget or a limit on tokens; from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
+    refused   what was not forwarded: the message that the program got -> how often
+    lowered   calls that asked for a longer answer than was left of a limit on output, and were forwarded with less
 
     `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
     `before_call`, `after_call` (given the usage of one call) and `price` run one at a time, in a thread of their own.
@@ -58,8 +66,9 @@ class Gateway:
     ) -> None:
         self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
         self.base = base_of(provider)
-        self.requests = self.failed = self.untold = self.broken_off = 0
+        self.requests = self.failed = self.untold = self.broken_off = self.lowered = 0
         self.usage = Usage()
+        self.refused: Counter[str] = Counter()
         self.watch: Callable[[int, Usage], None] | None = None  # given number and usage of each answered call
         self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
         self.refusal: Exception | None = None
@@ -68,7 +77,8 @@ class Gateway:
         self.allow()
         self._before_call, self._after_call, self._price = before_call, after_call, price
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
-        self._lock = threading.Lock()
+        self._lock, self._line = threading.Lock(), threading.Lock()
+        self._output = self._granted = 0  # tokens made so far, and those that the call under way may make
         self._open: set[socket.socket] = set()
         self._is_closing = False
         self._server: Server | None = None
@@ -135,12 +145,38 @@ class Gateway:
             raise SetupError(f"the environment variable {name} holds characters that no key has")
         return value
 
-    def allow(self, requests: int | None = None, tokens: int | None = None) -> None:
+    def allow(self, requests: int | None = None, tokens: int | None = None, output: int | None = None) -> None:
         """At most so many model calls that did not fail, and none once so many tokens were used (sent and made).
 
-        None: no limit.
+        `output`: at most so many tokens are made in all. Each call may make no more than what is left, so calls wait for
+        one another. An answer that does not tell its length counts as long as it could be. None: no limit.
         """
-        self._requests_allowed, self._tokens_allowed = requests, tokens
+        self._requests_allowed, self._tokens_allowed, self._output_allowed = requests, tokens, output
+
+    @contextlib.contextmanager
+    def in_line(self) -> Iterator[None]:
+        """Around each model call: two side by side could not both be given what is left of a limit on output."""
+        with contextlib.nullcontext() if self._output_allowed is None else self._line:
+            yield
+
+    def bound_answer(self, body: bytes, address: str, wire: str) -> bytes:
+        """The body of a model call, its answer bounded by what is left of a limit on output."""
+        if self._output_allowed is None:
+            return body
+        self._granted = max(self._output_allowed - self._output, 0)
+        if not self._granted:
+            return body  # `ask` refuses it
+        newer = (self.base.hostname or "").endswith(_NEW_NAMES)
+        bounded, is_lowered = bound_output(body, address, wire, self._granted, newer_name=newer)
+        self.lowered += is_lowered
+        return bounded
+
+    def note_refusal(self, message: str) -> None:
+        """Texts in it may be the program's."""
+        message = replace_unprintable(message)[:200]
+        with self._lock:
+            more = message not in self.refused and len(self.refused) >= MAX_REFUSALS
+            self.refused["other requests" if more else message] += 1
 
     def ask(self) -> None:
         """May one more call be made? Refusal when not."""
@@ -167,6 +203,7 @@ class Gateway:
         limits = {
             "TurnLimit": (self.requests - self.failed, self._requests_allowed),
             "TokenLimit": (used, self._tokens_allowed),
+            "OutputLimit": (self._output, self._output_allowed),
         }
         self.limit_reached = next((name for name, (at, end) in limits.items() if end is not None and at >= end), None)
         if self.limit_reached:
@@ -178,6 +215,7 @@ class Gateway:
 
     def _count(self, metered: Metered, whole: bool) -> None:
         usage = metered.usage
+        self._output += self._granted if usage.output_tokens is None else usage.output_tokens
         self.untold += whole and None in (usage.input_tokens, usage.output_tokens)
         self.broken_off += not whole
         try:

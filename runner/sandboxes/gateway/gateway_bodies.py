@@ -35,6 +35,14 @@ _PARTS = frozenset(
     "content contents parts output source file filedata functionresponse imageurl videourl video inputimage".split()
 )
 _LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
+# Where a call says how long its answer may be, and how many answers it wants.
+_LENGTHS = {
+    "messages": ("max_tokens",),
+    "responses": ("max_output_tokens",),
+    "chat/completions": ("max_tokens", "max_completion_tokens"),
+    "generateContent": ("maxOutputTokens",),
+}
+_ANSWERS = ("n", "candidatecount")
 
 
 def check_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
@@ -60,6 +68,41 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
     if target.wire == "chat/completions" and fields.get("stream"):
         return _ask_for_usage(body)
     return body
+
+
+def bound_output(content: bytes, address: str, wire: str, room: int, *, newer_name: bool) -> tuple[bytes, bool]:
+    """The body of a model call that asks for one answer of at most `room` tokens, and whether it had asked for more.
+
+    `newer_name`: a chat that names no limit gets `max_completion_tokens`. RequestRefused where it cannot be bounded.
+    """
+    if address.partition("?")[0].endswith("/compact"):
+        raise RequestRefused(
+            FINAL, "the answer to this call cannot be bounded, and the tokens that may be made are limited"
+        )
+    body, names = json.loads(content), _LENGTHS[wire][:: -1 if newer_name else 1]
+    if wire != "generateContent":
+        bounded, is_lowered = _bound(body, names, room)
+        return json.dumps(bounded).encode(), is_lowered
+    name = next((name for name in body if _plain(name) == "generationconfig"), "generationConfig")
+    config = body.get(name) or {}
+    if not isinstance(config, dict):
+        raise RequestRefused(FINAL, f"`{name}`: expected an object")
+    bounded, is_lowered = _bound(config, names, room)
+    return json.dumps({**body, name: bounded}).encode(), is_lowered
+
+
+def _bound(asked: dict[str, JsonValue], names: tuple[str, ...], room: int) -> tuple[dict[str, JsonValue], bool]:
+    """`names`: of its limits; the first is set where it has none."""
+    fields, as_given = _fields(asked), {_plain(name): name for name in asked}
+    if any(fields.get(name) not in (None, 1) for name in _ANSWERS):
+        raise RequestRefused(FINAL, "several answers at once were asked for; expected one")
+    limits = {as_given[plain]: fields[plain] for plain in map(_plain, names) if fields.get(plain) is not None}
+    if any(not isinstance(limit, int) or isinstance(limit, bool) or limit < 1 for limit in limits.values()):
+        raise RequestRefused(FINAL, f"`{' or '.join(limits)}`: expected a whole number of tokens")
+    if not limits:
+        return {**asked, as_given.get(_plain(names[0]), names[0]): room}, False
+    lowered = {name: room for name, limit in limits.items() if isinstance(limit, int) and limit > room}
+    return {**asked, **lowered}, bool(lowered)
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

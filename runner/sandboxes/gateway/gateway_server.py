@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import SplitResult
@@ -63,7 +63,10 @@ class CallPolicy(Protocol):
     clock: Callable[[], float]
 
     def key(self) -> str | None: ...
+    def in_line(self) -> contextlib.AbstractContextManager[None]: ...
+    def bound_answer(self, body: bytes, address: str, wire: str) -> bytes: ...
     def ask(self) -> None: ...
+    def note_refusal(self, message: str) -> None: ...
     def note_answer(self, metered: Metered, whole: bool = True) -> None: ...
     def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
     def track(self, connection: socket.socket, is_open: bool) -> None: ...
@@ -115,6 +118,7 @@ class _Forward:
     headers: tuple[tuple[str, str], ...]
     body: bytes | None
     is_call: bool
+    wire: str
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -140,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 self.forward(self.check_request())
             except RequestRefused as refusal:
+                self.server.gateway.note_refusal(refusal.message)
                 self.refuse(refusal)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
@@ -160,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = check_body(self._body(), target, provider, online=gateway.online)
             headers = (*headers, ("Content-Type", "application/json"))
         keyed = (*headers, *key_header(provider, gateway.key()))
-        return _Forward(self.command, target.address, keyed, body, target.is_call)
+        return _Forward(self.command, target.address, keyed, body, target.is_call, target.wire)
 
     def _body(self) -> bytes:
         limits, told = self.server.gateway.limits, self.headers.get("content-length", "")
@@ -178,9 +183,17 @@ class _Handler(BaseHTTPRequestHandler):
         return bytes(body)
 
     def forward(self, request: _Forward) -> None:
+        if not request.is_call:
+            self._send_on(request)
+            return
         gateway = self.server.gateway
-        if request.is_call:
+        with gateway.in_line():
+            body = gateway.bound_answer(request.body or b"", request.target, request.wire)
             gateway.ask()
+            self._send_on(replace(request, body=body))
+
+    def _send_on(self, request: _Forward) -> None:
+        gateway = self.server.gateway
         with HangUp(gateway.limits.answer_seconds) as hang_up, contextlib.closing(_connect(gateway)) as connection:
             try:
                 self._exchange(request, connection, hang_up)

@@ -374,5 +374,31 @@ def test_a_judge_is_told_only_where_there_is_one() -> None:
     assert before != after
 
 
+def test_an_authors_sampling_is_told_only_where_the_file_changes_it() -> None:
+    plain = prepare(SPEC)
+    assert "author_sampling" not in plain.spec.file
+    same = prepare({**SPEC, "author_sampling": {"temperature": 0.2, "max_tokens": 16_384}})
+    assert same.setups == plain.setups
+    assert "author_sampling" not in same.spec.file
+    other = prepare({**SPEC, "author_sampling": {"temperature": 0}})
+    assert other.spec.file["author_sampling"] == {"temperature": 0.0, "max_tokens": 16_384}
+    assert {setup["sampling"]["author_temperature"] for setup in other.setups.values()} == {0.0}
+    assert {plan.author_sampling.temperature for plans in other.plans.values() for plan in plans} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"temperature": 3}, "author_sampling.temperature: expected less than or equal to 2"),
+        ({"max_tokens": 0}, "author_sampling.max_tokens: expected greater than or equal to 100"),
+        ({"top_k": 1}, "author_sampling.top_k: there is no such field (expected one of max_tokens, temperature)"),
+    ],
+)
+def test_a_sampling_that_cannot_be_is_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(Unlaunchable) as raised:
+        prepare({**SPEC, "author_sampling": given})
+    assert any(str(problem).startswith(told) for problem in raised.value.problems)
+
+
 def test_a_judge_that_nobody_knows_is_told() -> None:
     assert "judge_model" in problems_of(judge_model="nobody")

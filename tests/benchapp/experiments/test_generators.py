@@ -137,6 +137,37 @@ def test_the_form_offers_the_generators_that_there_are_beside_the_models(monkeyp
     assert not any(option.value.startswith("generator/") for option in agents.options)
 
 
+def test_a_generator_is_offered_with_the_models_that_it_can_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
+    fields = launch_form.draw_fields(launch_form.values_of(file_of("plug-in")), {})
+    offered = {option.value for option in fields["author_models"].options}
+    assert {"generator/one-call+gpt-5.4", "generator/skill-seekers+claude-opus-4.6"} <= offered
+    assert not {"generator/one-call", "generator/one-call+claude-opus-4.6", "generator/sections+gpt-5.4"} & offered
+
+
+def test_one_generator_with_two_models_is_two_author_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    authors = ("generator/one-call+gpt-5.4", "generator/one-call+kimi-k2.5", "generator/sections")
+    value = file_of("no-skill", "plug-in", "plug-in-trajectories", authors=authors, sandbox="docker")
+    prepared = prepare(value, keys_elsewhere=True)
+    assert {cell.arm.author_model for cell in prepared.plans} == set(authors)
+    assert len({cell.arm for cell in prepared.plans}) == 9
+    assert len({str(setup["author"]) for setup in prepared.setups.values()}) == 3
+    assert "author_models: generator/one-call+gpt-5.4: the environment variable OPENAI_API_KEY is not set" in problems(
+        value
+    )
+
+
+def test_a_budget_in_money_takes_a_generator_whose_model_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
+    value = file_of("plug-in", authors=("generator/one-call+gpt-5.4",), sandbox="docker", budget={"usd": 5})
+    value |= {"agent": "oracle", "agent_model": None}
+    prepare(value, keys_elsewhere=True)
+    with pytest.raises(Unlaunchable, match=r"budget\.usd: generator/one-call\+kimi-k2\.5 reports no cost"):
+        prepare({**value, "author_models": ["generator/one-call+kimi-k2.5"]}, keys_elsewhere=True)
+
+
 def test_the_form_keeps_a_condition_with_a_budget_as_a_line_of_its_own() -> None:
     file = file_of("no-skill", "naive-prompt@2000")
     values = launch_form.values_of(file)

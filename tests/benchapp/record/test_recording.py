@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.apps import apps
 
+from benchapp.experiments.work.budgets import Spent, count_spent
 from benchapp.models import (
     Attempt,
     Blob,
@@ -336,6 +337,25 @@ def test_a_failed_call_gives_no_reply_and_may_be_made_again(suite: Suite) -> Non
     failed, answered = episode.calls.all()
     assert (failed.status, failed.error) == ("failed", "rate limit")
     assert (answered.scripted, answered.input_tokens, answered.cost_usd) == (True, 7, 0.5)
+
+
+def test_a_call_made_of_many_is_billed_while_it_is_under_way_and_when_it_fails(suite: Suite) -> None:
+    episode, _ = make_episode(suite)
+    recorder = recorder_of(episode)
+    recorder.start_call("outside/1", purpose="generator", model="generator/own+here", request=REQUEST)
+    recorder.bill_call("outside/1", Usage(700, 0, 20, 0.5), "preset here")
+    assert count_spent(episode.run) == Spent(usd=0.5, tokens=720)
+    recorder.finish_call("outside/1", None, ModelUnavailable("rate limit", 3.0))
+    assert count_spent(episode.run) == Spent(usd=0.5, tokens=720)
+    recorder.start_call("outside/1", purpose="generator", model="generator/own+here", request=REQUEST)
+    recorder.bill_call("outside/1", Usage(300, 0, 10, 0.25), "preset here")
+    recorder.finish_call(
+        "outside/1", ModelReply("{}", usage=Usage(300, 0, 10, 0.25).in_part()), price_table="preset here"
+    )
+    assert count_spent(episode.run) == Spent(usd=0.75, tokens=1_030, unpriced=1)
+    failed, answered = episode.calls.all()
+    assert (failed.status, failed.output_tokens, failed.price_table) == ("failed", 20, "preset here")
+    assert (answered.output_tokens, answered.output_at_least, answered.priced_usd) == (None, 10, 0.25)
 
 
 def test_a_decision_row_tells_what_changed_and_what_was_shown(suite: Suite) -> None:

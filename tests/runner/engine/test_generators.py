@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from runner.base.errors import ModelRefused, SandboxError, SetupError
-from runner.base.types import DecisionStatus, ModelRequest
+from runner.authoring.occasion import Occasion
+from runner.base.errors import ModelRefused, NotOnThisMachine, SandboxError, SetupError
+from runner.base.types import AuthorMode, DecisionStatus, ModelRequest
 from runner.engine.engine import advance, run_episode
 from runner.engine.generator_step import run_name
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.generators import find_generator, generator_folders
+from runner.generators.generator_inputs import input_files
 from runner.models import make_model
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
@@ -30,6 +32,27 @@ from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, HANDBOOK, handb
 EXAMPLES = Path(__file__).parents[3] / "examples" / "generators"
 TEXT = r"---\nname: tidy\ndescription: Sort tables. Use for tables.\n---\n\n# Tidy\n\n1. Sort.\n"
 SKILL = f"mkdir -p output/skills/tidy; printf -- '{TEXT}' > output/skills/tidy/SKILL.md"
+
+
+OCCASION = Occasion(
+    AuthorMode.OUTSIDE, plan_for("plug-in").environment.families[0], False, None, "none", "paper", {}, (), ()
+)
+
+
+def setup_of(plan: EpisodePlan) -> dict[str, Any]:
+    return describe_setup(
+        handbook_suite(),
+        protocol=plan.protocol,
+        agent=plan.agent,
+        agent_model=plan.agent_model,
+        author_model=plan.author_model,
+        sandbox="docker",
+        feedback=plan.feedback,
+        profile=plan.profile,
+        answers=1,
+        samples=1,
+        limits=plan.limits,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +94,7 @@ def test_those_that_come_along_are_found_and_those_of_a_named_folder_beside_them
     monkeypatch.delenv("SKILLGLASS_GENERATORS", raising=False)
     assert set(generator_folders()) == {"outline"}
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
-    assert set(generator_folders()) == {"outline", "sections"}
+    assert set(generator_folders()) == {"outline", *(folder.name for folder in EXAMPLES.iterdir())}
     assert find_generator("outline").bundled
     assert not find_generator("sections").bundled
 
@@ -99,6 +122,12 @@ def test_a_name_that_two_have_and_a_place_that_is_none_are_refused(
         ({"network": "yes"}, r"network: found 'yes' \(expected true or false\)"),
         ({"image": ""}, r"image"),
         ({"memory": 1}, r"memory: there is no such field"),
+        (
+            {"model": True},
+            r"model: found True \(expected one of chat/completions, responses, messages, generateContent\)",
+        ),
+        ({"model": "openai"}, r"model: found 'openai'"),
+        ({"model": "messages", "network": True}, r"network: a generator that calls a model reaches this model alone"),
     ],
 )
 def test_a_manifest_says_where_it_is_wrong(
@@ -143,26 +172,88 @@ def test_its_version_changes_with_any_of_its_files_and_with_it_the_setup(
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
 
     def version() -> str:
-        plan = plan_for("plug-in", author_model="generator/own")
-        setup = describe_setup(
-            handbook_suite(),
-            protocol=plan.protocol,
-            agent=plan.agent,
-            agent_model=plan.agent_model,
-            author_model=plan.author_model,
-            sandbox="docker",
-            feedback=plan.feedback,
-            profile=plan.profile,
-            answers=1,
-            samples=1,
-            limits=plan.limits,
-        )
-        return str(setup["author"]["model_version"])
+        return str(setup_of(plan_for("plug-in", author_model="generator/own"))["author"]["model_version"])
 
     before = version()
     (root / "own" / "run.sh").write_text("false\n")
     assert before.startswith("1+")
     assert version() != before
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "told"),
+    [
+        ("chat/completions", "generator/own", r"calls a model \(expected generator/own\+<name of a preset>\)"),
+        ("chat/completions", "generator/own+", r"expected generator/own\+<name of a preset>"),
+        ("chat/completions", "generator/own+scripted/apprentice", r"expected generator/own\+<name of a preset>"),
+        ("chat/completions", "generator/own+gpt-9000", r"unknown preset 'gpt-9000'"),
+        (
+            "chat/completions",
+            "generator/own+claude-opus-4.6",
+            r"preset claude-opus-4\.6 is of anthropic \(expected a preset",
+        ),
+        ("messages", "generator/own+gpt-5.4", r"calls messages, as anthropic has it, and preset gpt-5\.4 is of openai"),
+        (None, "generator/own+gpt-5.4", r"calls no model \(expected generator/own\)"),
+        (None, "generator/own+", r"calls no model \(expected generator/own\)"),
+    ],
+)
+def test_a_name_goes_with_a_preset_where_and_only_where_the_generator_calls_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str | None, name: str, told: str
+) -> None:
+    """A preset's key is never sent to another provider than its own."""
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", model=wire)))
+    with pytest.raises(SetupError, match=told):
+        make_model(name)
+
+
+@pytest.mark.parametrize(
+    ("wire", "preset"),
+    [
+        ("messages", "claude-opus-4.6"),
+        ("chat/completions", "gpt-5.4"),
+        ("responses", "gpt-5.3-codex"),
+        ("generateContent", "gemini-2.5-pro"),
+        ("chat/completions", "kimi-k2.5"),  # an address of its own
+    ],
+)
+def test_its_model_is_a_part_of_the_setup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str, preset: str
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", model=wire)))
+    setup = setup_of(plan_for("plug-in", author_model=f"generator/own+{preset}"))
+    assert setup["author"]["model"] == f"generator/own+{preset}"
+    assert setup["author"]["preset"]["name"] == preset
+    model = make_model(f"generator/own+{preset}")
+    assert (model.priced, model.price_table) == (make_model(preset).priced, make_model(preset).price_table)
+
+
+def test_without_a_model_the_setup_names_none() -> None:
+    assert "preset" not in setup_of(plan_for("plug-in"))["author"]
+    assert "model" not in json.loads(input_files(OCCASION, seed=1)["input/request.json"].content)
+
+
+def test_one_that_calls_a_model_needs_a_container_even_where_it_comes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, SKILL, model="chat/completions")))
+    plan = plan_for("plug-in", author_model="generator/own+gpt-5.4")
+    model = make_model("generator/own+gpt-5.4")
+    model.generator = replace(model.generator, bundled=True)  # type: ignore[attr-defined]
+    assert model.container_reason == "it calls a model through a gateway"  # type: ignore[attr-defined]
+    recorder = ListRecorder(plan, ticking_clock())
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    with pytest.raises(SetupError, match="needs a sandbox that gives it a way to its model"):
+        advance(plan, recorder, tools(plan))
+
+
+def test_a_model_whose_key_is_not_here_is_missed_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, SKILL, model="chat/completions")))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    plan = plan_for("plug-in", author_model="generator/own+gpt-5.4")
+    with pytest.raises(NotOnThisMachine, match="OPENAI_API_KEY is not set"):
+        advance(plan, ListRecorder(plan, ticking_clock()), tools(plan))
 
 
 def test_it_is_never_asked_for_a_completion() -> None:

@@ -10,6 +10,7 @@ from demo.scripted import VERSION, Scripted
 from runner.agents import Limits
 from runner.base.suite import Suite
 from runner.engine.setup import describe_setup, setup_digest
+from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 
 SUITE = Suite("small", "Small", "1", "digest-1", ())
 BASE: dict[str, Any] = {
@@ -42,6 +43,9 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
         {"answers": 2},
         {"samples": 3},
         {"limits": Limits(max_turns=10)},
+        {"author_sampling": AuthorSampling(temperature=0.0)},
+        {"author_sampling": AuthorSampling(temperature=None)},
+        {"author_sampling": AuthorSampling(max_tokens=8_000)},
         {"limits": Limits(timeout_seconds=1.0)},
         {"suite": Suite("small", "Small", "1", "digest-2", ())},
     ],
@@ -49,6 +53,12 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
 )
 def test_it_moves_with_what_makes_runs_incomparable(change: dict[str, Any]) -> None:
     assert _digest(**change) != _digest()
+
+
+def test_the_authors_sampling_stands_where_it_always_did() -> None:
+    expected = {"author_temperature": 0.2, "author_max_tokens": 16_384}
+    assert describe_setup(SUITE, **BASE)["sampling"] == expected
+    assert _digest(author_sampling=AUTHOR_SAMPLING) == _digest()
 
 
 def test_it_names_the_versions_of_both_models_and_the_sandbox_without_image() -> None:

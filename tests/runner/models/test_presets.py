@@ -57,7 +57,7 @@ def test_one_of_ones_own_stands_beside_them(own: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_name_is_told_with_the_known_ones() -> None:
-    with pytest.raises(SetupError, match=r"unknown preset 'gpt-9'; known: claude-opus-4.5, "):
+    with pytest.raises(SetupError, match=r"unknown preset 'gpt-9'; known: claude-haiku-4.5, "):
         make_model("gpt-9")
 
 

@@ -39,7 +39,7 @@ from runner.protocols.conditions import conditions_of
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, Seeded, Skipped, TrialDone
-from runner.protocols.steps import AUTHOR_MAX_TOKENS, Ask, Freeze, RunTrial, SeedSkill
+from runner.protocols.steps import AUTHOR_SAMPLING, Ask, AuthorSampling, Freeze, RunTrial, SeedSkill
 from tests.runner.small_episode import skill_text, ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of
 
@@ -263,7 +263,14 @@ def test_every_round_may_write_what_the_earlier_ones_left(tmp_path: Path, monkey
 def test_no_call_may_write_more_than_an_author_ever_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Writer(patch())
     played(plan_for("naive-prompt@100000"), writer, tmp_path, monkeypatch)
-    assert writer.asked[0].max_tokens == AUTHOR_MAX_TOKENS
+    assert writer.asked[0].max_tokens == AUTHOR_SAMPLING.max_tokens
+
+
+def test_an_author_is_sampled_as_the_experiment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(patch())
+    sampling = AuthorSampling(temperature=None, max_tokens=90_000)
+    played(plan_for("naive-prompt@100000", author_sampling=sampling), writer, tmp_path, monkeypatch)
+    assert (writer.asked[0].temperature, writer.asked[0].max_tokens) == (None, 90_000)
 
 
 @pytest.mark.parametrize("tokens", [None, 0])

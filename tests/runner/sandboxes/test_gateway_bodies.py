@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runner.sandboxes.gateway.gateway_bodies import check_body
+from runner.sandboxes.gateway.gateway_bodies import bound_output, check_body
 from runner.sandboxes.gateway.gateway_rules import RequestRefused, Target, base_of, target_of
 from runner.sandboxes.needs import Provider
 
@@ -223,3 +223,59 @@ def test_a_streamed_chat_is_asked_to_tell_its_usage(options: dict[str, Any]) -> 
     assert kept["stream_options"] == {"other": 1, "include_usage": True}
     assert "stream_options" not in checked("chat/completions", {"stream": False})
     assert "stream_options" not in checked("messages", {"stream": True})
+
+
+# --- a limit on output --------------------------------------------------------------------------------------------
+
+PLACES = {"messages": "max_tokens", "responses": "max_output_tokens", "chat/completions": "max_tokens"}
+
+
+def bounded(wire: str, body: dict[str, Any], newer: bool = False, address: str = "/v1/call") -> tuple[Any, bool]:
+    content, is_lowered = bound_output(json.dumps(body).encode(), address, wire, 100, newer_name=newer)
+    return json.loads(content), is_lowered
+
+
+@pytest.mark.parametrize(("wire", "name"), PLACES.items())
+def test_an_answer_may_be_as_long_as_what_is_left(wire: str, name: str) -> None:
+    assert bounded(wire, {"model": "m"}) == ({"model": "m", name: 100}, False)
+    assert bounded(wire, {name: None}) == ({name: 100}, False)
+    assert bounded(wire, {name: 7}) == ({name: 7}, False)
+    assert bounded(wire, {name: 101}) == ({name: 100}, True)
+    assert bounded(wire, {name.upper(): 101}) == ({name.upper(): 100}, True)  # to a provider that reads loosely
+
+
+def test_a_chat_has_two_names_for_it_and_gemini_a_place_of_its_own() -> None:
+    assert bounded("chat/completions", {}, newer=True) == ({"max_completion_tokens": 100}, False)
+    both = {"max_tokens": 300, "max_completion_tokens": 20}
+    assert bounded("chat/completions", both) == ({"max_tokens": 100, "max_completion_tokens": 20}, True)
+    assert bounded("generateContent", {}) == ({"generationConfig": {"maxOutputTokens": 100}}, False)
+    loose = {"generation_config": {"topP": 1, "max_output_tokens": 900}}
+    assert bounded("generateContent", loose) == (
+        {"generation_config": {"topP": 1, "max_output_tokens": 100}},
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        ("chat/completions", {"n": 2}),
+        ("chat/completions", {"max_tokens": "100"}),
+        ("chat/completions", {"max_tokens": 0}),
+        ("chat/completions", {"max_tokens": True}),
+        ("chat/completions", {"max_tokens": 1, "Max_Tokens": 900}),
+        ("messages", {"max_tokens": -1}),
+        ("responses", {"max_output_tokens": 1e9}),
+        ("generateContent", {"generationConfig": {"candidateCount": 3}}),
+        ("generateContent", {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 900}}),
+        ("generateContent", {"generationConfig": "many"}),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused(wire: str, body: dict[str, Any]) -> None:
+    with pytest.raises(RequestRefused):
+        bounded(wire, body)
+
+
+def test_an_answer_without_a_limit_of_its_own_is_refused() -> None:
+    with pytest.raises(RequestRefused, match="cannot be bounded"):
+        bounded("responses", {}, address="/v1/responses/compact?x=1")

@@ -1,0 +1,54 @@
+"""The model that a generator may call: which one, where, and what the program is told of it. Its key stays outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runner.base.errors import SetupError
+from runner.models.preset import Preset
+from runner.sandboxes.needs import DUMMY_KEY, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who speaks a format at home. `prefix`: of the models that litellm looks for there."""
+
+    prefix: str
+    address: str
+    url_variable: str  # where the maker's client library looks for an address, and for a key
+    key_variable: str
+
+
+_OPENAI = Maker("openai", "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+WIRES: Mapping[str, Maker] = {
+    "chat/completions": _OPENAI,
+    "responses": _OPENAI,
+    "messages": Maker("anthropic", "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+    "generateContent": Maker(
+        "gemini", "https://generativelanguage.googleapis.com", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"
+    ),
+}
+
+
+def require_reachable(preset: Preset, wire: str, name: str) -> None:
+    """SetupError where the calls of generator `name` would take the preset's key to somebody it is not meant for."""
+    has_address = preset.api_base is not None or preset.api_base_variable is not None
+    maker = WIRES[wire]
+    if not has_address and preset.host_model.partition("/")[0] != maker.prefix:
+        raise SetupError(
+            f"{name}: the generator calls {wire}, as {maker.prefix} has it, and preset {preset.name} is of"
+            f" {preset.provider} (expected a preset of {maker.prefix}, or one with an address that takes such calls)"
+        )
+
+
+def provider_of(preset: Preset, wire: str) -> Provider:
+    """NotOnThisMachine names a variable of the preset that is not set."""
+    preset.require_key()
+    address = preset.base_url() or WIRES[wire].address
+    return Provider(address, preset.key_variable, preset.key_header, wire, frozenset({preset.agent_model}))
+
+
+def variables_for(wire: str, url: str) -> dict[str, str]:
+    """By which the maker's own client library finds the gateway."""
+    return {WIRES[wire].url_variable: url, WIRES[wire].key_variable: DUMMY_KEY}
