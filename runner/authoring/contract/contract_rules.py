@@ -48,6 +48,11 @@ def _always(id: str, says: str) -> ContractRule:
     return ContractRule(id, says, "error", "error", "error")
 
 
+def _warn(id: str, says: str) -> ContractRule:
+    """About how the answer came to be: no fault of the patch."""
+    return ContractRule(id, says, "warning", "warning", "warning")
+
+
 def _announce(id: str, says: str) -> ContractRule:
     """The paper's prompts announce a rejection that the released code does not make."""
     return ContractRule(id, says, "error", "warning", "error")
@@ -89,19 +94,10 @@ _RULES = (
     _announce("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announce("empty-file", "Under SkillFlow, no file is empty."),
     _always("generation-budget", "What an outside program or an agent wrote under a token budget is within it."),
-    ContractRule(
-        "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
-    ),
-    ContractRule(
-        "context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"
-    ),
-    ContractRule(
-        "author-session",
-        "An agent that works as author ends by itself and leaves texts only.",
-        "warning",
-        "warning",
-        "warning",
-    ),
+    _warn("teacher-leak", "A teacher's advice shares no passage with the human skills."),
+    _warn("model-gateway", "An outside program asked its gateway for nothing that it may not have."),
+    _warn("context-window", "The whole evidence fits the author's context window."),
+    _warn("author-session", "An agent that works as author ends by itself and leaves texts only."),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announce("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),
