@@ -45,6 +45,7 @@ from runner import protocols
 from runner.agents import MODELLESS
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
+from runner.models import is_small
 from runner.protocols.conditions import conditions_of
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -126,10 +127,19 @@ class CheckedLaunch(Shaped):
 
     @property
     def scripted(self) -> bool:
-        if set(self.prepared.spec.agents) <= MODELLESS:
-            return False
-        names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
-        return any(str(name).startswith("scripted/") for name in names)
+        return any(name.startswith("scripted/") for name in self.models)
+
+    @property
+    def small(self) -> bool:
+        return any(map(is_small, self.models))
+
+    @property
+    def models(self) -> list[str]:
+        """Of agents and authors; none where no agent asks any."""
+        spec = self.prepared.spec
+        return (
+            [] if set(spec.agents) <= MODELLESS else [str(name) for name in (*spec.agent_models, *spec.author_models)]
+        )
 
     @property
     def fails_own_tasks(self) -> bool:
