@@ -59,11 +59,11 @@ $(VENV)/.development: $(VENV)/.runtime requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
-# Only the library is compiled, not the tools that come with it. The model's package is a plugin of a program that nothing
+# Without the part for images, which takes a third of the time. The model's package is a plugin of a program that nothing
 # here uses, so nothing is installed but what is listed.
 $(VENV)/.small: $(VENV)/.runtime requirements-small.txt
 	@echo "Installing what is pinned in requirements-small.txt (once). It compiles for minutes: a C++ compiler must be here."
-	@CMAKE_ARGS="-DLLAVA_BUILD=OFF" SKBUILD_BUILD_TARGETS=llama $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@CMAKE_ARGS="-DLLAVA_BUILD=OFF" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--require-hashes --no-deps -r requirements-small.txt
 	@touch $@
 

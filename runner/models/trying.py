@@ -239,7 +239,7 @@ class Tryout:
 
 def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
     """The model of a server that has no preset yet; the first that it serves where none is named. SetupError."""
-    drafted = LiteLLM.of_preset(_draft(address, model or "any", key_variable))
+    drafted = LiteLLM.of_preset(draft_preset(address, model or "any", key_variable))
     if model:
         return drafted
     try:
@@ -248,10 +248,11 @@ def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
         raise SetupError(f"{address}: {error}") from None
     if not served.models:
         raise SetupError(f"{address}: {served.problem or 'it serves no model'}")
-    return LiteLLM.of_preset(_draft(address, served.models[0], key_variable))
+    return LiteLLM.of_preset(draft_preset(address, served.models[0], key_variable))
 
 
-def _draft(address: str, model: str, key_variable: str | None) -> Preset:
+def draft_preset(address: str, model: str, key_variable: str | None) -> Preset:
+    """Of a server that has none yet. SetupError names the field that is not as it should be."""
     return check_preset(Path("own-server"), describe_own_server(address, model, key_variable))
 
 

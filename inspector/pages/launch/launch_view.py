@@ -46,6 +46,7 @@ from runner.agents import MODELLESS
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
 from runner.models import is_small
+from runner.models.presets import preset_files
 from runner.protocols.conditions import conditions_of
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -253,7 +254,7 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key. A new
-    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched."""
+    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
     said: tuple[str, ...] = ()
     if (name := request.GET.get("example", "")) in _read_examples():
@@ -264,9 +265,19 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
     elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
         followed = follow_choice(file, {**file, "suite": suite, "name": f"First run of {suite}"})
         file, said = followed.file, followed.said
-    if file.pop("key", None) or not text:
+    if model := _find_model(request.GET.get("model", "")):
+        file |= {"agent_models": [model], "author_models": [model]}
+    if file.pop("key", None) or model or not text:
         text = form.write(file)
     return LaunchDraft(text, form.values_of(file), file, said=said)
+
+
+def _find_model(name: str) -> str:
+    """A preset by its name; "" where there is none."""
+    try:
+        return name if name in preset_files() else ""
+    except SetupError:
+        return ""
 
 
 def _is_default(name: str, value: object) -> bool:
