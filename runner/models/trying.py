@@ -154,11 +154,11 @@ class Tryout:
 
     def _call_tool(self) -> TriedQuestion:
         question = "Does it call a tool?"
-        advice = f"{TOOLS_ADVICE[self.listing.program]}; the shell agent needs tools"
+        advice = f"{TOOLS_ADVICE[self.listing.program]}; where that is so, the model itself calls none"
         reply = self._complete(replace(_ask("Use the tool add to add 2 and 3."), tools=(ADD,)))
         if isinstance(reply, str):
             return TriedQuestion(question, False, reply, advice)
-        made = [f"{call.name}({_shorten(call.arguments)})" for call in reply.tool_calls]
+        made = [f"{call.name}({_shorten(json.dumps(call.arguments))})" for call in reply.tool_calls]
         self.calls_tools = any(call.name == "add" for call in reply.tool_calls)
         if self.calls_tools:
             return TriedQuestion(question, True, f"it calls {made[0]}")
