@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 from runner.base.errors import ModelUnavailable
 from runner.base.types import JsonValue
 
-SECONDS = 20.0  # of silence, and of each answer
+SECONDS = 120.0  # of each answer; some servers list nothing while they make a reply
 MAX_IDS = 100
 MAX_ID = 200  # characters
 
@@ -95,7 +95,9 @@ def _get(url: str, key: str | None) -> tuple[int, JsonValue]:
             answer = client.get(url, headers=headers)
     except (httpx.HTTPError, httpx.InvalidURL):
         away = isinstance(call.problem, Away)
-        raise ModelUnavailable("nobody listens there" if away else "the connection gave no answer") from None
+        raise ModelUnavailable(
+            "nobody listens there" if away else f"it gave no answer in {SECONDS:.0f} seconds"
+        ) from None
     try:
         return answer.status_code, answer.json()
     except (ValueError, RecursionError):
