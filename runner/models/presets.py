@@ -57,8 +57,9 @@ def store_preset(name: str, values: Mapping[str, JsonValue]) -> Path:
 
     from runner.models.preset_file import check_preset
 
+    if not NAME.fullmatch(name):
+        raise SetupError("expected a preset's name of at most 50 characters, in a-z, 0-9, '.', '_' and '-'")
     path = own_folder() / f"{name}{SUFFIX}"
-    _name(path)
     if name in (files := preset_files()):
         raise SetupError(f"the preset {name!r} exists already, in {files[name]}; choose another name")
     check_preset(path, values)
