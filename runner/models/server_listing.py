@@ -108,7 +108,7 @@ def _word_status(status: int) -> str:
     if status in (401, 403):
         return f"the server refuses the key, or asks for one (status {status})"
     if status == 503:
-        return "the server is there and still loads its model (status 503)"
+        return "the server still loads its model (status 503)"
     return f"the server gives no list of models (status {status}); an address usually ends in /v1"
 
 

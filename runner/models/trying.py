@@ -42,7 +42,7 @@ TOOLS_ADVICE = {
     LLAMA_CPP: "start llama-server with --jinja, and with --chat-template-file for a model whose template has no tools",
     LLAMA_CPP_PYTHON: "start it with --chat_format chatml-function-calling",
     VLLM: "start it with --enable-auto-tool-choice --tool-call-parser NAME (hermes for Qwen, llama3_json for Llama 3)",
-    OLLAMA: "choose a model for which `ollama show MODEL` lists tools",
+    OLLAMA: "choose a model with tools in `ollama show MODEL`",
     LM_STUDIO: "choose a model that LM Studio marks with tool use",
     "": "turn tool calls on in the server",
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import django_rq
 from redis.exceptions import RedisError
@@ -83,13 +82,14 @@ def ask_for_tryout(asked: TryoutRequest) -> str | None:
 
 def run_tryout(asked: Mapping[str, str]) -> None:
     """The job: keeps each answer with itself as soon as there is one."""
-    told: dict[str, Any] = {"answers": [], "problem": "", "models": [], "values": {}}
+    told: dict[str, object] = {}
+    answers: list[TriedQuestion] = []
     request = TryoutRequest(**asked)
     try:
         tryout = Tryout(request.make_model())
         for answer in tryout.ask():
-            told["answers"].append(asdict(answer))
-            told["models"] = list(tryout.listing.models)
+            answers.append(answer)
+            told |= {"answers": list(map(asdict, answers)), "models": list(tryout.listing.models)}
             _keep(told)
         if tryout.answers and not request.preset:
             told["values"] = _describe(request, tryout)
@@ -117,10 +117,10 @@ def find_tryout(job_id: str) -> ShownTryout | None:
     )
 
 
-def _keep(told: Mapping[str, Any]) -> None:
+def _keep(told: Mapping[str, object]) -> None:
     if (job := get_current_job()) is not None:
         job.meta.update(told)
-        job.save_meta()  # type: ignore[no-untyped-call]
+        job.save(include_result=False)
 
 
 def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:

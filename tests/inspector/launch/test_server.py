@@ -61,7 +61,7 @@ def test_a_server_is_tried_by_a_worker_and_shown_answer_by_answer(client: Client
     work()
     page = client.get(shown).text
     assert "every 2s" not in page
-    assert "it serves acme/Tiny-1, other (vLLM)" in page
+    assert "It serves acme/Tiny-1, other (vLLM)" in page
     assert "8,192 tokens, as the server says" in page
     assert 'value="tiny-1"' in page
     twin = client.get(shown.replace("/launch/server/", "/launch/server.json")).json()["tried"]

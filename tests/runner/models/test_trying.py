@@ -72,7 +72,7 @@ def test_the_window_is_read_where_each_program_declares_it(
         ("llamacpp", "--jinja"),
         ("me", "--chat_format chatml-function-calling"),
         ("vllm", "--enable-auto-tool-choice --tool-call-parser"),
-        ("library", "ollama show"),
+        ("library", "ollama show MODEL"),
         ("organization_owner", "LM Studio marks"),
         ("somebody", "turn tool calls on"),
     ],
