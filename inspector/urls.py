@@ -22,7 +22,7 @@ from inspector.pages.documents import documents_view
 from inspector.pages.experiments import experiment_view
 from inspector.pages.imports import imports_view
 from inspector.pages.jobs import jobs_view, operate_view
-from inspector.pages.launch import launch_view
+from inspector.pages.launch import launch_view, server_view
 from inspector.pages.library import (
     author_call_view,
     beside_view,
@@ -83,6 +83,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("imports/assign/", imports_view.assign, "imports-assign"),
         page("jobs/", jobs_view.jobs, "jobs"),
         page("launch/", launch_view.launch, "launch"),
+        page("launch/server/", server_view.server, "launch-server"),
         page("jobs/<slug:kind>/<uuid:public_id>/", operate_view.operate, "operate"),
         part("jobs/<slug:kind>/<uuid:public_id>/<slug:act>/", operate_view.operate_act, "operate-act"),
         part("login/", login_view.login, "login"),

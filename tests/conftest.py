@@ -59,6 +59,17 @@ def buildkit_answers() -> bool:
         return what_is_missing(client) is None
 
 
+@cache
+def small_model_is_installed() -> bool:
+    from benchapp.deploy.small_model import NoSmallModel, find_model
+
+    try:
+        find_model()
+    except NoSmallModel:
+        return False
+    return True
+
+
 # mark -> (is it there?, what to say where it is not)
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "docker": (docker_answers, "no Docker engine answers"),
@@ -91,6 +102,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark, (is_there, reason) in NEEDS.items():
         if item.get_closest_marker(mark):
             require(is_there(), reason)
+    if item.get_closest_marker("small_model") and not small_model_is_installed():
+        # Its server compiles for minutes: required only by SMALL_MODEL=1, as .ci/run says.
+        require(os.environ.get("SMALL_MODEL") != "1", "SMALL_MODEL=1, but requirements-small.txt is not installed")
+        pytest.skip("requirements-small.txt is not installed")
     if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
         pytest.skip("the sample data does not lie beside the project")  # not part of the project: never required
 

@@ -105,6 +105,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "document": lambda: ["tutorial/first-look"],
     "jobs": list,
     "launch": list,
+    "launch-server": list,
     "operate": lambda: ["episode", _blocked().public_id],
     "people": list,
     "activity": list,

@@ -12,7 +12,7 @@ import time
 from django.conf import settings
 from django.db import DatabaseError
 
-from benchapp.deploy import embedded_broker
+from benchapp.deploy import embedded_broker, small_model
 from benchapp.deploy.supervisor import Child, Supervisor
 from benchapp.experiments.work import advance
 
@@ -28,8 +28,8 @@ class Unable(Exception):
 class Installation:
     """`start` and then `tend` again and again until somebody wants it to `end`."""
 
-    def __init__(self, port: int, workers: int = 2) -> None:
-        self.port, self.workers = port, workers
+    def __init__(self, port: int, workers: int = 2, *, with_small_model: bool = False) -> None:
+        self.port, self.workers, self.with_small_model = port, workers, with_small_model
         self.supervisor = Supervisor(settings.VAR_DIR / "run")
         self.log_folder = settings.VAR_DIR / "log"
         self._reconciled_at = 0.0
@@ -51,6 +51,8 @@ class Installation:
         if not embedded_broker.wait_for(settings.REDIS_URL):
             hint = f"see {self.log_folder / 'valkey.log'}" if settings.EMBEDDED_BROKER else "check REDIS_URL"
             raise Unable(f"the broker does not answer: {hint}")
+        if self.with_small_model:
+            self._add_small_model()
         self.supervisor.add(self._web())
         for number in range(1, self.workers + 1):
             self.supervisor.add(
@@ -86,6 +88,16 @@ class Installation:
             orphans = []
         self.supervisor.end(lambda: self.supervisor.end_orphans(orphans))
         advance.end_left_sandboxes()
+
+    def _add_small_model(self) -> None:
+        """Behind the broker, which is the first child, and before those that read its address."""
+        try:
+            model = small_model.find_model()
+        except small_model.NoSmallModel as error:
+            raise Unable(str(error)) from error
+        port = small_model.find_free_port()
+        os.environ[small_model.ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
+        self.supervisor.add(self._child("small-model", *small_model.build_server_command(model, port)))
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,5 @@
-"""The demo experiment: the starter suite under several memory conditions, with the scripted stand-in as the model."""
+"""The demo experiments: the starter suite under several memory conditions, with the scripted stand-in as the model; and two
+tasks of the starter suite with a small language model."""
 
 from __future__ import annotations
 
@@ -21,4 +22,21 @@ DEMO: dict[str, object] = {
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
     "sandbox": "local",
+}
+
+# Short, as the model takes seconds for a hundred tokens, and solves nothing.
+SMALL_DEMO: dict[str, object] = {
+    "name": "Demo: a small language model on two tasks",
+    "key": "demo-small",
+    "suite": "starter-corpora",
+    "protocol": "skillgenbench",
+    "environments": ["boxes", "canal-days"],
+    "conditions": ["no-skill", "naive-prompt"],
+    "replicates": 1,
+    "seed": 6,
+    "agent": "shell",
+    "agent_model": "small-smollm2-135m",
+    "author_model": "small-smollm2-135m",
+    "sandbox": "local",
+    "limits": {"max_turns": 3, "max_output_tokens": 200, "timeout_seconds": 300},
 }

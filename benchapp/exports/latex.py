@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import say_label
@@ -40,11 +41,14 @@ def escape(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in shown)
 
 
+_STAND_IN_MARKS = {StandIn.SCRIPTED: r"\dagger", StandIn.SMALL: r"\S"}
+
+
 def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str:
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
-    A dagger marks groups of scripted models, a double dagger groups whose setup is unknown or differs from others.
+    A dagger marks groups of scripted models, a section sign those of very small ones, a double dagger groups whose setup is unknown or differs from others.
     """
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -130,7 +134,8 @@ def _amount(value: float, metric: TrialMetric) -> str:
 
 
 def _marks(comparison: GroupComparison, group: Group) -> str:
-    marks = ([r"\dagger"] if group.scripted else []) + ([r"\ddagger"] if _incomparable(comparison, group) else [])
+    marks = [_STAND_IN_MARKS[each] for each in StandIn if each in group.stand_ins]
+    marks += [r"\ddagger"] if _incomparable(comparison, group) else []
     return f"$^{{{''.join(marks)}}}$" if marks else ""
 
 
@@ -139,9 +144,9 @@ def _incomparable(comparison: GroupComparison, group: Group) -> bool:
 
 
 def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
-    notes = []
-    if any(group.scripted for group in groups):
-        notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
+    notes: list[str] = []
+    took_part = join_stand_ins(groups)
+    notes += [f"$^{{{_STAND_IN_MARKS[each]}}}$ {each.says}" for each in StandIn if each in took_part]
     if comparison.setups.differs:
         differs = ", ".join(map(escape, comparison.setups.differs))
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from runner.engine.author_calls import PURPOSES
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
@@ -63,6 +64,10 @@ class ModelCall(PublicModel):
     finished_at = models.DateTimeField(null=True)
 
     objects = ModelCallQuerySet.as_manager()
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
 
     @property
     def mode(self) -> str:

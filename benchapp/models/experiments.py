@@ -12,6 +12,7 @@ from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
 from benchapp.models.people import User
 from benchapp.models.pointing import describe_pointers
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.suites import Suite
 from runner.agents import agent_title
 from runner.protocols.probe import CONDITION as PROBE
@@ -214,6 +215,10 @@ class Run(PublicModel):
     def author(self) -> str:
         """For people: the model that writes, and the agent that works for it."""
         return f"{agent_title(self.author_agent)} with {self.author_model}" if self.author_agent else self.author_model
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.agent_model, self.author_model)
 
     @property
     def was_launched(self) -> bool:

@@ -11,6 +11,7 @@ from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.suites import Task
 from benchapp.models.trials import Attempt
 from runner.judging.metrics import Metric
@@ -45,6 +46,10 @@ class Judging(PublicModel):
         constraints = [
             models.UniqueConstraint(fields=["run", "model", "prompt_version", "repeat"], name="one_pass_of_a_judge")
         ]
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
 
     def __str__(self) -> str:
         return f"{self.model}, {self.prompt_version}, repeat {self.repeat}"

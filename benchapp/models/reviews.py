@@ -11,6 +11,7 @@ from benchapp.models.blobs import Blob
 from benchapp.models.codebooks import Code, CodebookVersion
 from benchapp.models.people import User
 from benchapp.models.queues import Queue, QueueItem
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.trajectories import Trajectory
 
 
@@ -247,6 +248,10 @@ class JudgeCall(PublicModel):
 
     class Meta:
         ordering = ["id"]
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
 
 
 class Suggestion(PublicModel):

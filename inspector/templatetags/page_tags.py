@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
@@ -10,11 +10,12 @@ from typing import TypeVar
 from django import template
 from django.core.paginator import Page
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import LibraryDiagnosis, Run, Square, Trial
+from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
@@ -137,12 +138,11 @@ def judged(effect: Effect, text: str = "") -> SafeString:
 
 
 @register.simple_tag
-def scripted_badge(scripted: bool | None) -> SafeString:
-    """Stands wherever numbers of a scripted or recorded model are shown."""
-    title = "A scripted or recorded model took part: these numbers say nothing about any LLM."
-    if not scripted:
-        return SafeString("")
-    return format_html('<span class="badge warn" title="{}">scripted model</span>', title)
+def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -> SafeString:
+    """Stands wherever numbers of a scripted, recorded or very small model are shown."""
+    named = [each for each in StandIn if each in (stand_ins or ())]
+    badges = ((each.says, each.value, noun) for each in named)
+    return format_html_join(" ", '<span class="badge warn" title="{}">{} {}</span>', badges)
 
 
 @register.filter

@@ -54,11 +54,17 @@ MODELS: dict[str, str] = {
 }
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})
+SMALL_PREFIX = "small-"
 
 
 def is_scripted(name: str) -> bool:
     """Does this name stand for a stand-in, whose numbers mean nothing about language models?"""
     return name.partition("/")[0] in SCRIPTED_PROVIDERS
+
+
+def is_small(name: str) -> bool:
+    """Does this name stand for a preset of a model so small that its numbers say nothing about those people work with?"""
+    return name.startswith(SMALL_PREFIX)
 
 
 def price_table_of(model: Model | None, usage: Usage) -> str:

@@ -151,18 +151,25 @@ def _read(path: Path, *_state: int) -> Preset:
         content = path.read_bytes()
         if len(content) > MAX_BYTES:
             raise SetupError(f"{path}: {len(content):,} bytes; expected at most {MAX_BYTES:,}")
-        found = PresetFile.model_validate(yaml.safe_load(content))
+        values = yaml.safe_load(content)
     except OSError as error:
         raise SetupError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SetupError(f"{path}: not YAML ({type(error).__name__}{_place(error)})") from None
-    except ValidationError as error:
-        raise SetupError(f"{path}: {_describe_problems(error)}") from None
     except ValueError as error:  # a day or a number that there cannot be; not quoted, as it may be part of a key
         raise SetupError(f"{path}: not YAML ({type(error).__name__})") from None
-    values = {name: getattr(found, name) for name in PresetFile.model_fields if name not in ("prices", "note")}
+    return check_preset(path, values)
+
+
+def check_preset(path: Path, values: object) -> Preset:
+    """The preset that a file with these values is, or would be. SetupError."""
+    try:
+        found = PresetFile.model_validate(values)
+    except ValidationError as error:
+        raise SetupError(f"{path}: {_describe_problems(error)}") from None
+    read = {name: getattr(found, name) for name in PresetFile.model_fields if name not in ("prices", "note")}
     prices = None if found.prices is None else Prices(**found.prices.model_dump())
-    return Preset(name=path.name.removesuffix(SUFFIX), prices=prices, **values)
+    return Preset(name=path.name.removesuffix(SUFFIX), prices=prices, **read)
 
 
 def _describe_problems(error: ValidationError) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from runner.base.errors import SetupError
+from runner.base.types import JsonValue
+from runner.base.var_folder import var_folder
 from runner.models.preset import SUFFIX, Preset
 
 FILES = Path(__file__).parent / "preset_files"
@@ -25,21 +28,49 @@ def read_preset_named(name: str) -> Preset:
 
 
 def preset_files() -> dict[str, Path]:
-    """Name -> file, of the presets that come along and of those in $SKILLGLASS_PRESETS.
+    """Name -> file, of the presets that come along and of those of one's own.
 
     SetupError for a name that both have: which one was meant must not depend on where it runs.
     """
     found = {_name(path): path for path in sorted(FILES.glob(f"*{SUFFIX}"))}
-    own = os.environ.get("SKILLGLASS_PRESETS", "").strip()
-    if not own:
+    own = own_folder()
+    if not own.is_dir():
+        if os.environ.get("SKILLGLASS_PRESETS", "").strip():
+            raise SetupError(f"SKILLGLASS_PRESETS={str(own)!r}: expected a folder with one .yaml file per preset")
         return found
-    if not Path(own).is_dir():
-        raise SetupError(f"SKILLGLASS_PRESETS={own!r}: expected a folder with one .yaml file per preset")
-    for path in sorted(Path(own).glob(f"*{SUFFIX}")):
+    for path in sorted(own.glob(f"*{SUFFIX}")):
         if (name := _name(path)) in found:
             raise SetupError(f"{path}: the preset {name!r} exists already, in {found[name]}; choose another name")
         found[name] = path
     return found
+
+
+def own_folder() -> Path:
+    """$SKILLGLASS_PRESETS, or the folder `presets` of the installation's data."""
+    own = os.environ.get("SKILLGLASS_PRESETS", "").strip()
+    return Path(own) if own else var_folder() / "presets"
+
+
+def store_preset(name: str, values: Mapping[str, JsonValue]) -> Path:
+    """Writes a preset of one's own. SetupError for values or a name that none has, and for a name that one has already."""
+    import yaml
+
+    from runner.models.preset_file import check_preset
+
+    if not NAME.fullmatch(name):
+        raise SetupError("expected a preset's name of at most 50 characters, in a-z, 0-9, '.', '_' and '-'")
+    path = own_folder() / f"{name}{SUFFIX}"
+    if name in (files := preset_files()):
+        raise SetupError(f"the preset {name!r} exists already, in {files[name]}; choose another name")
+    check_preset(path, values)
+    text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SetupError(f"{path}: {error.strerror}") from error
+    return path
 
 
 def list_preset_variables() -> frozenset[str]:

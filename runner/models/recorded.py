@@ -12,19 +12,19 @@ from pathlib import Path
 
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest
+from runner.base.var_folder import var_folder
 from runner.models.recording import difference, read_recording
 from runner.models.wire.continuing import request_digest
 
 PROVIDER, SUFFIX = "recorded", ".jsonl"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 MAX_PRICE_TABLE = 64  # characters; more than one list may have been used
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def recordings_folder() -> Path:
     """$SKILLGLASS_RECORDINGS, or the folder `recordings` of the installation's data."""
     own = os.environ.get("SKILLGLASS_RECORDINGS", "").strip()
-    return Path(own) if own else Path(os.environ.get("SKILLGLASS_VAR", "").strip() or ROOT / "var") / "recordings"
+    return Path(own) if own else var_folder() / "recordings"
 
 
 class Recorded:

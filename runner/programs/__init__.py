@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.base.errors import NotOnThisMachine, SetupError
+from runner.base.var_folder import var_folder
 from runner.sandboxes.needs import Program
 
 PINS = Path(__file__).parent / "pins"
@@ -74,8 +75,7 @@ def programs_folder() -> Path:
     """SKILLGLASS_PROGRAMS, else `programs` in the folder SKILLGLASS_VAR, which is `var` beside manage.py."""
     if folder := os.environ.get("SKILLGLASS_PROGRAMS"):
         return Path(folder).resolve()
-    var = os.environ.get("SKILLGLASS_VAR") or Path(__file__).resolve().parents[2] / "var"
-    return Path(var).resolve() / "programs"
+    return var_folder() / "programs"
 
 
 def find_installed(name: str, folder: Path | None = None) -> Program:

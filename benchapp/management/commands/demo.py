@@ -15,7 +15,7 @@ from benchapp.deploy import environ
 from benchapp.deploy.installation import Installation, Unable
 from benchapp.deploy.static_files import collect_if_changed
 from benchapp.deploy.supervisor import AlreadyRunning
-from benchapp.experiments.demo_experiment import DEMO
+from benchapp.experiments.demo_experiment import DEMO, SMALL_DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.imports.shipped_example import take_in_example
@@ -35,10 +35,21 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=None, help="default: PORT from the environment, else 8000")
         parser.add_argument("--workers", type=int, default=2)
+        parser.add_argument(
+            "--model", choices=["small"], help="serve a small language model here, and run a small experiment with it"
+        )
         parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
 
-    def handle(self, *args: object, port: int | None, workers: int, no_experiment: bool, **options: object) -> None:
-        installation = Installation(self._choose_port(port), workers)
+    def handle(
+        self,
+        *args: object,
+        port: int | None,
+        workers: int,
+        model: str | None,
+        no_experiment: bool,
+        **options: object,
+    ) -> None:
+        installation = Installation(self._choose_port(port), workers, with_small_model=model == "small")
         self._stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop_on)
@@ -50,6 +61,8 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
             collect_if_changed()
             installation.start()
+            if model and not no_experiment:
+                self.launch_demo(SMALL_DEMO)  # first, as it takes longer
             self._run(installation, with_experiment=not no_experiment)
         except Unable as error:
             raise CommandError(str(error)) from error
@@ -72,7 +85,7 @@ class Command(BaseCommand):
     def _run(self, installation: Installation, *, with_experiment: bool) -> None:
         if with_experiment:
             threading.Thread(target=self.take_in_example, daemon=True).start()  # the pages need not wait for it
-        experiment = self.launch_demo() if with_experiment else None
+        experiment = self.launch_demo(DEMO) if with_experiment else None
         answered = told = False
         while not self._stop.wait(0.5):
             installation.tend()
@@ -92,10 +105,10 @@ class Command(BaseCommand):
         finally:
             connection.close()
 
-    def launch_demo(self) -> Experiment | None:
+    def launch_demo(self, file: dict[str, object]) -> Experiment | None:
         """None where it was deleted, or comes from a version with another demo: the pages are there all the same."""
         try:
-            return launch(DEMO)
+            return launch(file)
         except Unlaunchable as error:
             self.stderr.write(self.style.WARNING(f"The demo experiment: {error}"))
             return None

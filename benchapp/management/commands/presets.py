@@ -1,22 +1,60 @@
 from __future__ import annotations
 
-from django.core.management.base import BaseCommand, CommandError
+import logging
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.deploy import environ
 from benchapp.management.lookups import end_on
 from runner.base.errors import SetupError
+from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, read_preset_named
+from runner.models.trying import TriedQuestion, Tryout, model_at
 
 
 class Command(BaseCommand):
-    help = "Lists presets: harness, models, and whether their variables are set here. Never prints a value."
+    help = (
+        "Lists presets: harness, models, and whether their variables are set here. Never prints a value."
+        " --try asks one, or a server that has no preset yet, what it can do."
+    )
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: object, **options: object) -> None:
-        faulty = 0
+    def add_arguments(self, parser: CommandParser) -> None:
+        tried = parser.add_mutually_exclusive_group()
+        tried.add_argument("--try", dest="tried", metavar="NAME", help="try this preset with a few short calls")
+        tried.add_argument("--url", help="try the server at this address, such as http://127.0.0.1:8080/v1")
+        parser.add_argument("--model", default="", help="with --url: the model's id; default: the first it serves")
+        parser.add_argument("--key-variable", help="with --url: NAME of the variable with the key")
+
+    def handle(
+        self, *args: object, tried: str | None, url: str | None, model: str, key_variable: str | None, **options: object
+    ) -> None:
         with end_on(SetupError):
-            names = sorted(preset_files())
+            if tried:
+                self._try(LiteLLM.of_preset(read_preset_named(tried)))
+            elif url:
+                self._try(model_at(url, model, key_variable))
+            else:
+                self._list()
+
+    def _try(self, model: LiteLLM) -> None:
+        logging.getLogger("runner").setLevel(logging.ERROR)  # each answer says what failed
+        tryout = Tryout(model)
+        for answer in tryout.ask():
+            self.stdout.write(self._render_answer(answer))
+            self.stdout.flush()
+        if not tryout.answers:
+            raise CommandError(f"{model.name} cannot be used as it is")
+
+    def _render_answer(self, answer: TriedQuestion) -> str:
+        word, style = ("yes", self.style.SUCCESS) if answer.passed else ("NO ", self.style.ERROR)
+        advice = f"\n       {answer.advice}" if answer.advice else ""
+        return f"{style(word)}  {answer.question} {answer.said}.{advice}"
+
+    def _list(self) -> None:
+        faulty = 0
+        names = sorted(preset_files())
         for name in names:
             try:
                 self.stdout.write(_render_preset(read_preset_named(name)))

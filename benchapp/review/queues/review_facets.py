@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Count, Q
 
 from benchapp.models import Queue, Trial
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.queues.populations import Population, Rows, reopen
 from benchapp.stats.comparing.narrowing import success_is
 
@@ -58,6 +59,7 @@ PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, b
         "ordered": "trial__episode__is_ordered",
         "task": "trial__task_id",
         "scripted": "trial__episode__run__scripted",
+        "author_model": "trial__episode__run__author_model",
         "suite": "trial__task__suite__key",
         **_under("trial", OF_TRIAL),
     },
@@ -67,6 +69,7 @@ PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, b
         "episode": "decision__episode_id",
         "ordered": "decision__episode__is_ordered",
         "scripted": "decision__episode__run__scripted",
+        "author_model": "decision__episode__run__author_model",
         "suite": "decision__family__suite__key",
         **_under("decision", OF_DECISION),
     },
@@ -76,6 +79,7 @@ PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, b
         "episode": "episode_id",
         "ordered": "episode__is_ordered",
         "scripted": "episode__run__scripted",
+        "author_model": "episode__run__author_model",
         "suite": "episode__run__experiment__suite__key",
         **_under("episode", OF_EPISODE),
     },
@@ -92,7 +96,7 @@ class Facts:
     public_id: UUID | None
     failed: bool | None
     cluster: tuple[str, int]
-    scripted: bool
+    stand_ins: frozenset[StandIn]
     condition: str
     agent_model: str
     environment: str
@@ -113,7 +117,7 @@ def facts_of(unit: str, values: Sequence[Any]) -> Facts:
         told.get("public_id"),
         None if success is None else not success,
         ("episode", told["episode"] or 0) if shared else ("task", told["task"]),
-        bool(told["scripted"]),
+        find_stand_ins(bool(told["scripted"]), str(told["agent_model"] or ""), str(told["author_model"] or "")),
         **{name: value_of(name, told.get(name), told["suite"]) for name in FACETS},
     )
 

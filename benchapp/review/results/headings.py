@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchapp.models import AgreementReport, Queue
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.queues.populations import reopen
 from benchapp.review.results.queue_results import Basis, QueueCoding
@@ -44,14 +45,15 @@ class Heading(Shaped):
     counted: dict[Basis, int]
     overlap: int
     alphas: tuple[Alpha | None, ...]
-    scripted: bool
+    stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
         *("codebook", "version", "version_digest=digest", "queues", "populations", "population_total", "unit"),
         *("items_drawn=drawn", "items_coded=n"),
         ("items_by_basis", lambda heading: {basis.value: count for basis, count in heading.counted.items()}),
         *("items_overlap=overlap", "alpha=alpha.value", "alpha_low=alpha.low", "alpha_high=alpha.high"),
-        *("alpha_items=alpha.items", "alpha_says=alpha_said", "scripted"),
+        *("alpha_items=alpha.items", "alpha_says=alpha_said"),
+        ("scripted", lambda heading: StandIn.SCRIPTED in heading.stand_ins),
     )
 
     @property
@@ -92,7 +94,7 @@ def heading_of(coding: QueueCoding) -> Heading:
         coding.count_by_basis(),
         coding.overlap,
         tuple(alphas.get(queue.pk) for queue in queues),
-        any(item.facts.scripted for item in coding.items),
+        join_stand_ins(item.facts for item in coding.items),
     )
 
 

@@ -18,6 +18,7 @@ from benchapp.exports.dictionary import Column, ValueKind
 from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
+from benchapp.models.stand_ins import StandIn
 from benchapp.review.blinding import closed_runs, closed_trials
 from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
@@ -158,7 +159,7 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
         f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",
-        "A scripted or recorded model took part: these numbers say nothing about any LLM." if heading.scripted else "",
+        *(each.says for each in StandIn if each in heading.stand_ins),
     ]
     return " ".join(filter(None, said))
 

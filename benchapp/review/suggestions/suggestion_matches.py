@@ -19,6 +19,7 @@ from django.db.models import Count, Q, Sum
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
 from benchapp.analysis.trial_rules.rule_finding import TrialRule
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
+from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.queue_results import Basis, coding_of
 from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
@@ -53,6 +54,10 @@ class SuggestionSource:
     @property
     def is_rules(self) -> bool:
         return self.name == RULES_SOURCE
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.name.removeprefix(source_of("")))
 
 
 class MatchKind(StrEnum):
@@ -120,6 +125,10 @@ class JudgeBill:
     output_tokens: int | None
     cost_usd: float | None
     priced: int
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
 
     def of(self, status: str) -> int:
         return self.statuses.get(status, 0)

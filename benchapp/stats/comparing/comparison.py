@@ -12,6 +12,7 @@ from statistics import fmean
 import numpy as np
 
 from benchapp.models import Run, Task, TaskGroup
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_settled_after
@@ -259,6 +260,10 @@ class GroupComparison:
     @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.runs)
 
     def tally(self, group: Group) -> TrialTally:
         """All trials of its runs, as the record knew them at the pin."""

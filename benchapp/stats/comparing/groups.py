@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchapp.models import Run
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from runner.agents import agent_title
@@ -55,6 +56,10 @@ class Group:
     @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.runs)
 
     @property
     def identity(self) -> tuple[object, ...]:

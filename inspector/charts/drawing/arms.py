@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchapp.models import Run
+from benchapp.models.stand_ins import StandIn
 from benchapp.stats.comparing.groups import Group, experiment_names
 
 
@@ -46,9 +47,10 @@ def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
 
 
 def model_name(group: Group) -> str:
-    """As it is; a scripted one is called so."""
+    """As it is; one that stands in for those that people work with is called so."""
     name = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
-    return f"{name} (scripted)" if group.scripted and "scripted" not in name else name
+    called = ", ".join(each for each in StandIn if each in group.stand_ins and each not in name)
+    return f"{name} ({called})" if called else name
 
 
 def _rows(groups: Sequence[Group]) -> tuple[str, ...]:

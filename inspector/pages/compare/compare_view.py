@@ -68,7 +68,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "forest_card": card_of(ABOVE, comparison.choices),
         "trial_address": address_of_any("trial"),
         "run_address": address_of_any("run"),
-        "all_scripted": all(run.scripted for run in comparison.runs),
+        "all_alike": len({run.stand_ins for run in comparison.runs}) == 1,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "baseline_title": _name_baseline(comparison),
         "comparison": comparison,

@@ -135,6 +135,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     }
     libraries = [each for each in shown if each.is_library]
     context = {
+        "stand_ins": comparison.stand_ins,
         "parent": read_parent(comparison.choices),
         "pin": pin,
         "page": page,

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_request import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import closed_trials
 from benchapp.stats.comparing.choices import Choices
@@ -137,7 +138,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "chips": _chips(choices, narrowing),
         "narrowing": narrowing,
         "sort": sort,
-        "all_scripted": bool(shown) and all(each.trial.episode.run.scripted for each in shown),
+        "all_alike": len({each.trial.episode.run.stand_ins for each in shown}) == 1,
+        "stand_ins": join_stand_ins(each.trial.episode.run for each in shown),
         "replays": any(each.first for each in shown),
         "reasons": any(each.reason for each in shown),
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.models.stand_ins import StandIn
 from benchapp.stats.comparing.answer import JudgedGroup
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
@@ -41,8 +42,8 @@ class DifferenceText:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """`lines`: what the group's runs are beyond their condition, where the groups differ in it. `scripted`: said here only
-    where it is not true of the whole table, whose head says it then."""
+    """`lines`: what the group's runs are beyond their condition, where the groups differ in it. `stand_ins`: said here only
+    where they are not those of the whole table, whose head says it then."""
 
     title: str
     condition: str
@@ -50,7 +51,7 @@ class ComparisonRow:
     lines: tuple[str, ...]
     cells: tuple[DifferenceText, ...]
     is_baseline: bool
-    scripted: bool
+    stand_ins: frozenset[StandIn]
 
     @property
     def is_bare(self) -> bool:
@@ -95,8 +96,12 @@ def _row(
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
         ),
         sheet.comparison.groups.is_baseline(group),
-        group.scripted and not all(other.scripted for other in sheet.comparison.groups.all),
+        frozenset() if _are_alike(sheet.comparison.groups.all) else group.stand_ins,
     )
+
+
+def _are_alike(groups: Iterable[Group]) -> bool:
+    return len({group.stand_ins for group in groups}) == 1
 
 
 def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:

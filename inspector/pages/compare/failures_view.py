@@ -109,6 +109,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
+        "stand_ins": comparison.stand_ins,
         "parent": read_parent(comparison.choices),
         "pin": pin,
         "page": page,

@@ -55,6 +55,7 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": None,
     }
     context = {
+        "stand_ins": comparison.stand_ins,
         "parent": read_parent(comparison.choices),
         "as_of": comparison.choices.as_of,
         "suspects": groups,

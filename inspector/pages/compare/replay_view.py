@@ -78,6 +78,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
+        "stand_ins": comparison.stand_ins,
         "parent": read_parent(sheet.comparison.choices),
         "pin": pin,
         "page": page,

@@ -21,6 +21,7 @@ from benchapp.experiments.estimate import Amount
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import FAILING, REASON
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -85,6 +86,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     context = {
         **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
+        "stand_ins": join_stand_ins(runs),
         "is_probe": data["is_probe"],
         "member_page": page,
         "page": groups,

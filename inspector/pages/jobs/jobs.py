@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from benchapp.experiments.work.progress import AtWork, WorkProgress, progress_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.episodes import FAILING
+from benchapp.models.stand_ins import StandIn
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.spending import spending_of
@@ -21,7 +23,7 @@ from inspector.web.text.formats import headline
 MAX_TROUBLED = 40
 MAX_COUNTED = 25  # open experiments whose trials are counted
 MAX_ENDED = 8
-_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted")
+_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted", "agent_model", "author_model")
 
 
 class Trouble(StrEnum):
@@ -95,11 +97,11 @@ class OpenExperiment(Shaped):
     experiment: Experiment
     counts: dict[str, int]
     progress: WorkProgress | None
-    scripted: bool
+    stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
-        *("progress", "scripted"),
+        *("progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
     )
 
     @property
@@ -114,11 +116,11 @@ class EndedExperiment(Shaped):
 
     experiment: Experiment
     progress: WorkProgress
-    scripted: bool
+    stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
-        *("seconds", "progress", "scripted"),
+        *("seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
     )
 
     @property
@@ -186,8 +188,9 @@ def open_experiments() -> list[OpenExperiment]:
         counts.setdefault(experiment, {})[status] = count
     found = list(Experiment.objects.filter(pk__in=counts).defer("spec", "estimate").order_by("-created_at", "-id"))
     progress = progress_of(found[:MAX_COUNTED]) if found else {}
-    scripted = _find_scripted(found)
-    return [OpenExperiment(each, counts[each.pk], progress.get(each.pk), each.pk in scripted) for each in found]
+    runs = Run.objects.filter(experiment__in=found).only(*_OF_RUN)
+    stand_ins = _join_by_experiment(runs)
+    return [OpenExperiment(each, counts[each.pk], progress.get(each.pk), stand_ins[each.pk]) for each in found]
 
 
 def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
@@ -203,10 +206,12 @@ def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
         tally = sum((part for run in mine for part in tallies[run.pk].values()), TrialTally())
         spent = tuple(spending[run.pk] for run in mine)
         progress[each.pk] = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
-    scripted = {run.experiment_id for run in runs if run.scripted}
-    return [EndedExperiment(each, progress[each.pk], each.pk in scripted) for each in found]
+    stand_ins = _join_by_experiment(runs)
+    return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk]) for each in found]
 
 
-def _find_scripted(experiments: list[Experiment]) -> set[int]:
-    scripted = Run.objects.filter(experiment__in=experiments, scripted=True)
-    return set(scripted.order_by().values_list("experiment", flat=True).distinct())
+def _join_by_experiment(runs: Iterable[Run]) -> defaultdict[int, frozenset[StandIn]]:
+    found: defaultdict[int, frozenset[StandIn]] = defaultdict(frozenset)
+    for run in runs:
+        found[run.experiment_id] |= run.stand_ins
+    return found

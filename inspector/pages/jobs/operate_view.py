@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.work.progress import CLOSED, at_work, progress_of
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import log_tail
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
@@ -81,9 +82,7 @@ def _show(
     context = {
         "target": target,
         "refused": refused,
-        "scripted": target.runs.filter(scripted=True).exists()
-        if isinstance(target, Experiment)
-        else _run_of(target).scripted,
+        "stand_ins": join_stand_ins(target.runs.all() if isinstance(target, Experiment) else [_run_of(target)]),
         "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{request.GET.urlencode()}",
         "title": target.title if isinstance(target, Episode) else str(target),
         "run": None if isinstance(target, Experiment) else _run_of(target),

@@ -46,6 +46,8 @@ from runner import protocols
 from runner.agents import MODELLESS
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
+from runner.models import is_small
+from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import conditions_of
 
@@ -129,10 +131,19 @@ class CheckedLaunch(Shaped):
 
     @property
     def scripted(self) -> bool:
-        if set(self.prepared.spec.agents) <= MODELLESS:
-            return False
-        names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
-        return any(str(name).startswith("scripted/") for name in names)
+        return any(name.startswith("scripted/") for name in self.models)
+
+    @property
+    def small(self) -> bool:
+        return any(map(is_small, self.models))
+
+    @property
+    def models(self) -> list[str]:
+        """Of agents and authors; none where no agent asks any."""
+        spec = self.prepared.spec
+        return (
+            [] if set(spec.agents) <= MODELLESS else [str(name) for name in (*spec.agent_models, *spec.author_models)]
+        )
 
     @property
     def fails_own_tasks(self) -> bool:
@@ -246,7 +257,7 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key. A new
-    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched."""
+    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
     said: tuple[str, ...] = ()
     if (name := request.GET.get("example", "")) in _read_examples():
@@ -257,9 +268,19 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
     elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
         followed = follow_choice(file, {**file, "suite": suite, "name": f"First run of {suite}"})
         file, said = followed.file, followed.said
-    if file.pop("key", None) or not text:
+    if model := _find_model(request.GET.get("model", "")):
+        file |= {"agent_models": [model], "author_models": [model]}
+    if file.pop("key", None) or model or not text:
         text = form.write(file)
     return LaunchDraft(text, form.values_of(file), file, said=said)
+
+
+def _find_model(name: str) -> str:
+    """A preset by its name; "" where there is none."""
+    try:
+        return name if name in preset_files() else ""
+    except SetupError:
+        return ""
 
 
 def _is_default(name: str, value: object) -> bool:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import REASON
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judge_experiments
@@ -181,6 +182,10 @@ class ExperimentRow(Shaped):
     @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.runs)
 
     @property
     def drawn_marks(self) -> SafeString:

@@ -18,6 +18,7 @@ from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
 from benchapp.models import Check, Decision, Episode, Probe, Run, Trial, User
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
 from benchapp.review.blinding import closed_trials
@@ -91,12 +92,13 @@ class Tour(Shaped):
     kept: Rate
     taken: Rate
     effect: Effect
-    scripted: bool
+    stand_ins: frozenset[StandIn]
     stops: tuple[TourStop, ...]
 
     json_shape = JsonShape(
         *("check", "message", "path", ("first_line", lambda tour: tour.added[0][0])),
-        *(("lines", lambda tour: [text for _, text in tour.added]), "scripted"),
+        ("lines", lambda tour: [text for _, text in tour.added]),
+        ("scripted", lambda tour: StandIn.SCRIPTED in tour.stand_ins),
         *("readers=share", "no_skill=bare", "with_lines=kept", "without_lines=taken", "effect"),
         ("is_clear", lambda tour: tour.effect.is_clear),
         ("urls", lambda tour: [PathLink(stop.url) for stop in tour.stops]),
@@ -196,7 +198,7 @@ def _tell(result: ProbeResult) -> Tour | None:
         kept=result.side(CONTROL).rate,
         taken=result.own.rate,
         effect=result.effect,
-        scripted=result.probe.run.scripted or episode.run.scripted,
+        stand_ins=join_stand_ins((result.probe.run, episode.run)),
         stops=_list_stops(result.probe, decision, check, hunk, line.number),
     )
 

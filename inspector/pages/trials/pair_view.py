@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.alignment import AlignedRow, RowKind
 from benchapp.models import Trial
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
 from inspector.pages.trials.token_curves import sum_tokens
@@ -40,6 +41,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     context = {
         "section": "trial",
         "this": this,
+        "stand_ins": join_stand_ins(side.trial.episode.run for side in (this.left, this.right)),
         "this_page": page,
         "before_parting": units[:opens_at],
         "shown": units[opens_at:],

@@ -252,11 +252,12 @@ class LiteLLM:
 
     def _access(self) -> dict[str, str]:
         """To an address of one's own no key goes but the one named for it: litellm would send what it finds."""
-        key = self._key() if self.key_variable else "none" if self._has_own_address else None
+        key = self.read_key() if self.key_variable else "none" if self._has_own_address else None
         given = {"api_key": key, "api_base": self._address()}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _key(self) -> str:
+    def read_key(self) -> str:
+        """From its variable. SetupError names a variable that is not set."""
         key = os.environ.get(self.key_variable or "", "").strip()
         if not key:
             raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")

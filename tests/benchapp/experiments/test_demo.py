@@ -34,10 +34,10 @@ def test_the_demo_holds_the_conditions_it_must() -> None:
 
 @pytest.mark.django_db
 def test_a_demo_that_cannot_be_launched_again_keeps_no_page_from_coming_up(capsys: pytest.CaptureFixture[str]) -> None:
-    experiment = Command().launch_demo()
+    experiment = Command().launch_demo(DEMO)
     assert experiment is not None
     Experiment.objects.update(spec={**experiment.spec, "seed": 5})
-    assert Command().launch_demo() is None
+    assert Command().launch_demo(DEMO) is None
     assert "'demo' was launched with another seed" in capsys.readouterr().err
 
 

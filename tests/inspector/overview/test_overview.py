@@ -114,6 +114,15 @@ def test_it_marks_scripted_numbers(client: Client) -> None:
     assert "scripted model" in client.get("/").text
 
 
+def test_it_calls_a_small_model_small_and_no_other(client: Client) -> None:
+    run = make_run(make_experiment(), agent_model="claude-opus-4.6", author_model="claude-opus-4.6")
+    assert "small model" not in client.get("/").text
+    Run.objects.filter(pk=run.pk).update(author_model="small-smollm2-135m")
+    page = client.get("/").text
+    assert ">small model</span>" in page
+    assert "scripted model" not in page
+
+
 def test_it_shows_what_is_running_and_asks_again(client: Client) -> None:
     trial = make_running_trial()
     text = client.get("/").text

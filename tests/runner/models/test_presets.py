@@ -38,10 +38,11 @@ def test_it_reads_every_preset_that_comes_along() -> None:
     presets = {name: read_preset_named(name) for name in preset_files()}
     assert {"claude-opus-4.6", "gpt-5.3-codex", "gemini-3-flash", "kimi-k2.5"} <= presets.keys()
     assert {preset.harness for preset in presets.values()} == {
-        "claude-code", "codex", "gemini-cli", "kimi-code", "qwen-code",
+        "claude-code", "codex", "gemini-cli", "kimi-code", "qwen-code", "shell",
     }  # fmt: skip
     assert {preset.harness for preset in presets.values()} <= AGENTS.keys()
-    assert all(preset.key_variable and make_model(name).preset == preset for name, preset in presets.items())
+    assert {name for name, preset in presets.items() if preset.key_variable is None} == {"small-smollm2-135m"}
+    assert all(make_model(name).preset == preset for name, preset in presets.items())
 
 
 def test_one_of_ones_own_stands_beside_them(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

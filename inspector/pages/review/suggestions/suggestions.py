@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from benchapp.models import Code, Queue, QueueItem, Suggestion
+from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.suggestions.suggestion_matches import MatchKind, SuggestionSource, Truth
@@ -100,6 +101,8 @@ def cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> lis
         )
     if source and source.scripted:
         said.append("This judge is scripted: its answers say nothing about any language model.")
+    if source and StandIn.SMALL in source.stand_ins:
+        said.append("This judge is a very small model: its answers say nothing about larger ones.")
     return said
 
 

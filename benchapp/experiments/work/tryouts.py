@@ -1,0 +1,136 @@
+"""Trying a model out as work for the queue: workers have the keys, and reach the servers that runs will reach.
+
+What was found stays with the job for an hour, in the broker, and nowhere else. Neither holds a key: only its name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import django_rq
+from redis.exceptions import RedisError
+from rq import get_current_job
+from rq.exceptions import NoSuchJobError
+from rq.job import Job
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from runner.base.errors import RunnerError
+from runner.base.types import JsonValue
+from runner.models.litellm.client import LiteLLM
+from runner.models.presets import read_preset_named
+from runner.models.trying import TriedQuestion, Tryout, describe_own_server, model_at
+
+log = logging.getLogger(__name__)
+
+SECONDS = 1_800  # a model on a slow machine takes minutes for its answers
+KEPT_SECONDS = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class TryoutRequest:
+    """A preset by name, or a server. `model`: "" for the first that it serves. `key_variable`: a NAME, or ""."""
+
+    preset: str = ""
+    address: str = ""
+    model: str = ""
+    key_variable: str = ""
+
+    def make_model(self) -> LiteLLM:
+        """SetupError names what is wrong."""
+        if self.preset:
+            return LiteLLM.of_preset(read_preset_named(self.preset))
+        return model_at(self.address, self.model, self.key_variable or None)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTryout(Shaped):
+    """`answers` so far. `problem`: why there are no more. `values`: what a preset of this server would hold."""
+
+    asked: TryoutRequest
+    answers: tuple[TriedQuestion, ...]
+    is_over: bool
+    problem: str
+    models: tuple[str, ...]
+    values: Mapping[str, JsonValue]
+
+    json_shape = JsonShape(*("asked", "answers", "is_over", "problem?", "models", "preset=values"))
+
+    @property
+    def can_be_stored(self) -> bool:
+        return bool(self.values)
+
+
+def ask_for_tryout(asked: TryoutRequest) -> str | None:
+    """The job's id. None when the broker is away: then `manage.py presets` does it."""
+    try:
+        job = django_rq.get_queue().enqueue(
+            run_tryout,
+            asdict(asked),
+            job_timeout=SECONDS,
+            result_ttl=KEPT_SECONDS,
+            failure_ttl=KEPT_SECONDS,
+            at_front=True,  # somebody waits before the page
+            description=f"try {asked.preset or 'a server'}",
+        )
+    except (RedisError, OSError) as error:
+        log.warning("no model tried: cannot reach the broker: %s", error)
+        return None
+    return str(job.id)
+
+
+def run_tryout(asked: Mapping[str, str]) -> None:
+    """The job: keeps each answer with itself as soon as there is one."""
+    told: dict[str, object] = {}
+    answers: list[TriedQuestion] = []
+    request = TryoutRequest(**asked)
+    try:
+        tryout = Tryout(request.make_model())
+        for answer in tryout.ask():
+            answers.append(answer)
+            told |= {"answers": list(map(asdict, answers)), "models": list(tryout.listing.models)}
+            _keep(told)
+        if tryout.answers and not request.preset:
+            told["values"] = _describe(request, tryout)
+    except RunnerError as error:
+        told["problem"] = str(error)
+    _keep(told)
+
+
+def find_tryout(job_id: str) -> ShownTryout | None:
+    """None for an id of no such job, and for one whose answers are no longer kept."""
+    try:
+        job = Job.fetch(job_id, connection=django_rq.get_connection())
+    except (NoSuchJobError, RedisError, OSError, ValueError):
+        return None
+    if job.func_name != f"{__name__}.{run_tryout.__name__}":
+        return None
+    told = job.get_meta()
+    return ShownTryout(
+        TryoutRequest(**job.args[0]),
+        tuple(TriedQuestion(**each) for each in told.get("answers", ())),
+        job.is_finished or job.is_failed,
+        told.get("problem", "") or ("The worker did not come to the end of it." if job.is_failed else ""),
+        tuple(told.get("models", ())),
+        told.get("values", {}),
+    )
+
+
+def _keep(told: Mapping[str, object]) -> None:
+    if (job := get_current_job()) is not None:
+        job.meta.update(told)
+        job.save(include_result=False)
+
+
+def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
+    """What was found goes into the preset where it changes a call, and into its note where it does not."""
+    name = tryout.model.model.removeprefix("openai/")
+    values = describe_own_server(request.address, name, request.key_variable or None)
+    if tryout.window:
+        values["context_window"] = tryout.window
+    if not tryout.takes_json_mode:
+        values["options"] = {"response_format": None}
+    tools = "calls tools" if tryout.calls_tools else "called no tool, which the shell agent needs"
+    program = tryout.listing.program or "a server of another kind"
+    return {**values, "note": f"Stored by /launch/server/ after trying it: {program}; it {tools}."}

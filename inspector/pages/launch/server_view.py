@@ -1,0 +1,102 @@
+"""`/launch/server/`: a model server of one's own, or a preset: what it can do, and storing it as a preset.
+
+A worker asks, as it will when runs use the model: this process makes no call, whatever address somebody writes here.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from benchapp.experiments.work.progress import workforce
+from benchapp.experiments.work.tryouts import ShownTryout, TryoutRequest, ask_for_tryout, find_tryout
+from benchapp.models import User
+from inspector.web.access import needs
+from inspector.web.responses import render_page
+from runner.base.errors import SetupError
+from runner.models.presets import preset_files, store_preset
+from runner.models.trying import draft_preset
+
+MAX_FIELD = 500  # characters
+FIELDS = ("preset", "address", "model", "key_variable")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    shown = find_tryout(request.GET.get("tried", ""))
+    if request.method != "POST":
+        return _render(request, shown, as_json=as_json)
+    if request.POST.get("act") == "store":
+        return _store(request, shown)
+    asked = TryoutRequest(**{name: request.POST.get(name, "").strip()[:MAX_FIELD] for name in FIELDS})
+    try:
+        _require(asked)
+    except SetupError as error:
+        return _render(request, None, asked=asked, problem=str(error), as_json=as_json, status=422)
+    if (job := ask_for_tryout(asked)) is None:
+        return _render(request, None, asked=asked, problem="The broker does not answer.", as_json=as_json, status=503)
+    return HttpResponseRedirect(f"{reverse('launch-server')}?{urlencode({'tried': job})}")
+
+
+def _require(asked: TryoutRequest) -> None:
+    """Whatever can be told without asking the server."""
+    if asked.preset:
+        if asked.preset not in preset_files():
+            raise SetupError(f"there is no preset {asked.preset!r}")
+    elif not asked.address:
+        raise SetupError("Give the server's address, or choose a preset.")
+    else:
+        draft_preset(asked.address, asked.model or "any", asked.key_variable or None)
+
+
+def _store(request: HttpRequest, shown: ShownTryout | None) -> HttpResponse:
+    if shown is None or not shown.can_be_stored:
+        return _render(request, shown, problem="Try the server first.", as_json=False, status=409)
+    name = request.POST.get("name", "").strip()
+    try:
+        path = store_preset(name, shown.values)
+    except SetupError as error:
+        return _render(request, shown, problem=str(error), as_json=False, status=422)
+    messages.success(request, f"Stored as {path}. Workers on other machines need this file too.")
+    return HttpResponseRedirect(f"{reverse('launch')}?{urlencode({'model': name})}")
+
+
+def _render(
+    request: HttpRequest,
+    shown: ShownTryout | None,
+    *,
+    asked: TryoutRequest | None = None,
+    problem: str = "",
+    as_json: bool,
+    status: int = 200,
+) -> HttpResponse:
+    crew = workforce()
+    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers), "next": None}
+    if as_json:
+        return render_page(request, "launch/server.html", data=data, as_json=True, status=status)
+    asked = asked or (shown.asked if shown else TryoutRequest(preset=request.GET.get("preset", "")[:MAX_FIELD]))
+    try:
+        presets = sorted(preset_files())
+    except SetupError as error:
+        presets, problem = [], problem or str(error)
+    context = {
+        "asked": asked,
+        "problem": problem,
+        "presets": presets,
+        "crew": crew,
+        "offered_name": _offer_name(shown),
+        "typed_name": request.POST.get("name", ""),
+        "is_gone": bool(request.GET.get("tried")) and shown is None,
+    }
+    return render_page(request, "launch/server.html", data=data, context=context, as_json=False, status=status)
+
+
+def _offer_name(shown: ShownTryout | None) -> str:
+    model = str(shown.values.get("agent_model", "")) if shown else ""
+    plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in model.rpartition("/")[2].lower())
+    return plain.strip("-")[:50]

@@ -1,0 +1,293 @@
+"""Tries a model out: is it there, what does it serve, does it call tools, does it keep to JSON, how much does it take, how fast?
+
+One question after the other, each with an answer that was observed and, where it fails, what to change. A program that
+serves models at home has flags for most of it (docs/reference/models.md has them in one table).
+
+The address is the operator's own preset or server, and is asked as an experiment would ask it. No answer quotes the key.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from runner.base.errors import ContextExceeded, ModelUnavailable, RunnerError, SetupError
+from runner.base.types import JsonValue, ModelReply, ModelRequest
+from runner.models.litellm.client import LiteLLM
+from runner.models.preset import Preset
+from runner.models.preset_file import check_preset
+from runner.models.server_listing import (
+    LLAMA_CPP,
+    LLAMA_CPP_PYTHON,
+    LM_STUDIO,
+    OLLAMA,
+    VLLM,
+    ServerListing,
+    read_server_listing,
+)
+
+SILENCE_SECONDS = 120.0  # a model that is loaded begins to answer in less
+LONGEST_PAUSES = 20.0  # seconds, of all pauses between tries: who tries a model out wants to hear that it fails
+TOKENS = 512  # of an answer; models that think need some
+MEASURED_TOKENS = 128
+LONG_PROMPT = 140_000  # words, where no window is known: more than most windows hold
+MAX_SAID = 300  # characters of what a server says
+
+REACH = "Is the server there, and what does it serve?"
+TOOLS_ADVICE = {
+    LLAMA_CPP: "start llama-server with --jinja, and with --chat-template-file for a model whose template has no tools",
+    LLAMA_CPP_PYTHON: "start it with --chat_format chatml-function-calling",
+    VLLM: "start it with --enable-auto-tool-choice --tool-call-parser NAME (hermes for Qwen, llama3_json for Llama 3)",
+    OLLAMA: "choose a model with tools in `ollama show MODEL`",
+    LM_STUDIO: "choose a model that LM Studio marks with tool use",
+    "": "turn tool calls on in the server",
+}
+WINDOW_ADVICE = {
+    LLAMA_CPP: "start llama-server with -c {0}; its slots share that, so add -np 1",
+    LLAMA_CPP_PYTHON: "start it with --n_ctx {0}",
+    VLLM: "start it with --max-model-len {0}",
+    OLLAMA: "start it as OLLAMA_CONTEXT_LENGTH={0} ollama serve",
+    LM_STUDIO: "load the model with lms load MODEL --context-length {0}",
+    "": "start the server with a window of {0} tokens",
+}
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Adds two whole numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TriedQuestion:
+    """`said`: what was observed, in a sentence. `advice`: what to change; "" where nothing is to be."""
+
+    question: str
+    passed: bool
+    said: str
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Tryout:
+    """Of one model. Afterwards the fields hold what was found, for whoever writes a preset from it."""
+
+    model: LiteLLM
+    listing: ServerListing = ServerListing()
+    answers: bool = False
+    calls_tools: bool = False
+    takes_json_mode: bool = False
+    window: int | None = None  # tokens
+
+    def ask(self) -> Iterator[TriedQuestion]:
+        """Each question as soon as it is answered. None follows where nobody listens or nothing is answered."""
+        self.model.timeout_seconds = min(self.model.timeout_seconds, SILENCE_SECONDS)
+        self.model.sleep = _Pauses()
+        if self._address is not None:  # else a provider's: its list says nothing that a call does not
+            try:
+                self.listing = self._list()
+            except RunnerError as error:
+                yield TriedQuestion(REACH, False, _shorten(error), "check address, port and variables")
+                return
+            yield self._reach()
+        yield self._answer()
+        if not self.answers:
+            return
+        self._look_again()
+        for question in (self._call_tool, self._keep_json, self._fill_window, self._measure_speed):
+            yield question()
+
+    @property
+    def _address(self) -> str | None:
+        """None also where its variable is not set: the first call says so."""
+        try:
+            return self.model.preset.base_url() if self.model.preset is not None else self.model.api_base
+        except RunnerError:
+            return None
+
+    @property
+    def _served_as(self) -> str:
+        return self.model.model.partition("/")[2] or self.model.model
+
+    def _list(self) -> ServerListing:
+        key = self.model.read_key() if self.model.key_variable else None
+        return read_server_listing(self._address or "", key, self._served_as)
+
+    def _look_again(self) -> None:
+        """Ollama loads a model with the first call, and tells its window only then."""
+        if self._address is not None and self.listing.window is None:
+            with suppress(RunnerError):
+                self.listing = self._list()
+        self.window = self.listing.window
+
+    def _reach(self) -> TriedQuestion:
+        if self.listing.problem:
+            return TriedQuestion(REACH, False, self.listing.problem, "check the address; it usually ends in /v1")
+        ids, program = self.listing.models, f" ({self.listing.program})" if self.listing.program else ""
+        if not ids:
+            return TriedQuestion(REACH, False, f"it serves no model{program}", "load a model in the server")
+        said = f"it serves {', '.join(ids[:10])}{' and others' if len(ids) > 10 else ''}{program}"
+        if self._served_as not in ids:
+            return TriedQuestion(REACH, False, said, f"name one of these instead of {self._served_as}")
+        return TriedQuestion(REACH, True, said)
+
+    def _answer(self) -> TriedQuestion:
+        question = "Does it answer?"
+        reply = self._complete(_ask("Reply with the one word: ready"))
+        if isinstance(reply, str):
+            return TriedQuestion(question, False, reply, "read what the server logs")
+        text = _shorten(reply.text or reply.reasoning or "")
+        if not text:
+            return TriedQuestion(question, False, "an empty reply", "check the model's chat template")
+        self.answers = True
+        return TriedQuestion(question, True, f"it says {text[:80]!r}")
+
+    def _call_tool(self) -> TriedQuestion:
+        question = "Does it call a tool?"
+        advice = f"{TOOLS_ADVICE[self.listing.program]}; where that is so, the model itself calls none"
+        reply = self._complete(replace(_ask("Use the tool add to add 2 and 3."), tools=(ADD,)))
+        if isinstance(reply, str):
+            return TriedQuestion(question, False, reply, advice)
+        made = [f"{call.name}({_shorten(json.dumps(call.arguments))})" for call in reply.tool_calls]
+        self.calls_tools = any(call.name == "add" for call in reply.tool_calls)
+        if self.calls_tools:
+            return TriedQuestion(question, True, f"it calls {made[0]}")
+        said = f"it calls {made[0]}" if made else f"no call; it says {_shorten(reply.text)[:80]!r}"
+        return TriedQuestion(question, False, said, advice)
+
+    def _keep_json(self) -> TriedQuestion:
+        question = "Does it keep to JSON?"
+        asked = _ask('Reply with a JSON object that has the name "ready" and the value true.')
+        reply = self._complete(replace(asked, json_object=True))
+        if isinstance(reply, str):
+            return TriedQuestion(question, False, reply, "put `response_format: null` into the preset's options")
+        is_json, left_out = _is_object(reply.text), [note for note in reply.not_sent if "response_format" in note]
+        self.takes_json_mode = is_json and not left_out
+        said = f"it says {_shorten(reply.text)[:80]!r}"
+        if left_out:
+            said, advice = _shorten(left_out[0]), "nothing: the runner leaves JSON mode out and reads the text"
+            return TriedQuestion(question, False, said, advice)
+        advice = "" if is_json else "expect answers of authors that cannot be read; a larger model keeps to JSON"
+        return TriedQuestion(question, is_json, said, advice)
+
+    def _fill_window(self) -> TriedQuestion:
+        question = "How much does it take in one call?"
+        if self.window is not None:
+            return self._compare_window(question, f"{self.window:,} tokens, as the server says")
+        stated = self.model.context_window
+        words = LONG_PROMPT if stated is None else 2 * stated + 1_000
+        reply = self._overfill(words)
+        if isinstance(reply, ContextExceeded):
+            self.window = reply.window
+            said = f"{reply.window:,} tokens, as it says when" if reply.window else "without naming a window,"
+            return self._compare_window(question, f"{said} it refuses a longer prompt")
+        if isinstance(reply, str):
+            return TriedQuestion(question, False, reply, "read what the server logs")
+        taken = reply.usage.input_tokens
+        if taken is not None and taken < words // 2:
+            said = f"it cut a prompt of {words:,} words to {taken:,} tokens and did not say so"
+            return TriedQuestion(question, False, said, WINDOW_ADVICE[self.listing.program].format(32_768))
+        return TriedQuestion(question, True, f"it takes a prompt of {words:,} words")
+
+    def _overfill(self, words: int) -> ModelReply | ContextExceeded | str:
+        try:
+            return self.model.complete(replace(_ask("hello " * words), max_tokens=16))
+        except ContextExceeded as error:
+            return error
+        except RunnerError as error:
+            return _shorten(error)
+
+    def _compare_window(self, question: str, said: str) -> TriedQuestion:
+        stated = None if self.model.preset is None else self.model.preset.context_window
+        if self.window is None or stated is None or stated <= self.window:
+            advice = f"put `context_window: {self.window}` into the preset" if self.window and not stated else ""
+            return TriedQuestion(question, True, said, advice)
+        advice = f"{WINDOW_ADVICE[self.listing.program].format(stated)}, or put `context_window: {self.window}` into it"
+        return TriedQuestion(question, False, f"{said}; the preset says {stated:,}", advice)
+
+    def _measure_speed(self) -> TriedQuestion:
+        question = "How fast is it?"
+        began = time.monotonic()
+        reply = self._complete(replace(_ask("Count from one to sixty in words."), max_tokens=MEASURED_TOKENS))
+        seconds = time.monotonic() - began
+        if isinstance(reply, str):
+            return TriedQuestion(question, False, reply, "read what the server logs")
+        made = reply.usage.output_tokens
+        if not made:
+            return TriedQuestion(
+                question, False, "the server reports no tokens", "expect unknown tokens, and no budget in tokens"
+            )
+        return TriedQuestion(question, True, f"{made} tokens in {seconds:.1f} s: {made / seconds:.1f} tokens a second")
+
+    def _complete(self, request: ModelRequest) -> ModelReply | str:
+        """The reply, or why there is none."""
+        try:
+            return self.model.complete(request)
+        except RunnerError as error:
+            return _shorten(error)
+
+
+def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
+    """The model of a server that has no preset yet; the first that it serves where none is named. SetupError."""
+    drafted = LiteLLM.of_preset(draft_preset(address, model or "any", key_variable))
+    if model:
+        return drafted
+    try:
+        served = read_server_listing(address, drafted.read_key() if key_variable else None, "")
+    except ModelUnavailable as error:
+        raise SetupError(f"{address}: {error}") from None
+    if not served.models:
+        raise SetupError(f"{address}: {served.problem or 'it serves no model'}")
+    return LiteLLM.of_preset(draft_preset(address, served.models[0], key_variable))
+
+
+def draft_preset(address: str, model: str, key_variable: str | None) -> Preset:
+    """Of a server that has none yet. SetupError names the field that is not as it should be."""
+    return check_preset(Path("own-server"), describe_own_server(address, model, key_variable))
+
+
+def describe_own_server(address: str, model: str, key_variable: str | None) -> dict[str, JsonValue]:
+    """What stands in the preset of a server that speaks the OpenAI format."""
+    named: dict[str, JsonValue] = {"key_variable": key_variable} if key_variable else {}
+    values = {"provider": "own server", "agent_model": model, "host_model": f"openai/{model}", "api_base": address}
+    return {**values, **named}
+
+
+class _Pauses:
+    """Sleeps between tries, until it was enough."""
+
+    def __init__(self) -> None:
+        self.left = LONGEST_PAUSES
+
+    def __call__(self, seconds: float) -> None:
+        self.left -= seconds
+        if self.left < 0:
+            raise ModelUnavailable("it failed again and again; the log has each reason")
+        time.sleep(seconds)
+
+
+def _ask(text: str) -> ModelRequest:
+    return ModelRequest(({"role": "user", "content": text},), max_tokens=TOKENS, temperature=0.0, seed=1)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _shorten(told: object) -> str:
+    """In one line that a terminal can show."""
+    text = " ".join(str(told).split())
+    return "".join(each if each.isprintable() else "?" for each in text)[:MAX_SAID]

@@ -1,0 +1,172 @@
+"""Trying a model out: each answer is what was observed, and each no comes with the flag to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from runner.base.errors import SetupError
+from runner.models.trying import TriedQuestion, Tryout, model_at
+from tests.providers.home_server import HomeServer
+
+KEY = "key-of-the-test-0123456789"
+Start = Callable[..., HomeServer]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[HomeServer] = []
+
+    def make(*models: Any, **pages: Any) -> HomeServer:
+        started.append(HomeServer(*(models or ({"id": "tiny"},)), **pages))
+        return started[-1]
+
+    yield make
+    for each in started:
+        each.close()
+
+
+def tried(server: HomeServer, model: str = "tiny") -> tuple[Tryout, list[TriedQuestion]]:
+    tryout = Tryout(model_at(server.url, model, None))
+    return tryout, list(tryout.ask())
+
+
+def test_a_server_that_can_everything_gets_six_times_yes(start: Start) -> None:
+    server = start({"id": "tiny", "owned_by": "vllm", "max_model_len": 32_768})
+    tryout, answers = tried(server)
+    assert [answer.passed for answer in answers] == [True] * 6
+    assert [answer.said for answer in answers][:2] == ["it serves tiny (vLLM)", "it says 'ready'"]
+    assert answers[2].said == 'it calls add({"a": 2, "b": 3})'
+    assert answers[4].said == "32,768 tokens, as the server says"
+    assert "20 tokens in" in answers[5].said
+    assert (tryout.calls_tools, tryout.takes_json_mode, tryout.window) == (True, True, 32_768)
+
+
+@pytest.mark.parametrize(
+    ("model", "pages", "program", "window"),
+    [
+        ({"id": "tiny", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}, {}, "llama.cpp", 4_096),
+        ({"id": "tiny"}, {"/props": {"default_generation_settings": {"n_ctx": 2_048}}}, "llama.cpp", 2_048),
+        (
+            {"id": "tiny"},
+            {"/api/v0/models": {"data": [{"id": "tiny", "loaded_context_length": 4_096}]}},
+            "LM Studio",
+            4_096,
+        ),
+        ({"id": "tiny"}, {"/api/ps": {"models": [{"name": "tiny", "context_length": 4_096}]}}, "Ollama", 4_096),
+    ],
+)
+def test_the_window_is_read_where_each_program_declares_it(
+    start: Start, model: Any, pages: Any, program: str, window: int
+) -> None:
+    tryout, answers = tried(start(model, pages=pages))
+    assert (tryout.listing.program, tryout.window) == (program, window)
+    assert f"put `context_window: {window}` into the preset" in answers[4].advice
+
+
+@pytest.mark.parametrize(
+    ("owner", "flag"),
+    [
+        ("llamacpp", "--jinja"),
+        ("me", "--chat_format chatml-function-calling"),
+        ("vllm", "--enable-auto-tool-choice --tool-call-parser"),
+        ("library", "ollama show MODEL"),
+        ("organization_owner", "LM Studio marks"),
+        ("somebody", "turn tool calls on"),
+    ],
+)
+def test_a_model_that_calls_no_tool_is_told_with_the_flag_of_its_program(start: Start, owner: str, flag: str) -> None:
+    server = start({"id": "tiny", "owned_by": owner})
+    server.tools, server.window = False, 100
+    tryout, answers = tried(server)
+    assert (answers[2].passed, tryout.calls_tools) == (False, False)
+    assert answers[2].said == "no call; it says 'ready'"
+    assert flag in answers[2].advice
+
+
+def test_a_window_that_nobody_declares_is_read_from_a_refusal(start: Start) -> None:
+    server = start()
+    server.window = 2_048
+    tryout, answers = tried(server)
+    assert answers[4].said == "2,048 tokens, as it says when it refuses a longer prompt"
+    assert tryout.window == 2_048
+
+
+def test_a_server_that_cuts_a_prompt_silently_is_caught(start: Start) -> None:
+    server = start({"id": "tiny", "owned_by": "library"})
+    server.window, server.cuts = 2_048, True
+    _, answers = tried(server)
+    assert not answers[4].passed
+    assert answers[4].said == "it cut a prompt of 140,000 words to 2,048 tokens and did not say so"
+    assert "OLLAMA_CONTEXT_LENGTH=32768" in answers[4].advice
+
+
+def test_json_mode_that_is_refused_is_told_as_such(start: Start) -> None:
+    server = start()
+    server.json_mode, server.window = False, 100
+    tryout, answers = tried(server)
+    assert (answers[3].passed, tryout.takes_json_mode) == (False, False)
+    assert "response_format" in answers[3].said
+    assert "json_schema" in answers[3].said
+
+
+def test_without_usage_no_speed_is_made_up(start: Start) -> None:
+    server = start()
+    server.usage, server.window = False, 100
+    assert (answers := tried(server)[1])[5].said == "the server reports no tokens"
+    assert not answers[5].passed
+
+
+def test_where_nobody_listens_one_answer_says_so(start: Start) -> None:
+    server = start()
+    server.close()
+    tryout, (answer,) = tried(server)
+    assert (answer.passed, answer.said, tryout.answers) == (False, "nobody listens there", False)
+
+
+def test_a_server_that_still_loads_is_told_apart_from_a_wrong_address(start: Start) -> None:
+    server = start()
+    server.status = 503
+    with pytest.raises(SetupError, match="still loads its model"):
+        model_at(server.url, "", None)
+    with pytest.raises(SetupError, match=r"no list of models \(status 404\)"):
+        model_at(server.url.removesuffix("/v1"), "", None)
+
+
+def test_a_model_that_is_not_served_is_told_with_those_that_are(start: Start) -> None:
+    server = start({"id": "tiny"}, {"id": "other"})
+    server.window = 100
+    _, answers = tried(server, "tinny")
+    assert (answers[0].said, answers[0].advice) == ("it serves tiny, other", "name one of these instead of tinny")
+
+
+def test_where_no_model_is_named_the_first_is_tried(start: Start) -> None:
+    assert model_at(start({"id": "first"}, {"id": "second"}).url, "", None).model == "openai/first"
+
+
+def test_the_key_goes_to_the_server_and_into_no_answer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME_SERVER_PASS", KEY)
+    server = start()
+    server.window = 100
+    answers = list(Tryout(model_at(server.url, "tiny", "HOME_SERVER_PASS")).ask())
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert KEY not in repr(answers)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [[1, 2], "text", {"data": "x"}, {"data": [{"id": 7}, {"id": "a\x00b"}, {"id": "n", "max_model_len": "big"}]}, None],
+)
+def test_a_list_of_another_shape_is_no_crash(start: Start, listed: Any) -> None:
+    server = start(pages={"/v1/models": listed or {}})
+    server.window = 100
+    _, answers = tried(server)
+    assert answers[1].passed
+
+
+@pytest.mark.parametrize("address", ["ftp://x/v1", "http://user:pw@x/v1", "nowhere", "http://x/v1?key=1"])
+def test_an_address_that_is_none_is_refused_with_what_was_expected(address: str) -> None:
+    with pytest.raises(SetupError, match="api_base: Value error, expected an address such as"):
+        model_at(address, "tiny", None)
