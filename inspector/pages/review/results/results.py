@@ -143,23 +143,9 @@ class Results:
         asked = Per(self.asked.per) if self.asked.per else Per.FAILED
         return asked if asked in self.taxonomy.pers else Per.POPULATION
 
-    @cached_property
+    @property
     def rows(self) -> list[TaxonomyRow]:
-        """The tree, the most frequent first on each level."""
-        children: dict[int | None, list[TaxonomyRow]] = defaultdict(list)
-        known = {row.code.pk for row in self.taxonomy.rows}
-        for row in self.taxonomy.rows:
-            parent = row.code.parent_id
-            children[parent if parent in known else None].append(row)
-        found: list[TaxonomyRow] = []
-
-        def walk(parent: int | None) -> None:
-            for row in sorted(children[parent], key=lambda row: -(row.shares[Per.POPULATION].value or 0)):
-                found.append(row)
-                walk(row.code.pk)
-
-        walk(None)
-        return found
+        return self.taxonomy.ranked
 
     @cached_property
     def chosen_items(self) -> list[Coded]:

@@ -31,7 +31,7 @@ from inspector.pages.review.results.results import (
     Results,
     group_values,
 )
-from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large, most_used
+from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink
 
@@ -172,8 +172,8 @@ def _row_text(
     return RowText(
         row,
         tuple(cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers),
-        _ends(unused) if is_large(other) else "",
-        f"{row.estimated:,.0f}",
+        _ends(unused),
+        "" if row.shown_total is None else f"{row.shown_total:,.0f}",
         f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
         tuple(examples.get(row.code.pk, ())),
     )
@@ -181,9 +181,9 @@ def _row_text(
 
 def cell_text(share: Share, around: Interval | None) -> ShareText:
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
-    if not is_large(share):
+    if share.shown is None:
         return ShareText("", "", counts, share.note)
-    return ShareText(f"{100 * (share.value or 0):.1f}", _ends(around), counts, share.note if around is None else "")
+    return ShareText(f"{100 * share.shown:.1f}", _ends(around), counts, share.note if around is None else "")
 
 
 def _ends(around: Interval | None) -> str:
