@@ -138,6 +138,11 @@ class Results:
         return heading_of(self.coding)
 
     @property
+    def is_open(self) -> bool:
+        """Can reviews still come in?"""
+        return any(queue.is_open for queue in self.queues)
+
+    @property
     def per(self) -> Per:
         """As asked; else per 100 failed, the one that reads across queues."""
         asked = Per(self.asked.per) if self.asked.per else Per.FAILED
@@ -212,8 +217,8 @@ class Results:
         return dict(list(found.items())[:MAX_GROUPS])
 
     def examples(self, user: User) -> dict[int, list[Example]]:
-        """Code -> places that show it: the codebook's own first, then marks of reviewers, sure ones first. Nothing of a
-        trial that is still closed to this person."""
+        """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
+        ones first. Nothing of a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.queues, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.url != example.url for each in found[code]):
@@ -243,14 +248,14 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
 
 def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Example]]:
     labels = Label.objects.filter(mark__review__item__queue__in=queues, mark__review__state=Review.State.SUBMITTED)
-    labels = labels.exclude(mark__review__item__trial=None).exclude(mark__step=None)
+    labels = labels.exclude(mark__review__item__trial=None)
     labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
     names = ("code_id", f"{trial_of}__public_id", "mark__step", "mark__review__reviewer__username")
     told = (f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
     rows = labels.values_list(*names, *told, *_words("mark__memo", "mark__quote"))
-    for code, trial, step, who, task, condition, memo, quote in rows:
+    for code, trial, step, who, task, condition, memo, quote in sorted(rows, key=lambda row: row[2] is None):
         yield code, _example(trial, step, memo or quote, who, task, condition)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
-from benchapp.models import User
+from benchapp.models import Queue, QueueItem, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import closed_trials
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.claims import may_claim
 from benchapp.review.queues.review_facets import FACETS
@@ -78,6 +79,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "heading": results.heading,
         "causes": causes,
         "answer": answer_of(results, causes),
+        "examples_missing": _explain_missing(causes, user),
         "group_heads": heads,
         "group_rows": causes.group_rows(heads),
         "groups_left": max(0, len(results.taxonomy.values(results.asked.by)) - MAX_GROUPS),
@@ -105,6 +107,16 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "notes": results.notes(),
         "export_query": results.asked.query(),
     }
+
+
+def _explain_missing(causes: RankedCauses, user: User) -> str:
+    """Why a cause has no example; only trials have any. Two queries, none where every cause has one."""
+    results = causes.results
+    if results.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
+        return ""
+    if QueueItem.objects.filter(queue__in=results.queues, trial__in=closed_trials(user).values("pk")).exists():
+        return "You cannot see examples yet: another queue still asks you about these trials."
+    return "No review holds an example."
 
 
 @dataclass(frozen=True, slots=True)
