@@ -32,6 +32,7 @@ from inspector.web.text.formats import (
     number,
     percent,
     points,
+    status_word,
     tokens,
     usd,
     whole_points,
@@ -40,7 +41,7 @@ from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline):
+for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline, status_word):
     register.filter(written)
 register.filter("step_line", in_a_line)
 
@@ -70,13 +71,12 @@ GLYPHS = {
     **{"blocked": "⊘", "running": "…", "waiting": "·"},
 }
 FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
-STATUS_WORDS = {"unscored": "not scored"}
 
 
 @register.simple_tag
 def badge(word: str, text: str = "") -> SafeString:
     """A state as a word in its tone: passed, failed, running, ... ; `text` is shown in its place."""
-    shown = text or STATUS_WORDS.get(word, word)
+    shown = text or status_word(word)
     return format_html('<span class="badge {}">{}</span>', TONES.get(word, ""), shown)
 
 
@@ -174,11 +174,6 @@ def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: LibrarySta
 @register.filter
 def glyph(status: str) -> str:
     return GLYPHS.get(status, "?")
-
-
-@register.filter
-def status_word(status: str) -> str:
-    return STATUS_WORDS.get(status, status)
 
 
 @register.simple_tag

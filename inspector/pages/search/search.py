@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -16,12 +16,21 @@ from benchapp.search.query import Filter, QueryProblem, SearchQuery, Value, rend
 from benchapp.search.search_fields import FIELDS
 from benchapp.search.search_hits import FACETS, Found, read_hits
 from benchapp.search.sections import Section
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.metrics.metric_names import name_role
+from inspector.web.text.formats import status_word
 from inspector.web.text.visible import one_line, visible
 
 FACET_VALUES = 8
 MAX_TITLE = 160
 MAX_QUOTE = 80
 WORDS = {"step": "steps", "file": "skill files", "decision": "decisions", "check": "checks", "note": "notes"}
+NAMES: Mapping[str, Callable[[str], str]] = {
+    "kind": lambda kind: WORDS.get(kind, kind),
+    "is": status_word,
+    "role": name_role,
+    "condition": lambda code: "condition unknown" if code == Run.UNKNOWN else name_condition(code).title,
+}
 HEADS = {"kind": "Found in", "is": "Trial ended", "phase": "Phase", "role": "Role", "condition": "Condition"}
 
 
@@ -121,6 +130,7 @@ def _fragment(anchor: str, text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class FacetValue:
     value: str
+    word: str  # what pages call it
     count: int
     query: str  # the search narrowed to it; empty where it is narrowed so already
 
@@ -143,7 +153,12 @@ def _facet(name: str, counts: Mapping[str, int], query: SearchQuery) -> SearchFa
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
     values = [
-        FacetValue(value, count, "" if value.lower() in chosen else _narrow(query, name, value))
+        FacetValue(
+            value,
+            visible(NAMES.get(name, str)(value)),
+            count,
+            "" if value.lower() in chosen else _narrow(query, name, value),
+        )
         for value, count in ordered[:FACET_VALUES]
     ]
     return SearchFacet(name, HEADS.get(name, name.capitalize()), values, max(0, len(ordered) - FACET_VALUES))

@@ -213,3 +213,12 @@ def test_it_is_open_to_whoever_may_read(client: Client, settings: Any) -> None:
     assert client.get("/search.json?q=zebra").status_code == 401
     client.force_login(User.objects.create_user("vera", level=User.Level.VIEWER))
     assert len(hits(client, "zebra")) == 3
+
+
+def test_facets_name_values_as_pages_do_and_keep_the_words_of_the_language_in_their_links(client: Client) -> None:
+    make_search_world()
+    page = client.get("/search/", {"q": "zebra"}).text
+    assert 'title="condition:selfgen-always">Self-written, always revised</a>' in page
+    assert 'title="role:adversarial">trap</a>' in page
+    assert 'title="kind:check">checks</a>' in page
+    assert client.get("/search.json", {"q": "zebra"}).json()["facets"]["condition"] == {"selfgen-always": 3}
