@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -218,6 +220,17 @@ def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_s
     assert queue.version.is_frozen
     assert "starter:skill-evolution" not in client.get(NEW).text  # its copy is there now
     assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer
+
+
+def test_review_offers_the_two_experiments_that_ended_last(client: Client) -> None:
+    for name in ("Oldest", "Example", "Demo"):
+        made = finished_experiment(2)
+        Experiment.objects.filter(pk=made.pk).update(name=name)
+    text = client.get("/review/").text
+    assert f'href="{NEW}">Code the 2 failures of Demo</a>' in text
+    (address,) = re.findall(r'href="([^"]+)">Code the 2 failures of Example<', text)
+    assert "failures of Oldest" not in text
+    assert client.get(unescape(address)).context["form"].data["name"] == "Trials that failed: Example"
 
 
 def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> None:
