@@ -117,6 +117,11 @@ def run_title(run: Run) -> str:
 
 
 @register.filter
+def agent_model(run: Run) -> object:
+    return "no model" if run.works_without_model else known(run.agent_model)
+
+
+@register.filter
 def role_title(role: str) -> str:
     """A role in the words of its metric: traps, not adversarial. Its code stays in addresses and files."""
     return visible(name_role(role))
