@@ -204,6 +204,8 @@ def test_the_files_are_what_the_links_say(client: Client) -> None:
     assert len(csv.text.splitlines()) == 5
     tex = client.get(reverse("results-export", args=[world.queue.public_id, "tex"]))
     assert r"\begin{tabular}" in tex.text
+    definitions = reverse("codebook-export", args=[world.queue.version.public_id, "yaml"])
+    assert f'href="{definitions}" download' in client.get(page(world)).text
     lines = client.get(reverse("labels-export", args=[world.queue.public_id, "jsonl"]))
     assert len(b"".join(lines.streaming_content).splitlines()) == 18
     assert client.get(reverse("labels-export", args=[world.queue.public_id, "xlsx"])).status_code == 404

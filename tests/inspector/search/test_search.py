@@ -222,3 +222,13 @@ def test_facets_name_values_as_pages_do_and_keep_the_words_of_the_language_in_th
     assert 'title="role:adversarial">trap</a>' in page
     assert 'title="kind:check">checks</a>' in page
     assert client.get("/search.json", {"q": "zebra"}).json()["facets"]["condition"] == {"selfgen-always": 3}
+
+
+def test_it_says_that_probes_come_last_where_there_are_some(client: Client) -> None:
+    make_search_world()
+    assert "3 hits, newest first." in client.get("/search/", {"q": "zebra"}).text
+    trial = make_trial(make_unordered_episode(make_run(condition="library-probe")))
+    record_steps(trial.counting_attempt(), [step(1, "A zebra.")])
+    index_waiting()
+    assert "4 hits, newest first, probes last." in client.get("/search/", {"q": "zebra"}).text
+    assert "1 hit, newest first." in client.get("/search/", {"q": "condition:library-probe zebra"}).text
