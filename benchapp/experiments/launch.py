@@ -18,6 +18,7 @@ from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
 from benchapp.models.base import derived_id
 from benchapp.record.sets.suite_rows import SuiteRows, record_suite
+from benchapp.record.writing.human_acts import note_activity
 from runner.models import is_scripted
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
@@ -35,11 +36,14 @@ def launch(
         return found
     prepared = prepare(value, keys_elsewhere=keys_elsewhere)
     try:
-        return launch_prepared(prepared, by=by)
+        with transaction.atomic():
+            experiment = launch_prepared(prepared, by=by)
+            note_activity(by, "launch", experiment, detail={"runs": len(prepared.plans)})
     except IntegrityError:  # the same key, at the same moment (a button pressed twice)
         if found := _find_launched(prepared.spec):
             return found
         raise
+    return experiment
 
 
 def _find_launched(spec: LaunchSpec) -> models.Experiment | None:

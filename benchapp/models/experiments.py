@@ -226,6 +226,11 @@ class Run(PublicModel):
         return self.experiment.origin == Experiment.Origin.RUN or bool(self.setup_digest)
 
     @property
+    def works_without_model(self) -> bool:
+        """Its agent asks none (oracle, nop), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
+        return not self.agent_model and bool(self.setup_digest)
+
+    @property
     def is_open(self) -> bool:
         return Progress(self.status).is_open
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import Q, QuerySet
 
-from benchapp.models import Queue, QueueItem, User
+from benchapp.models import Queue, QueueItem, Review, User
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
 
 
@@ -14,6 +14,12 @@ def still_to_code(queues: Sequence[Queue], user: User) -> int:
     """Items of blind queues among these that this person may still answer. One query."""
     blind = [queue.pk for queue in queues if queue.is_open and (queue.hides_labels or queue.is_blind)]
     return open_to(user).filter(queue__in=blind).count() if blind else 0
+
+
+def reviews_alone(queue: Queue, user: User) -> bool:
+    """Is nobody else asked in this queue, and has nobody else answered? Up to two queries."""
+    others = queue.reviewers.exclude(pk=user.pk).exists()
+    return not others and not Review.objects.filter(item__queue=queue).exclude(reviewer=user.pk).exists()
 
 
 def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:

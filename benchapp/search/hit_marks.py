@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ class Excerpt:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What a hit shows: the step where it opens (None: it has none), how many of the terms stand there, the excerpts,
-    and the first marked text."""
+    and of their marked text the piece that a browser should mark."""
 
     step: int | None
     terms: int
@@ -56,10 +57,9 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
         steps.setdefault(each.section.step, set()).update([mark.term for mark in each.found], each.facts)
     best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
     here = [each for each in marked if each.section.step == best]
-    told = [each for each in here if each.found] or [each for each in here if each.facts] or here[:1]
+    told = _holding_most(here) or [each for each in here if each.facts] or here[:1]
     excerpts = tuple(_excerpt(each.section, each.found) for each in told[:MAX_EXCERPTS])
-    first = next(((each, each.found[0]) for each in told if each.found), None)
-    quote = first[0].section.text[first[1].start : first[1].end] if first else ""
+    quote = _longest_run(told[0].section.text, _closest(told[0].found))
     return Shown(best, len({mark.term for each in here for mark in each.found}), excerpts, quote)
 
 
@@ -70,6 +70,48 @@ class _Marked:
     section: Section
     found: tuple[HitMark, ...]
     facts: frozenset[str]
+
+    @property
+    def terms(self) -> frozenset[int]:
+        return frozenset(mark.term for mark in self.found)
+
+
+def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
+    """Those with marks, most terms first. Where one holds all that another holds and more, the other says nothing new."""
+    kept = [one for one in marked if one.found and not any(one.terms < other.terms for other in marked)]
+    return sorted(kept, key=lambda each: -len(each.terms))
+
+
+def _closest(found: Sequence[HitMark]) -> Sequence[HitMark]:
+    """The marks of the excerpt: from the first one on behind which, within an excerpt's length, most terms stand. So the
+    sentence that was asked for is shown, and not the first "the" of the text."""
+    best, most = (0, 0), 0
+    inside: Counter[int] = Counter()
+    end = 0
+    for start, mark in enumerate(found):
+        while end < len(found) and (end == start or found[end].end <= mark.start + EXCERPT_CHARS - BEFORE_CHARS):
+            inside[found[end].term] += 1
+            end += 1
+        if len(inside) > most:
+            best, most = (start, end), len(inside)
+        inside -= Counter([mark.term])  # which also forgets a term of which none is left
+    near = found[slice(*best)]
+    while most > 1 and near[0].term in {mark.term for mark in near[1:]}:  # said again further on, nearer to the others
+        near = near[1:]
+    return near
+
+
+def _longest_run(text: str, found: Sequence[HitMark]) -> str:
+    """The piece of the text with most terms that is marked, with nothing but spaces between its words: a browser marks it
+    whole."""
+    runs: list[list[HitMark]] = []
+    for mark in found:
+        if runs and not text[runs[-1][-1].end : mark.start].strip():
+            runs[-1].append(mark)
+        else:
+            runs.append([mark])
+    best = max(runs, key=lambda run: len({mark.term for mark in run}), default=None)
+    return text[best[0].start : best[-1].end] if best else ""
 
 
 def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
@@ -126,11 +168,14 @@ def _stands(found: Sequence[str], phrase: Phrase) -> bool:
 
 def _excerpt(section: Section, found: Sequence[HitMark]) -> Excerpt:
     text = section.text
-    start = _at_word(text, max(0, found[0].start - BEFORE_CHARS)) if found else 0
+    near = _closest(found)
+    start = _begin(text, near[0].start) if near else 0
     end = min(len(text), start + EXCERPT_CHARS)
     pieces: list[tuple[str, bool]] = []
     at = start
     for mark in found:
+        if mark.start < start:
+            continue
         if mark.start >= end:
             break
         stop = min(mark.end, end)
@@ -138,6 +183,12 @@ def _excerpt(section: Section, found: Sequence[HitMark]) -> Excerpt:
         at = stop
     pieces.append((text[at:end], False))
     return Excerpt(section.name, tuple(piece for piece in pieces if piece[0]), start > 0, end < len(text))
+
+
+def _begin(text: str, mark: int) -> int:
+    """Where the excerpt of a mark begins: in its line, which is the first that a page shows, and not far before it."""
+    line = text.rfind("\n", 0, mark) + 1
+    return line if line >= mark - BEFORE_CHARS else _at_word(text, mark - BEFORE_CHARS)
 
 
 def _at_word(text: str, place: int) -> int:

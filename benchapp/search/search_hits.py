@@ -16,6 +16,7 @@ from benchapp.search import search_index
 from benchapp.search.filters import condition_of, fact_phrases, match_of
 from benchapp.search.query import SearchQuery
 from benchapp.search.sections import Section, sections_of
+from runner.protocols.probe import CONDITION as PROBE
 
 Kind = SearchDocument.Kind
 MOST = 1_000  # hits counted and listed; of more only the newest
@@ -33,7 +34,8 @@ FACETS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`numbers` of the documents, newest first, at most MOST; `is_capped` where there are more. `facets` count them."""
+    """`numbers` of the documents, newest first and those of probes after all others, at most MOST; `is_capped` where there
+    are more. `facets` count them."""
 
     numbers: list[int] = field(default_factory=list)
     facets: Mapping[str, Counter[str]] = field(default_factory=dict)
@@ -45,16 +47,21 @@ def find(query: SearchQuery, user: User) -> Found:
     if query.is_empty or query.problems:
         return Found()
     numbers = list(_select_documents(query, user).values_list("pk", flat=True)[: MOST + 1])
-    return Found(numbers[:MOST], _facets(numbers[:MOST]), len(numbers) > MOST)
+    rows = _read_columns(numbers[:MOST])
+    columns = list(zip(*rows.values(), strict=True)) or [()] * len(FACETS)
+    facets = {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
+    condition = list(FACETS).index("condition")
+    ordered = sorted(rows, key=lambda number: rows[number][condition] == PROBE)
+    return Found(ordered, facets, len(numbers) > MOST)
 
 
-def _facets(numbers: Sequence[int]) -> dict[str, Counter[str]]:
-    """Counted over these documents alone: the filters' query needs none of these columns, and is planned better without."""
+def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Number -> what facets count, in this order. Of these documents alone: the filters' query needs none of these
+    columns, and is planned better without."""
     documents = (
         SearchDocument.objects.filter(pk__in=numbers).order_by("-pk") if numbers else SearchDocument.objects.none()
     )
-    columns = list(zip(*documents.values_list(*FACETS.values()), strict=True)) or [()] * len(FACETS)
-    return {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
+    return {number: tuple(values) for number, *values in documents.values_list("pk", *FACETS.values())}
 
 
 def _select_documents(query: SearchQuery, user: User) -> QuerySet[SearchDocument]:

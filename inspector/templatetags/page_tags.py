@@ -34,6 +34,7 @@ from inspector.web.text.formats import (
     number,
     percent,
     points,
+    status_word,
     tokens,
     usd,
     whole_points,
@@ -42,7 +43,7 @@ from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline):
+for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline, status_word):
     register.filter(written)
 register.filter("step_line", in_a_line)
 
@@ -72,13 +73,12 @@ GLYPHS = {
     **{"blocked": "⊘", "running": "…", "waiting": "·"},
 }
 FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
-STATUS_WORDS = {"unscored": "not scored"}
 
 
 @register.simple_tag
 def badge(word: str, text: str = "") -> SafeString:
     """A state as a word in its tone: passed, failed, running, ... ; `text` is shown in its place."""
-    shown = text or STATUS_WORDS.get(word, word)
+    shown = text or status_word(word)
     return format_html('<span class="badge {}">{}</span>', TONES.get(word, ""), shown)
 
 
@@ -122,6 +122,11 @@ def run_title(run: Run) -> str:
 def attribute_name(attribute: str) -> str:
     """Of a group of tasks, in words."""
     return name_attribute(attribute)
+
+
+@register.filter
+def agent_model(run: Run) -> object:
+    return "no model" if run.works_without_model else known(run.agent_model)
 
 
 @register.filter
@@ -181,11 +186,6 @@ def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: LibrarySta
 @register.filter
 def glyph(status: str) -> str:
     return GLYPHS.get(status, "?")
-
-
-@register.filter
-def status_word(status: str) -> str:
-    return STATUS_WORDS.get(status, status)
 
 
 @register.simple_tag

@@ -86,6 +86,7 @@ def _schema(tool: Mapping[str, Any]) -> _Schema:
 
 _SCHEMAS = {tool["function"]["name"]: _schema(tool) for tool in (_SHELL, _READ, _WRITE, _SKILL)}
 _EXPECTED = {"string": "a text", "integer": "a whole number"}
+TOOL_NAMES = frozenset({*_SCHEMAS, "submit"})
 
 
 def list_tools(library: bool) -> tuple[Mapping[str, JsonValue], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
@@ -65,6 +65,14 @@ def make_reviewed_world(*, frozen: bool = True, **fields: object) -> World:
     items = [make_item(queue, trial=trial, stratum="memory", inclusion=1.0) for trial in failed["memory"]]
     items += [make_item(queue, trial=trial, stratum="no-skill", inclusion=0.5) for trial in failed["no-skill"][:3]]
     return World(experiment, queue, people, tuple(items))
+
+
+def draw_one_more(world: World) -> World:
+    """The world with a tenth item, of "no-skill": enough for shares."""
+    taken = world.queue.items.values("trial")
+    trial = Trial.objects.filter(success=False).exclude(pk__in=taken).first()
+    added = make_item(world.queue, trial=trial, stratum="no-skill", inclusion=0.5)
+    return replace(world, items=(*world.items, added))
 
 
 def say(world: World, place: int, *answers: list[str]) -> None:

@@ -10,6 +10,7 @@ from django.db import transaction
 from benchapp import models
 from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
@@ -96,6 +97,7 @@ def record_folder(folder: SuiteFolder) -> models.Suite:
     row = record_suite(folder.suite).suite
     row.path, row.format = str(folder.path), folder.format
     row.save(update_fields=["path", "format"])
+    note_activity(None, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     return row
 
 

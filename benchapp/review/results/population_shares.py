@@ -54,6 +54,11 @@ class Share:
     sampling: Interval | None = None
     note: str = ""
 
+    @property
+    def shown(self) -> float | None:
+        """`value` where it says more than k of n does: from ten units on. Every page, chart and table of codes asks here."""
+        return self.value if self.n >= MIN_FOR_INTERVAL else None
+
     def times(self, factor: float | None) -> Share:
         """The same per unit of a larger whole, of which the population is this known part; None: the part is unknown."""
         if factor is None:

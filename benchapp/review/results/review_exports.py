@@ -24,9 +24,9 @@ from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
+TOO_FEW = "fewer than ten coded"
 NO_TRIALS = "the units are not trials, or the population can no longer be counted"
 CARRIED = (  # on every row: a table is copied without its head
     Column("codebook", ValueKind.TEXT, "name of the codebook"),
@@ -51,7 +51,7 @@ ENDS = {
 
 
 def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
-    missing = "nothing coded" if per is Per.POPULATION else f"nothing coded; or {NO_TRIALS}"
+    missing = TOO_FEW if per is Per.POPULATION else f"{TOO_FEW}; or {NO_TRIALS}"
     ends = (
         Column(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
         for name, said in ENDS.items()
@@ -68,7 +68,13 @@ TAXONOMY = (
     Column("n", ValueKind.INTEGER, "items coded", "items"),
     Column("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
     *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
-    Column("estimated_total", ValueKind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
+    Column(
+        "estimated_total",
+        ValueKind.NUMBER,
+        "units of the population that carry it (Horvitz-Thompson)",
+        "units",
+        TOO_FEW,
+    ),
     Column("controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
     Column("controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
     *CARRIED,
@@ -80,17 +86,26 @@ def taxonomy_rows(taxonomy: Taxonomy, heading: Heading) -> Iterator[Sequence[obj
     alpha = heading.alpha.value if heading.alpha else None
     queues = "; ".join(heading.queues)
     carried = (heading.codebook, heading.version, heading.digest, queues, heading.n, heading.overlap, alpha)
-    for row in taxonomy.rows:
+    for row in taxonomy.ranked:
         share = row.shares[Per.POPULATION]
         rates = [value for per in Per for value in _rate(row.shares.get(per))]
         code = (row.code.name, names.get(row.code.parent_id or 0), row.depth, row.code.definition or None)
-        yield *code, share.k, share.n, share.clusters, *rates, row.estimated, *(row.controls or (None, None)), *carried
+        yield (
+            *code,
+            share.k,
+            share.n,
+            share.clusters,
+            *rates,
+            row.shown_total,
+            *(row.controls or (None, None)),
+            *carried,
+        )
 
 
 def _rate(share: Share | None) -> tuple[float | None, ...]:
-    if share is None or share.value is None:
+    if share is None or share.shown is None:
         return (None,) * (1 + len(ENDS))
-    return 100 * share.value, *_ends(share.interval), *_ends(share.sampling)
+    return 100 * share.shown, *_ends(share.interval), *_ends(share.sampling)
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -120,7 +135,7 @@ def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
         r"\toprule",
         " & ".join(["Code", "$k/n$", *(heads[per] for per in pers)]) + END,
         r"\midrule",
-        *(_line(row, pers) + END for row in taxonomy.rows),
+        *(_line(row, pers) + END for row in taxonomy.ranked),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -136,11 +151,10 @@ def _line(row: TaxonomyRow, pers: Sequence[Per]) -> str:
 
 
 def _value(share: Share) -> str:
-    """Below ten items the counts say it all."""
-    if share.value is None or share.n < MIN_FOR_INTERVAL:
+    if share.shown is None:
         return "--"
     ends = _ends(share.interval)
-    return f"{100 * share.value:.1f}" + ("" if None in ends else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+    return f"{100 * share.shown:.1f}" + ("" if None in ends else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
 
 
 def number(count: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -42,6 +42,11 @@ class TaxonomyRow:
     @property
     def is_used(self) -> bool:
         return any(share.k for share in self.shares.values())
+
+    @property
+    def shown_total(self) -> float | None:
+        """`estimated` where the share it comes from is shown."""
+        return None if self.shares[Per.POPULATION].shown is None else self.estimated
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,22 @@ class Taxonomy:
             )
             for place, (code, depth) in enumerate(self.tree)
         ]
+
+    @cached_property
+    def ranked(self) -> list[TaxonomyRow]:
+        """The rows as every page and file lists them: the most frequent first on each level."""
+        children: dict[int | None, list[TaxonomyRow]] = defaultdict(list)
+        known = {row.code.pk for row in self.rows}
+        for row in self.rows:
+            parent = row.code.parent_id
+            children[parent if parent in known else None].append(row)
+
+        def walk(parent: int | None) -> Iterator[TaxonomyRow]:
+            for row in sorted(children[parent], key=lambda row: -(row.shares[Per.POPULATION].value or 0)):
+                yield row
+                yield from walk(row.code.pk)
+
+        return list(walk(None))
 
     def frequencies(self, per: Per, within: Chosen | None = None) -> list[Share]:
         """One per code of the tree, in the chosen part, and in `within` where that narrows it further."""

@@ -98,6 +98,7 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
     redactor = Redactor()
     episode, run = trial.episode, trial.episode.run
     account = _read_account(trial, redactor)
+    inspection = inspect_trial(trial, {"view": "rough"})  # its ending and instruction; steps are drawn by the account
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
     changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
     return _seal(
@@ -109,7 +110,8 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
         changes=changes,
         account=account,
         of="trial",
-        instruction=inspect_trial(trial, {"view": "rough"}).instruction,  # steps are drawn by the account
+        headline=inspection.ending,
+        instruction=inspection.instruction,
         decisions_left_out=max(0, len(decisions) - MAX_DECISIONS),
     )
 
@@ -127,6 +129,7 @@ def _seal(
     changes: list[CapsuleChange],
     account: Account | None,
     of: str,
+    headline: str = "",
     instruction: LongText | None = None,
     decisions_left_out: int = 0,
 ) -> Capsule:
@@ -138,6 +141,7 @@ def _seal(
             digests.setdefault(found.digest, found)
     context = {
         "title": visible(title),
+        "headline": visible(redactor.text(headline)),
         "claim": visible(redactor.text(claim.strip()[:MAX_CLAIM])),
         "of": of,
         "run": run,

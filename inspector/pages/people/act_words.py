@@ -19,6 +19,7 @@ from benchapp.models import (
     QueueItem,
     Review,
     Run,
+    Suite,
     Trial,
 )
 
@@ -52,6 +53,7 @@ VERBS = {
     "fork": "forked",
     "item.resolved": "settled",
     "labels.seen": "read the labels of others on",
+    "launch": "launched",
     "pause": "paused",
     "probe": "probed",
     "queue.assigned": "gave a reviewer",
@@ -66,6 +68,7 @@ VERBS = {
     "review.skipped": "skipped",
     "review.submitted": "submitted",
     "skip": "skipped",
+    "suite.loaded": "loaded",
     "supersede": "imported again",
 }
 
@@ -82,6 +85,7 @@ class ActThing:
 
 THINGS = {
     "experiment": ActThing("experiment", "", Experiment, "name"),
+    "suite": ActThing("suite", "", Suite, "name"),
     "run": ActThing("run", "of", Run, "experiment__name"),
     "episode": ActThing("episode", "of", Episode, "run__experiment__name"),
     "trial": ActThing("trial", "of", Trial, "episode__run__experiment__name"),

@@ -14,13 +14,14 @@ from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
 from benchapp.stats.comparing.choices import Choices
-from inspector.pages.review.queues.queue_selection import AT_ONCE, find_newest_failing
+from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing
 from inspector.pages.review.queues.queues import QUEUE, UNITS
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 DRAFTS = 10
+OFFERED = 2  # experiments: beside one's own newest, the example
 CODEBOOKS = 12
 DRAFT = JsonShape(
     *("queue=item.queue.name", ("item", lambda draft: draft.item.ordinal + 1)),
@@ -51,7 +52,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": _codebooks(),
         "units": UNITS,
-        "offer": None if rows else _offer_start(),
+        "offers": [] if rows else _offer_starts(),
     }
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
 
@@ -64,19 +65,25 @@ def _waiting(user: User) -> list[QueueProgress]:
 
 @dataclass(frozen=True, slots=True)
 class FirstReview:
-    """The failures that somebody without a queue can code at once."""
+    """The failures of an experiment that somebody without a queue can code at once. `query`: of the form, empty where
+    it opens with them."""
 
     experiment: Experiment
     failed: int
     drawn: int
+    query: str
 
 
-def _offer_start() -> FirstReview | None:
-    """Of the experiment that a new queue opens with; None where none that ended has a failed trial."""
-    if (experiment := find_newest_failing()) is None:
-        return None
-    failed = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed").total()
-    return FirstReview(experiment, failed, min(failed, AT_ONCE))
+def _offer_starts() -> list[FirstReview]:
+    """Of the experiments that ended last; none where none that ended has a failed trial."""
+    return [_offer_start(found, is_newest=not place) for place, found in enumerate(list_failing()[:OFFERED])]
+
+
+def _offer_start(experiment: Experiment, *, is_newest: bool) -> FirstReview:
+    population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
+    failed = population.total()
+    drawn = min(failed, AT_ONCE) if is_newest else failed  # a sample is proposed where nobody chose
+    return FirstReview(experiment, failed, drawn, "" if is_newest else f"?{population.query()}")
 
 
 def _codebooks() -> list[Codebook]:

@@ -18,13 +18,19 @@ from benchapp.search.search_hits import FACETS, Found, read_hits
 from benchapp.search.sections import Section
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.metric_names import name_role
+from inspector.web.text.formats import status_word
 from inspector.web.text.visible import one_line, visible
 
 FACET_VALUES = 8
 MAX_TITLE = 160
 MAX_QUOTE = 80
 WORDS = {"step": "steps", "file": "skill files", "decision": "decisions", "check": "checks", "note": "notes"}
-SAID: Mapping[str, Callable[[str], str]] = {"role": name_role, "condition": lambda code: name_condition(code).title}
+NAMES: Mapping[str, Callable[[str], str]] = {
+    "kind": lambda kind: WORDS.get(kind, kind),
+    "is": status_word,
+    "role": name_role,
+    "condition": lambda code: "condition unknown" if code == Run.UNKNOWN else name_condition(code).title,
+}
 HEADS = {"kind": "Found in", "is": "Trial ended", "phase": "Phase", "role": "Role", "condition": "Condition"}
 
 
@@ -123,10 +129,8 @@ def _fragment(anchor: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FacetValue:
-    """`words`: what a reader sees of the value; filters take the value."""
-
     value: str
-    words: str
+    word: str  # what pages call it
     count: int
     query: str  # the search narrowed to it; empty where it is narrowed so already
 
@@ -150,7 +154,10 @@ def _facet(name: str, counts: Mapping[str, int], query: SearchQuery) -> SearchFa
     chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
     values = [
         FacetValue(
-            value, SAID.get(name, str)(value), count, "" if value.lower() in chosen else _narrow(query, name, value)
+            value,
+            visible(NAMES.get(name, str)(value)),
+            count,
+            "" if value.lower() in chosen else _narrow(query, name, value),
         )
         for value, count in ordered[:FACET_VALUES]
     ]

@@ -17,6 +17,7 @@ from benchapp.search.search_hits import MOST, Found, find
 from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
+from runner.protocols.probe import CONDITION as PROBE
 
 PER_PAGE = 20
 EXAMPLES = (
@@ -92,7 +93,8 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     total = len(found.numbers)
     if not total:
         return "No hits" + (". Use fewer words or filters." if known.is_complete else " in the texts indexed so far.")
-    return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
+    probes = found.facets["condition"][PROBE]
+    return f"{total:,} hit{'' if total == 1 else 's'}, newest first{', probes last' if 0 < probes < total else ''}."
 
 
 def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:

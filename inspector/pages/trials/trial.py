@@ -32,6 +32,7 @@ _NUMBERS = {
     "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
     "cost": ("cost_usd", "priced_usd"),
 }
+_SPENT = {"tokens", "cost"}  # on a model
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -121,12 +122,14 @@ class Inspection:
 
     @property
     def unknown(self) -> list[str]:
-        """Numbers that nobody recorded, in words. A part of a sum that is known counts as known."""
+        """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
+        no tokens to record."""
+        free = self.trial.episode.run.works_without_model
         rows = [self.trial, *([self.attempt] if self.attempt and self.attempt.counts else [])]
         return [
             word
             for word, names in _NUMBERS.items()
-            if all(getattr(row, name, None) is None for row in rows for name in names)
+            if not (free and word in _SPENT) and all(getattr(row, name, None) is None for row in rows for name in names)
         ]
 
     @property

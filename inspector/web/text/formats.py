@@ -69,3 +69,8 @@ def duration(seconds: float | None) -> str:
 def headline(text: str) -> str:
     """The first line that says something: of a reason with its traceback, what happened."""
     return next((line for line in text.splitlines() if line.strip()), "")[:500]
+
+
+def status_word(status: str) -> str:
+    """How pages call a state: those that need more than their own word."""
+    return "not scored" if status == "unscored" else status

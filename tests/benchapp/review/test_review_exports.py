@@ -22,7 +22,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.narrowing import Narrowing
 from tests.worlds.factories import make_user
 from tests.worlds.review_factories import make_queue, make_review, make_version
-from tests.worlds.review_worlds import World, make_reviewed_world, say
+from tests.worlds.review_worlds import World, draw_one_more, make_reviewed_world, say
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +100,31 @@ def test_it_prints_intervals_where_there_are_some_and_counts_always() -> None:
     text = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
     assert r"tool & 9/9 & -- & -- & --" in text  # nine coded
     assert r"\hspace{1em}stale & 0/9" in text
+
+
+@pytest.mark.parametrize("reviewed", [9, 10])
+def test_too_few_items_have_counts_alone_in_every_file(reviewed: int) -> None:
+    world = draw_one_more(make_reviewed_world())
+    for place in range(reviewed):
+        say(world, place, ["tool"], ["tool"])
+    (tool,) = (row for row in table(queue_of(world)) if row["code"] == "tool")
+    told = [tool[name] for name in ("per_100_population", "per_100_failed", "per_100_attempted", "estimated_total")]
+    assert [bool(value) for value in told] == [reviewed == 10] * 4
+    taxonomy = taxonomy_of([queue_of(world)])
+    latex = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    assert (f"tool & {reviewed}/{reviewed} & -- & -- & --" in latex) is (reviewed == 9)
+
+
+def test_csv_and_latex_list_the_most_frequent_cause_first() -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["tool"], ["tool"])
+    say(world, 1, ["tool", "misapplied"], ["tool"])
+    queue = queue_of(world)
+    order = ["tool", "skill", "misapplied", "stale"]  # the codebook's is skill, stale, misapplied, tool
+    assert [row["code"] for row in table(queue)] == order
+    taxonomy = taxonomy_of([queue])
+    latex = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    assert sorted(order, key=lambda name: latex.index(f"{name} & ")) == order
 
 
 def test_it_gives_every_label_with_its_anchor_under_a_pseudonym() -> None:

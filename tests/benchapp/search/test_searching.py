@@ -21,7 +21,8 @@ from benchapp.search.search_hits import find, read_hits
 from benchapp.search.tokens import stream
 from inspector.web.access import local_user
 from runner.base.types import File
-from tests.worlds.factories import make_run, make_trial, make_unordered_episode, record_steps
+from runner.protocols.probe import CONDITION as PROBE
+from tests.worlds.factories import make_episode, make_run, make_trial, make_unordered_episode, record_steps
 from tests.worlds.search_worlds import make_search_world, step
 
 pytestmark = pytest.mark.django_db
@@ -324,3 +325,13 @@ def test_a_glob_means_the_same_either_way(atomic):
 def test_no_glob_is_tried_for_ever():
     """Each part tried at every place would be 10 to the 30th tries."""
     assert not re.search(glob_pattern("*a" * 20 + "*b"), "a" * 1_000)
+
+
+def test_hits_of_probes_stand_after_all_others() -> None:
+    first, probe, last = (make_run(condition=name) for name in ("no-skill", PROBE, "curated-static"))
+    for run in (first, probe, last):
+        trial = make_trial(make_episode(run))
+        record_steps(trial.counting_attempt(), [step(1, "A zebra.")])
+    index_waiting()
+    found = find(parse("zebra"), local_user())
+    assert [document.run.condition for document, _ in read_hits(found.numbers)] == ["curated-static", "no-skill", PROBE]

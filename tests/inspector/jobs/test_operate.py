@@ -51,6 +51,13 @@ def test_it_pauses_and_resumes_each_kind(client: Client) -> None:
     }
 
 
+def test_what_cannot_be_undone_asks_for_a_tick_or_a_reason_first(client: Client) -> None:
+    text = page(client, make_work())
+    for name in ("cancel", "cancel-later"):
+        assert f'<input type="checkbox" id="sure-{name}" required>' in text
+    assert "sure-pause" not in text
+
+
 def test_it_cancels_now_or_after_the_trial(client: Client) -> None:
     waiting, held = make_work(), make_work(status="running", lease_owner="somebody", lease_epoch=4)
     act(client, waiting, "cancel")

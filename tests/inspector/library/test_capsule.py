@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -229,3 +230,15 @@ def test_longer_records_ask_no_more_questions(client: Client) -> None:
             assert client.get(f"/trials/{trial.public_id}/capsule/").status_code == 200
         counts.append(len(asked))
     assert counts[0] >= counts[1] > 0
+
+
+def test_a_trial_s_capsule_opens_with_what_its_page_says_and_names_no_claim_that_nobody_made(client: Client) -> None:
+    trial = a_trial(said="C7", steps=2)
+    said = client.get(f"/trials/{trial.public_id}.json").json()["ending"]
+    text = client.get(f"/trials/{trial.public_id}/capsule/").text
+    heading = re.search(r"<h1>(.*?)</h1>", text)
+    assert heading is not None
+    assert unescape(heading[1]) == said
+    assert "the evidence about one trial in one file" in text
+    claimed = client.get(f"/trials/{trial.public_id}/capsule/", {"claim": "The cell is wrong"}).text
+    assert "one claim and its evidence in one file" in claimed

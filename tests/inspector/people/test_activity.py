@@ -1,19 +1,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
+from benchapp.experiments.launch import launch
 from benchapp.models import Activity, User
 from benchapp.models.activity import Appended
 from benchapp.record.writing.human_acts import note_activity
+from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run, make_user
 from tests.worlds.review_factories import make_queue
 
 pytestmark = pytest.mark.django_db
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+SMALL = {"agent_models": ["scripted/apprentice"], "conditions": ["no-skill"], "sandbox": "local"}
 
 
 def note(**fields: Any) -> Activity:
@@ -133,3 +141,16 @@ def test_an_admin_who_codes_without_knowing_is_not_told_either(client: Client, s
     note_activity(ada, "item.resolved", item, detail={"codes": ["silent bypass"]})
     client.force_login(admin)
     assert "silent bypass" not in client.get("/activity/").text + client.get("/activity.json").text
+
+
+def test_a_launch_and_a_loaded_suite_are_in_it_once(client: Client, tmp_path: Path) -> None:
+    call_command("load_suite", str(EXAMPLES / "suites" / "skillevolbench"), key="ours", stdout=StringIO())
+    file = {"name": "Mine", "suite": "starter", "key": "once", **SMALL}
+    for _ in range(2):
+        launch(file, by=local_user())
+    told = [(act["person"], act["verb"], act["target"]) for act in client.get("/activity.json").json()["acts"]]
+    assert told == [("local", "launch", "experiment"), ("command line", "suite.loaded", "suite")]
+    text = client.get("/activity/").text
+    assert "launched the experiment" in text
+    assert "loaded the suite" in text
+    assert "2 entries, newest first." in text

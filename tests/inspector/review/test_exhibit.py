@@ -212,3 +212,21 @@ def test_a_skill_that_the_task_itself_names_is_not_cut_out(text: str, masked: bo
     hidden = masks_of_trial(trial, None, Hidden(conditions=True)).names
     assert ("ledger" in tell_apart(["ledger"], trial)) is masked
     assert hidden.hides("library/skills/ledger/SKILL.md")  # where a skill lies tells, whatever it is called
+
+
+def test_a_harness_with_the_name_of_its_tool_leaves_the_tool_s_name_in_the_prompt() -> None:
+    """Its steps name the tool, and other harnesses have one of that name: it gives nothing away."""
+    trial = make_trial(success=False)
+    assert trial.episode.run.harness == "shell"
+    attempt = trial.counting_attempt()
+    record_steps(attempt, steps("ls"), agent_name="shell", model="gpt-5")
+    hidden = masks_of_trial(trial, attempt, Hidden(conditions=True, models=True)).names
+    assert hidden.text("- `shell` runs a command") == "- `shell` runs a command"
+    assert hidden.text("gpt-5 called `shell`") == "[hidden] called `shell`"
+
+
+def test_a_harness_with_a_name_of_its_own_is_cut_out() -> None:
+    trial = make_trial(success=False)
+    trial.episode.run.harness = "codex_cli"
+    hidden = masks_of_trial(trial, None, Hidden(models=True)).names
+    assert hidden.text("codex_cli calls `shell`") == "[hidden] calls `shell`"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -220,6 +222,17 @@ def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_s
     assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer
 
 
+def test_review_offers_the_two_experiments_that_ended_last(client: Client) -> None:
+    for name in ("Oldest", "Example", "Demo"):
+        made = finished_experiment(2)
+        Experiment.objects.filter(pk=made.pk).update(name=name)
+    text = client.get("/review/").text
+    assert f'href="{NEW}">Code the 2 failures of Demo</a>' in text
+    (address,) = re.findall(r'href="([^"]+)">Code the 2 failures of Example<', text)
+    assert "failures of Oldest" not in text
+    assert client.get(unescape(address)).context["form"].data["name"] == "Trials that failed: Example"
+
+
 def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> None:
     experiment = finished_experiment(1)
     sent = form(version="starter:skillflow", what="trial:passed", reviews=1)
@@ -245,9 +258,33 @@ def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
     assert page.context["selection"].choices.condition == ("no-skill",)
 
 
-def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_a_way_out(client: Client) -> None:
+def sent_as_opened(client: Client, address: str = NEW) -> dict[str, list[str]]:
+    fields = client.get(address).context["form"].data
+    return {name: fields.getlist(name) for name in fields}
+
+
+def test_the_form_does_not_warn_against_what_it_proposes(client: Client) -> None:
     finished_experiment(1)
     page = client.get(NEW).text
+    assert "which this queue hides" not in page
+    assert "17 of 22 codes judge skills, so reviewers see the skills" in page
+    assert "hides_conditions" not in sent_as_opened(client)
+    assert client.get("/review/queues/new.json").json()["codes_that_wait"] == []
+
+
+def test_a_codebook_without_codes_about_skills_is_coded_blind(client: Client) -> None:
+    make_version(("arithmetic", "format"))
+    finished_experiment(1)
+    assert sent_as_opened(client)["hides_conditions"] == ["on"]
+
+
+def test_decisions_are_about_skills_and_stay_blind_to_the_condition(client: Client) -> None:
+    assert sent_as_opened(client, f"{NEW}?&unit=decision&preset=all")["hides_conditions"] == ["on"]
+
+
+def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_a_way_out(client: Client) -> None:
+    finished_experiment(1)
+    page = client.post(NEW, {**sent_as_opened(client), "hides_conditions": "on", "show": "1"}).text
     assert "17 of 22 codes judge skills, which this queue hides." in page
     assert 'for="id_hides_conditions">Show skills, code once</label>' in page
     assert "which this queue hides" not in client.get(f"{NEW}?shown=skills").text

@@ -90,9 +90,11 @@ def test_nobody_opens_a_second_pass_of_what_is_not_theirs(client: Client, queue:
 
 
 def test_making_a_queue_says_which_codes_would_wait(client: Client, queue: Queue) -> None:
-    data = client.get(reverse("queue-new-json")).json()
-    assert (data["codes_that_wait"], data["codes"]) == (["silent bypass of a skill"], 2)
-    assert "1 of 2 codes judge skills, which this queue hides." in client.get(reverse("queue-new")).text
+    sent = {"what": "trial:failed", "version": str(queue.version.public_id), "show": "1"}
+    blind = client.post(reverse("queue-new"), {**sent, "hides_conditions": "on"})
+    assert "1 of 2 codes judge skills, which this queue hides." in blind.text
+    assert blind.context["skill_codes"].waiting == ["silent bypass of a skill"]
+    assert "which this queue hides" not in client.post(reverse("queue-new"), sent).text
 
 
 def test_a_filter_is_kept_through_making_a_codebook(client: Client, maker: User) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from benchapp.models import Queue
+from benchapp.models import Code, Queue, Resolution
 from benchapp.stats.inference.interval import Interval
 from inspector.pages.review.results.causes import count_text, ends_text
 from tests.worlds.factories import make_trial, make_user
@@ -73,3 +76,51 @@ def test_counts_and_intervals_are_written_short() -> None:
     assert [count_text(count) for count in (6, 6.5, 0.5, 1 / 3, 1200)] == ["6", "6½", "½", "0.3", "1,200"]
     assert ends_text(Interval(0.361, 0.456, 0.95, "")) == "36 to 46"
     assert (ends_text(Interval(0.5, 0.5, 0.95, "")), ends_text(None)) == ("exact", "")
+
+
+def test_a_closed_queue_asks_for_no_more_reviews(client: Client) -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["stale"])
+    text = client.get(reverse("results", args=[world.queue.public_id])).text
+    assert "8 more reviews" in text
+    assert "Open the queue" in text
+    Queue.objects.filter(pk=world.queue.pk).update(closed_at=timezone.now())
+    text = client.get(reverse("results", args=[world.queue.public_id])).text
+    assert "The queue is closed." in text
+    assert "8 items stay unreviewed" in text
+    assert "8 more reviews" not in text
+    assert "wait for more reviews" not in text
+    assert "Open the queue" not in text
+
+
+def test_a_label_of_a_whole_trial_is_an_example_after_those_with_a_step(client: Client) -> None:
+    world = make_reviewed_world()
+    make_review(world.items[0], world.people[0], ["stale"], mark={"step": None, "field": ""})
+    first = world.items[0].trial.get_absolute_url()
+    text = client.get(reverse("results", args=[world.queue.public_id])).text
+    assert f'class="example" href="{first}"' in text
+    assert "You cannot see examples yet" not in text
+    make_review(world.items[1], world.people[0], ["stale"])
+    text = client.get(reverse("results", args=[world.queue.public_id])).text
+    assert text.index(f'href="{world.items[1].trial.get_absolute_url()}?step=1"') < text.index(f'href="{first}"')
+
+
+def test_a_cause_that_only_the_adjudicator_named_hides_no_example(client: Client) -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["tool"])
+    resolution = Resolution.objects.create(item=world.items[0], adjudicator=world.people[1], resolved_at=timezone.now())
+    resolution.codes.add(Code.objects.get(version=world.queue.version, name="stale"))
+    text = client.get(reverse("results", args=[world.queue.public_id])).text
+    assert "No review holds an example." in text
+
+
+def test_who_reviews_alone_waits_for_nobody(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    world = make_reviewed_world()
+    say(world, 0, ["stale"])
+    client.force_login(world.people[0])
+    address = reverse("results", args=[world.queue.public_id])
+    assert "You still have 8 items to code here before you see what others said." in client.get(address).text
+    world.queue.reviewers.set([world.people[0]])
+    text = client.get(address).text
+    assert "You still have 8 items to code here. Results open when these are done, or when the queue is closed." in text

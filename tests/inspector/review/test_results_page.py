@@ -14,7 +14,7 @@ from inspector.pages.review.results.results_charts import FIGURES
 from tests.queries import count_queries
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
-from tests.worlds.review_worlds import World, make_reviewed_world, say
+from tests.worlds.review_worlds import World, draw_one_more, make_reviewed_world, say
 
 pytestmark = pytest.mark.django_db
 
@@ -165,8 +165,8 @@ def _addresses(world: World) -> list[str]:
 
 @pytest.mark.parametrize("key", FIGURES)
 def test_every_figure_carries_the_heading_and_its_numbers(client: Client, key: str) -> None:
-    world = make_reviewed_world()
-    for place, given in enumerate(ANSWERS):
+    world = draw_one_more(make_reviewed_world())
+    for place, given in enumerate([*ANSWERS, ["tool"]]):
         trajectory = world.items[place].trial.counting_attempt().trajectories.first()
         mark = {"trajectory": trajectory, "step": 1 + place % 8, "is_first_failure": True}
         make_review(world.items[place], world.people[0], given, mark=mark)
@@ -174,7 +174,7 @@ def test_every_figure_carries_the_heading_and_its_numbers(client: Client, key: s
     assert answer["figure"]["data"]
     assert answer["table"]["rows"]
     assert world.queue.version.codebook.name in answer["title"]
-    assert "n = 9 of 9 drawn, 0 in the overlap, alpha not computed" in answer["question"]
+    assert "n = 10 of 10 drawn, 0 in the overlap, alpha not computed" in answer["question"]
     text = client.get(reverse("results-chart", args=[world.queue.public_id, key, "csv"])).text
     assert len(text.splitlines()) == len(answer["table"]["rows"]) + 1
 
@@ -186,6 +186,17 @@ def test_a_figure_without_anything_to_draw_says_why(client: Client, key: str) ->
     assert answer["absent"]
 
 
+def test_too_few_items_have_counts_alone_on_page_and_chart(client: Client) -> None:
+    world = reviewed()
+    place = world.queue.public_id
+    chart = client.get(reverse("results-chart", args=[place, "taxonomy", "json"])).json()
+    assert chart["figure"] is None
+    assert chart["absent"] == "9 reviewed are too few for shares. From 10 on they are drawn."
+    assert {row["population"] for row in chart["table"]["rows"]} == {None}
+    rows = client.get(page(world)).context["taxonomy_rows"]
+    assert {(row.estimated, *(cell.value for cell in row.cells)) for row in rows} == {("", "", "", "")}
+
+
 def test_the_files_are_what_the_links_say(client: Client) -> None:
     world = reviewed()
     csv = client.get(reverse("results-export", args=[world.queue.public_id, "csv"]))
@@ -193,6 +204,8 @@ def test_the_files_are_what_the_links_say(client: Client) -> None:
     assert len(csv.text.splitlines()) == 5
     tex = client.get(reverse("results-export", args=[world.queue.public_id, "tex"]))
     assert r"\begin{tabular}" in tex.text
+    definitions = reverse("codebook-export", args=[world.queue.version.public_id, "yaml"])
+    assert f'href="{definitions}" download' in client.get(page(world)).text
     lines = client.get(reverse("labels-export", args=[world.queue.public_id, "jsonl"]))
     assert len(b"".join(lines.streaming_content).splitlines()) == 18
     assert client.get(reverse("labels-export", args=[world.queue.public_id, "xlsx"])).status_code == 404
@@ -280,8 +293,9 @@ def test_controls_stand_beside_the_population(client: Client) -> None:
 @pytest.mark.parametrize("used", [0, 3])
 def test_it_draws_the_used_codes_of_a_large_codebook_and_says_so(client: Client, used: int) -> None:
     names = [f"code {place}" for place in range(45)]
-    queue = make_queue([make_trial(success=False)], version=make_version(names))
-    make_review(queue.items.get(), make_user(), names[:used])
+    queue = make_queue([make_trial(success=False) for _ in range(10)], version=make_version(names))
+    for item in queue.items.all():
+        make_review(item, make_user(), names[:used])
     answer = client.get(reverse("results-chart", args=[queue.public_id, "taxonomy", "json"])).json()
     drawn = used or 40
     assert answer["notes"] == [f"{drawn} of 45 causes are drawn; the table has all."]

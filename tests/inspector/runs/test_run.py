@@ -353,3 +353,29 @@ def test_a_fork_names_a_deleted_origin_without_a_link(client: Client) -> None:
     fork = make_learning_run(forked_from=origin)
     Experiment.objects.filter(pk=origin.experiment_id).update(deleted_at=timezone.now())
     assert f"Forked from {run_title(origin)} (deleted)" in client.get(fork.get_absolute_url()).text
+
+
+def test_an_agent_without_a_model_has_none_and_no_unknown_tokens(client: Client) -> None:
+    run = make_run(agent_model="", author_model="", harness="oracle", setup_digest="d" * 64)
+    attempt = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
+    trial = make_trial(make_unordered_episode(run), phase="evaluation", success=True, attempt=attempt)
+    text = page(client, run)
+    assert "<span>no model</span>" in text
+    assert "The agent asks no model: no tokens, no cost." in text
+    assert "agent model" not in text
+    text = client.get(trial.get_absolute_url()).text
+    assert "none: the agent asks no model" in text
+    assert not re.search(r"tokens[^<]* not reported|cost[^<]* not reported", text)
+
+
+def test_the_grid_of_an_agent_without_a_model_has_none_either(client: Client) -> None:
+    run = make_learning_run(families=1, outcomes=(T,) * 9)
+    Run.objects.filter(pk=run.pk).update(agent_model="", setup_digest="d" * 64)
+    run.refresh_from_db()
+    assert "the agent asks no model" in page(client, run)
+
+
+def test_what_an_import_does_not_tell_stays_unknown(client: Client) -> None:
+    run = make_run(agent_model="", setup_digest="")
+    make_trial(make_episode(run), success=True)
+    assert "agent model" in page(client, run)

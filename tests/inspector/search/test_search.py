@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,8 +8,6 @@ from django.test import Client
 
 from benchapp.models import User
 from benchapp.search.indexing import index_waiting
-from benchapp.search.query import parse
-from inspector.pages.search.search import _facet
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run, make_trial, make_unordered_episode, record_steps
@@ -218,11 +215,20 @@ def test_it_is_open_to_whoever_may_read(client: Client, settings: Any) -> None:
     assert len(hits(client, "zebra")) == 3
 
 
-def test_facets_have_the_words_of_the_rows_and_filters_the_codes() -> None:
-    counts = Counter({"adversarial": 2})
-    (value,) = _facet("role", counts, parse("words")).values
-    assert (value.words, value.value) == ("trap", "adversarial")
-    assert "role:adversarial" in value.query
-    assert (
-        _facet("condition", Counter({"selfgen-always": 1}), parse("words")).values[0].words.startswith("Self-written")
-    )
+def test_facets_name_values_as_pages_do_and_keep_the_words_of_the_language_in_their_links(client: Client) -> None:
+    make_search_world()
+    page = client.get("/search/", {"q": "zebra"}).text
+    assert 'title="condition:selfgen-always">Self-written, always revised</a>' in page
+    assert 'title="role:adversarial">trap</a>' in page
+    assert 'title="kind:check">checks</a>' in page
+    assert client.get("/search.json", {"q": "zebra"}).json()["facets"]["condition"] == {"selfgen-always": 3}
+
+
+def test_it_says_that_probes_come_last_where_there_are_some(client: Client) -> None:
+    make_search_world()
+    assert "3 hits, newest first." in client.get("/search/", {"q": "zebra"}).text
+    trial = make_trial(make_unordered_episode(make_run(condition="library-probe")))
+    record_steps(trial.counting_attempt(), [step(1, "A zebra.")])
+    index_waiting()
+    assert "4 hits, newest first, probes last." in client.get("/search/", {"q": "zebra"}).text
+    assert "1 hit, newest first." in client.get("/search/", {"q": "condition:library-probe zebra"}).text

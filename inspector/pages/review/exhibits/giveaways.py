@@ -11,6 +11,7 @@ from django.db.models import Q
 from benchapp.models import Attempt, Blob, Episode, Family, QueueItem, Run, SkillUse, SnapshotFile, Trial
 from benchapp.review.blinding import Hidden
 from inspector.pages.review.exhibits.masking import SKILL_PATHS, Mask, mask_of, skill_patterns
+from runner.agents.shell_tools import TOOL_NAMES
 from runner.protocols.conditions import condition_names
 
 MAX_SKILLS = 2_000
@@ -87,7 +88,7 @@ def _names(run: Run, hidden: Hidden, *, paths: Iterable[str], ids: Iterable[obje
         for model in (run.agent_model, run.author_model):
             names += [model, model.rpartition("/")[2]]
         names.append(run.harness)
-    return [name for name in names if name and name != Run.UNKNOWN]
+    return [name for name in names if _tells(name)]
 
 
 def _agents(attempt: Attempt | None) -> list[str]:
@@ -95,7 +96,12 @@ def _agents(attempt: Attempt | None) -> list[str]:
     if attempt is None:
         return []
     found = attempt.trajectories.values_list("model", "agent_name")
-    return [name for pair in found for name in pair if name]
+    return [name for pair in found for name in pair if _tells(name)]
+
+
+def _tells(name: str) -> bool:
+    """Is it a name to hide? `shell` is a harness and a tool that several harnesses offer: its steps show it anyway."""
+    return bool(name) and name != Run.UNKNOWN and name not in TOOL_NAMES
 
 
 def _skills_of(trial: Trial) -> list[str]:

@@ -22,7 +22,7 @@ from inspector.pages.review.queues.queue_form import (
     may_review,
     offered_starters,
     propose_name,
-    read_waiting,
+    read_skill_codes,
     what_choices,
 )
 from inspector.pages.review.queues.queue_selection import SHOWN, QueueSelection, read_selection
@@ -47,13 +47,13 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
-    waiting = read_waiting(given)
+    skill_codes = read_skill_codes(given)
     data = {
         **{"problems": asked.problems, "refused": refused or None, **_read_numbers(sketch)},
-        **{"codes_that_wait": waiting.names, "codes": waiting.total, "next": None},
+        **{"codes_that_wait": skill_codes.waiting, "codes": skill_codes.total, "next": None},
     }
     errors = form.errors if makes else drawn.errors if posted else {}
-    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "waiting": waiting}
+    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "skill_codes": skill_codes}
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
     if not posted and not asked.problems and not asked.is_default and not as_json:

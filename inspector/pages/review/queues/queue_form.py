@@ -155,12 +155,15 @@ class QueueForm(DrawForm):
 
 
 def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[str, object]:
-    """What stands in the form before anybody wrote into it."""
+    """What stands in the form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn
+    against what it proposes."""
     selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
     offered = offered_starters()
     starter = f"{STARTER}{offered[0].key}" if offered else ""
     people = [person.get_username() for person in may_review()]
+    version = str(newest.public_id) if newest else starter
+    shows_skills |= selection.unit == Queue.Unit.TRIAL and bool(_judging_skills(version)[0])
     what = f"{selection.unit}:{selection.preset}"
     name = "" if asked.problems else propose_name(what, selection)
     return {
@@ -176,7 +179,7 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "reviewers": people if len(people) <= TEAM else [user.get_username()],
         "name": name,
         "proposed": name,
-        "version": str(newest.public_id) if newest else starter,
+        "version": version,
         "instructions": "",
         "hides_labels": True,
         "hides_suggestions": True,
@@ -194,25 +197,37 @@ def propose_name(what: str, selection: Population) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingCodes:
-    """Codes of the chosen version that cannot be judged with what the form hides, of how many."""
+class SkillCodes:
+    """Codes of the chosen version that judge skills, of how many, and whether the form hides the skills from them."""
 
     names: list[str]
     total: int
+    are_hidden: bool
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those that nobody can judge in this queue."""
+        return self.names if self.are_hidden else []
 
 
-def read_waiting(given: QueryDict) -> WaitingCodes:
-    """Of the form as it stands, complete or not. Two queries, none where skills are shown."""
-    hides = given.get("what", "").startswith(Queue.Unit.TRIAL) and given.get("hides_conditions")
-    if hides and (starter := find_starter(given.get("version", ""))):
-        return WaitingCodes(list(judging_texts(starter.text)), starter.codes_total)
+def read_skill_codes(given: QueryDict) -> SkillCodes:
+    """Of the form as it stands, complete or not. Two queries, none where trials are not reviewed or a starter is chosen."""
+    if not given.get("what", "").startswith(Queue.Unit.TRIAL):  # decisions and libraries are about nothing else
+        return SkillCodes([], 0, are_hidden=False)
+    return SkillCodes(*_judging_skills(given.get("version", "")), are_hidden=bool(given.get("hides_conditions")))
+
+
+def _judging_skills(value: str) -> tuple[list[str], int]:
+    """(names of the codes that judge skills, codes in all) of a frozen version or of a starter."""
+    if starter := find_starter(value):
+        return list(judging_texts(starter.text)), starter.codes_total
     try:
-        version = frozen_versions().filter(public_id=given.get("version", "")).first() if hides else None
+        version = frozen_versions().filter(public_id=value).first()
     except ValidationError:  # no id at all
         version = None
     codes = list(version.codes.all()) if version else []
-    waiting = judging_skills(codes)
-    return WaitingCodes([code.name for code, _ in in_order(codes) if code.pk in waiting], len(codes))
+    judging = judging_skills(codes)
+    return [code.name for code, _ in in_order(codes) if code.pk in judging], len(codes)
 
 
 def find_starter(value: object) -> Starter | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, QueryDict
 
 from benchapp.models import Experiment, Trial
@@ -31,21 +31,19 @@ class QueueSelection:
 def read_selection(request: HttpRequest) -> QueueSelection:
     given = _read_ticked(request.POST) if NARROWED in request.POST else request.GET.copy()
     given.pop(SHOWN, None)
-    if request.method != "POST" and not given and (newest := find_newest_failing()):
+    if request.method != "POST" and not given and (newest := list_failing().first()):
         population = Population(choices=Choices(experiment=(newest.public_id,)), preset=PRESET)
         return QueueSelection(population, [], population.query(), is_default=True)
     population, problems = parse_population(given, preset=PRESET)
     return QueueSelection(population, problems, given.urlencode())
 
 
-def find_newest_failing() -> Experiment | None:
-    """The finished experiment that ended last and has a failed trial; no probe or fork, which
+def list_failing() -> QuerySet[Experiment]:
+    """The finished experiments with a failed trial, the one that ended last first; no probe or fork, which
     repeat what they come from."""
     failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
     finished = Experiment.objects.standing().without_probes().exclude(finished_at=None)
-    return (
-        finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk").first()
-    )
+    return finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk")
 
 
 def _read_ticked(sent: QueryDict) -> QueryDict:

@@ -101,7 +101,8 @@ def _lies_above(one: Cause, other: Cause) -> bool:
 def _next(results: Results) -> tuple[str, str]:
     """What to do about these numbers: review what was drawn, else settle what is open."""
     counted = results.heading.counted
-    if left := counted[Basis.OPEN]:
+    left = counted[Basis.OPEN]
+    if left and results.is_open:
         half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
         return (
             f"{left} more review{'' if left == 1 else 's'}",
@@ -112,4 +113,7 @@ def _next(results: Results) -> tuple[str, str]:
             f"Settle {split} dispute{'' if split == 1 else 's'}.",
             "Until then a dispute counts by its reviewers' shares.",
         )
+    if left:
+        items = "item stays" if left == 1 else "items stay"
+        return "The queue is closed.", f"{left} {items} unreviewed: no more reviews come in."
     return "Every item drawn is reviewed.", "No dispute is open."

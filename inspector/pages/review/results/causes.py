@@ -123,7 +123,7 @@ class RankedCauses:
         ends = [0.1]
         for share in shares:
             around = self.results.interval(share)
-            ends += [around.high if around else 0.0, share.value or 0.0]
+            ends += [around.high if around else 0.0, share.shown or 0.0]
         return min(100, int(-(-100 * max(ends) // 10) * 10))
 
     @property
@@ -136,11 +136,11 @@ class RankedCauses:
 
     def lane(self, share: Share, reach: float) -> Lane:
         """`reach`: where its axis ends, in percent."""
-        if share.value is None or share.n < MIN_FOR_INTERVAL:
+        if share.shown is None:
             return Lane()
         around = self.results.interval(share)
         ends = (around.low, around.high) if around else ()
-        return Lane(*(f"{10000 * each / reach:.2f}" for each in (share.value, *ends)))
+        return Lane(*(f"{10000 * each / reach:.2f}" for each in (share.shown, *ends)))
 
     def _walk(self, parent: int | None) -> Iterable[Cause]:
         known = {row.code.pk for row in self.results.rows}
@@ -171,9 +171,9 @@ class RankedCauses:
         if self.are_few:
             members = self.results.coding.within(row.code)
             return count_text(sum(item.share(members) for item in self.results.chosen_items)), f"of {self.n}"
-        if share.value is None or share.n < MIN_FOR_INTERVAL:
+        if share.shown is None:
             return count_text(share.k), f"of {share.n}"
-        return per_hundred(share.value), ends_text(self.results.interval(share))
+        return per_hundred(share.shown), ends_text(self.results.interval(share))
 
     def _shown(self, code: Code) -> tuple[Example, ...]:
         """Its own places, then those of the codes below it."""
@@ -202,14 +202,14 @@ class RankedCauses:
         order = {code.pk: place for place, (code, _) in enumerate(self.results.taxonomy.tree)}
         groups = self.results.groups
         rows = {cause.code: [groups[head.value][order[cause.code.pk]] for head in heads] for cause in self.top}
-        reach = self._reach(share for row in rows.values() for share in row if share.n >= MIN_FOR_INTERVAL)
+        reach = self._reach(share for row in rows.values() for share in row)
         return [GroupRow(code, tuple(self._cell(share, reach) for share in row)) for code, row in rows.items()]
 
     def _cell(self, share: Share, reach: float) -> tuple[Lane, str, str]:
         counts = f"{count_text(share.k)} of {share.n}" if share.n else "none reviewed"
-        if share.value is None or share.n < MIN_FOR_INTERVAL:
+        if share.shown is None:
             return Lane(), "", counts
-        return self.lane(share, reach), per_hundred(share.value), counts
+        return self.lane(share, reach), per_hundred(share.shown), counts
 
 
 def count_text(count: float) -> str:

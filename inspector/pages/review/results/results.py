@@ -138,28 +138,19 @@ class Results:
         return heading_of(self.coding)
 
     @property
+    def is_open(self) -> bool:
+        """Can reviews still come in?"""
+        return any(queue.is_open for queue in self.queues)
+
+    @property
     def per(self) -> Per:
         """As asked; else per 100 failed, the one that reads across queues."""
         asked = Per(self.asked.per) if self.asked.per else Per.FAILED
         return asked if asked in self.taxonomy.pers else Per.POPULATION
 
-    @cached_property
+    @property
     def rows(self) -> list[TaxonomyRow]:
-        """The tree, the most frequent first on each level."""
-        children: dict[int | None, list[TaxonomyRow]] = defaultdict(list)
-        known = {row.code.pk for row in self.taxonomy.rows}
-        for row in self.taxonomy.rows:
-            parent = row.code.parent_id
-            children[parent if parent in known else None].append(row)
-        found: list[TaxonomyRow] = []
-
-        def walk(parent: int | None) -> None:
-            for row in sorted(children[parent], key=lambda row: -(row.shares[Per.POPULATION].value or 0)):
-                found.append(row)
-                walk(row.code.pk)
-
-        walk(None)
-        return found
+        return self.taxonomy.ranked
 
     @cached_property
     def chosen_items(self) -> list[Coded]:
@@ -226,8 +217,8 @@ class Results:
         return dict(list(found.items())[:MAX_GROUPS])
 
     def examples(self, user: User) -> dict[int, list[Example]]:
-        """Code -> places that show it: the codebook's own first, then marks of reviewers, sure ones first. Nothing of a
-        trial that is still closed to this person."""
+        """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
+        ones first. Nothing of a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.queues, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.url != example.url for each in found[code]):
@@ -257,14 +248,14 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
 
 def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Example]]:
     labels = Label.objects.filter(mark__review__item__queue__in=queues, mark__review__state=Review.State.SUBMITTED)
-    labels = labels.exclude(mark__review__item__trial=None).exclude(mark__step=None)
+    labels = labels.exclude(mark__review__item__trial=None)
     labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
     names = ("code_id", f"{trial_of}__public_id", "mark__step", "mark__review__reviewer__username")
     told = (f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
     rows = labels.values_list(*names, *told, *_words("mark__memo", "mark__quote"))
-    for code, trial, step, who, task, condition, memo, quote in rows:
+    for code, trial, step, who, task, condition, memo, quote in sorted(rows, key=lambda row: row[2] is None):
         yield code, _example(trial, step, memo or quote, who, task, condition)
 
 

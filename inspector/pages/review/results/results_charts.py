@@ -56,6 +56,12 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
         return ChartDrawing(None, table, absent="No item is reviewed yet.")
+    n = max((row.shares[results.per].n for row in rows), default=0)
+    if n < MIN_FOR_INTERVAL:
+        are = "is" if n == 1 else "are"
+        return ChartDrawing(
+            None, table, absent=f"{n} reviewed {are} too few for shares. From {MIN_FOR_INTERVAL} on they are drawn."
+        )
     shown = choose_rows(rows)
     notes = (f"{len(shown)} of {len(rows)} causes are drawn; the table has all.",) if len(shown) < len(rows) else ()
     return ChartDrawing(_bars(shown, results), table, notes)
@@ -70,7 +76,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     """A bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
     per = results.per
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
-    drawn = [(place, row, share) for place, row, share in drawn if is_large(share)]
+    drawn = [(place, row, share) for place, row, share in drawn if share.shown is not None]
     shade = MUTED
     numbers = [_render_numbers(row.shares[per], results) for row in rows]
     right_of = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
@@ -101,11 +107,6 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     return figure
 
 
-def is_large(share: Share) -> bool:
-    """Whether a percentage says more than k of n does."""
-    return share.value is not None and share.n >= MIN_FOR_INTERVAL
-
-
 def _around(shares: Sequence[Share], results: Results) -> dict[str, object]:
     found = [results.interval(share) for share in shares]
     values = [100 * (share.value or 0) for share in shares]
@@ -132,9 +133,9 @@ def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
 def _render_numbers(share: Share, results: Results) -> str:
     """What stands at the right of a bar."""
     counts = f"{number(share.k)}/{share.n}"
-    if not is_large(share):
+    if share.shown is None:
         return f"<b>{counts}</b>"
-    return f"<b>{100 * (share.value or 0):.1f}</b>{_ends(results.interval(share))}  {counts}"
+    return f"<b>{100 * share.shown:.1f}</b>{_ends(results.interval(share))}  {counts}"
 
 
 def _ends(around: Interval | None) -> str:
@@ -176,7 +177,7 @@ def _taxonomy_table(results: Results) -> ChartTable:
         for per in pers:
             each = row.shares[per]
             around = results.interval(each)
-            values += [None if each.value is None else 100 * each.value]
+            values += [None if each.shown is None else 100 * each.shown]
             values += [100 * around.low, 100 * around.high] if around else [None, None]
         rows.append(TableRow(tuple(values), results.link(row.code)))
     return ChartTable(tuple(columns), tuple(rows))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
-from benchapp.models import User
+from benchapp.models import Queue, QueueItem, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import closed_trials
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.claims import may_claim
 from benchapp.review.queues.review_facets import FACETS
@@ -31,7 +32,7 @@ from inspector.pages.review.results.results import (
     Results,
     group_values,
 )
-from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large, most_used
+from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink
 
@@ -78,6 +79,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "heading": results.heading,
         "causes": causes,
         "answer": answer_of(results, causes),
+        "examples_missing": _explain_missing(causes, user),
         "group_heads": heads,
         "group_rows": causes.group_rows(heads),
         "groups_left": max(0, len(results.taxonomy.values(results.asked.by)) - MAX_GROUPS),
@@ -105,6 +107,16 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "notes": results.notes(),
         "export_query": results.asked.query(),
     }
+
+
+def _explain_missing(causes: RankedCauses, user: User) -> str:
+    """Why a cause has no example; only trials have any. Two queries, none where every cause has one."""
+    results = causes.results
+    if results.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
+        return ""
+    if QueueItem.objects.filter(queue__in=results.queues, trial__in=closed_trials(user).values("pk")).exists():
+        return "You cannot see examples yet: another queue still asks you about these trials."
+    return "No review holds an example."
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +184,8 @@ def _row_text(
     return RowText(
         row,
         tuple(cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers),
-        _ends(unused) if is_large(other) else "",
-        f"{row.estimated:,.0f}",
+        _ends(unused),
+        "" if row.shown_total is None else f"{row.shown_total:,.0f}",
         f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
         tuple(examples.get(row.code.pk, ())),
     )
@@ -181,9 +193,9 @@ def _row_text(
 
 def cell_text(share: Share, around: Interval | None) -> ShareText:
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
-    if not is_large(share):
+    if share.shown is None:
         return ShareText("", "", counts, share.note)
-    return ShareText(f"{100 * (share.value or 0):.1f}", _ends(around), counts, share.note if around is None else "")
+    return ShareText(f"{100 * share.shown:.1f}", _ends(around), counts, share.note if around is None else "")
 
 
 def _ends(around: Interval | None) -> str:

@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
-from benchapp.models import Queue
+from benchapp.models import Queue, User
 from benchapp.review.results.queue_results import NotTogether
 from benchapp.review.results.review_exports import LABELS_AS, TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
-from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, still_to_code
+from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, reviews_alone, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
@@ -137,16 +137,18 @@ def _results(request: HttpRequest, public_id: UUID) -> Results:
 def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
     left = still_to_code(queues, user_of(request)) if queues else 0
     if left:
-        items = f"{left} item{'' if left == 1 else 's'}"
-        raise ResultsRefused(
-            403,
-            [f"You still have {items} to code here before you see what others said. Results open after that."],
-            queues[0],
-        )
+        raise ResultsRefused(403, [_say_left(left, queues, user_of(request))], queues[0])
     if queues and asked_elsewhere(queues, user_of(request)):
         raise ResultsRefused(403, [ELSEWHERE], queues[0])
     for queue in queues:
         note_seen(user_of(request), queue)
+
+
+def _say_left(left: int, queues: list[Queue], user: User) -> str:
+    items = f"You still have {left} item{'' if left == 1 else 's'} to code here"
+    if all(reviews_alone(queue, user) for queue in queues):
+        return f"{items}. Results open when these are done, or when the queue is closed."
+    return f"{items} before you see what others said. Results open after that."
 
 
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
