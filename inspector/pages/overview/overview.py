@@ -28,7 +28,7 @@ from runner.base.types import Phase
 MAX_CONDITIONS = 3  # named where there is no baseline to draw them against; the rest is counted
 REASON_LENGTH = 160
 OF_RUN = ("public_id", "revision", "status", "experiment", "condition", "replicate", "scripted", "harness")
-OF_MODELS = ("agent_model", "author_model", "setup_digest")
+OF_MODELS = ("agent_model", "author_model", "author_agent", "setup_digest")
 STOPPED = (Experiment.Status.BLOCKED, Experiment.Status.PAUSED)
 OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 TABS: Mapping[str, tuple[str, Q]] = {
