@@ -32,6 +32,6 @@ def test_it_draws_every_chart_from_a_file_alone(page: Page, client: Client, tmp_
     plots = page.locator("[data-figure]")
     assert plots.count() == page.locator("[data-figure] svg.main-svg:first-of-type").count()
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    assert page.title() == "Comparison · Skillglass report"
+    assert page.title() == f"{HOSTILE} · Skillglass report"  # as text: its script would have made it another
     assert page.evaluate("window.violations") == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -20,7 +20,7 @@ from runner.base.errors import RunnerError
 from runner.base.types import JsonValue
 from runner.models.litellm.client import LiteLLM
 from runner.models.presets import read_preset_named
-from runner.models.trying import TriedQuestion, Tryout, describe_own_server, model_at
+from runner.models.tryout import TriedQuestion, Tryout, describe_own_server, model_at
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.releases import BaseImage, PublicRelease, find_release, read_releases
 from runner.releases.fetching import FetchedRelease, fetch_release
-from runner.releases.trying import TriedTask, count_tried, provide_images, try_tasks
+from runner.releases.tried_tasks import TriedTask, count_tried, provide_images, try_tasks
 
 INTERRUPTED = 130  # as a shell reports it
 COLUMNS = ("tasks", "tried", "built", "solved: passes", "untouched: fails")

@@ -10,7 +10,7 @@ from runner.base.errors import SetupError
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, read_preset_named
-from runner.models.trying import TriedQuestion, Tryout, model_at
+from runner.models.tryout import TriedQuestion, Tryout, model_at
 
 
 class Command(BaseCommand):

@@ -19,7 +19,7 @@ from inspector.web.access import needs
 from inspector.web.responses import render_page
 from runner.base.errors import SetupError
 from runner.models.presets import preset_files, store_preset
-from runner.models.trying import draft_preset
+from runner.models.tryout import draft_preset
 
 MAX_FIELD = 500  # characters
 FIELDS = ("preset", "address", "model", "key_variable")

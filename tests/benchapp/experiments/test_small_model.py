@@ -25,7 +25,7 @@ from benchapp.models import Attempt, Experiment, Trial
 from benchapp.models.stand_ins import StandIn
 from runner.models.litellm.client import LiteLLM
 from runner.models.presets import read_preset_named
-from runner.models.trying import Tryout
+from runner.models.tryout import Tryout
 
 pytestmark = [pytest.mark.small_model, pytest.mark.slow, pytest.mark.django_db]
 

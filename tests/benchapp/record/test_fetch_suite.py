@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from benchapp.management.commands import fetch_suite
 from benchapp.models import Suite, Task
 from runner import releases
-from runner.releases.trying import TriedTask
+from runner.releases.tried_tasks import TriedTask
 from tests.docker_images import BASE_IMAGE, base_image
 from tests.release_servers import Hub, git_daemon, plain_files, publish
 from tests.release_trees import AGENT_RUNTIME, FLOW_BASE, LAYOUTS, Made

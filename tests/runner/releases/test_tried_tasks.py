@@ -13,7 +13,7 @@ import docker
 import pytest
 
 from runner.releases import BaseImage
-from runner.releases.trying import provide_images, try_tasks
+from runner.releases.tried_tasks import provide_images, try_tasks
 from runner.suites import read_suite_folder
 from tests.docker_images import BASE_IMAGE, base_image
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TRY = """
 import sys
 from pathlib import Path
-from runner.releases.trying import try_tasks
+from runner.releases.tried_tasks import try_tasks
 from runner.suites import read_suite_folder
 for one in try_tasks(read_suite_folder(Path(sys.argv[1])), Path(sys.argv[2])):
     print(one.task, flush=True)
