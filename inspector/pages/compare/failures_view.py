@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -86,7 +86,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
-    rows, groups = count_by_source(refused, CORPUS_NAMES), [row for _, row in _by_group(shown)]
+    rows, by_group = count_by_source(refused, CORPUS_NAMES), _by_group(shown)
+    groups = [row for _, row in by_group]
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
     page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
     pin = build_permalink(request, comparison)
@@ -122,7 +123,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "by_source": [(row, _drop_empty(groups, _cells(comparison.choices, row, {"source": row.key}))) for row in rows]
         if any(row.key for row in rows)
         else [],
-        "by_group": _draw_groups(comparison, _by_group(shown)),
+        "by_group": _draw_groups(comparison, by_group),
         "query": comparison.choices.query(),
         "here": _address(comparison.choices),
     }
@@ -164,11 +165,11 @@ def _draw_groups(
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
-    groups = dict.fromkeys(each.group for each in shown)
-    return [
-        (group, count_row(group.label, group.label, [each.refused for each in shown if each.group is group]))
-        for group in groups
-    ]
+    refused: dict[int, list[RefusedRow]] = defaultdict(list)
+    groups = {id(each.group): each.group for each in shown}
+    for each in shown:
+        refused[id(each.group)].append(each.refused)
+    return [(group, count_row(group.label, group.label, refused[key])) for key, group in groups.items()]
 
 
 def name_columns(rows: Sequence[FailureRow]) -> list[tuple[str, str]]:
@@ -195,8 +196,9 @@ def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> 
 
 def _build_cause(name: str, cell: FailureCell, refused: Sequence[RefusedRow]) -> FailureCause:
     title, meaning = WORDS[name]
-    of_class = [(each, _quote(each)) for each in refused if choose_column(each) == name]
-    example, quote = next((pair for pair in of_class if pair[1]), of_class[0] if of_class else (None, ""))
+    of_class = [each for each in refused if choose_column(each) == name]
+    quoted = ((each, quote) for each in of_class if (quote := _quote(each)))
+    example, quote = next(quoted, (next(iter(of_class), None), ""))
     drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
     return FailureCause(name, title, meaning, cell, drawn, example, quote)
 
