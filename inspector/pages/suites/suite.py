@@ -141,7 +141,7 @@ def read_suite_view(name: str) -> SuiteView:
     environments = [] if row or read is None else list(read.environments)
     families = _families_of(row, read) if row else tuple(_families_of_folder(read))
     tasks = (
-        _tasks_of(row)
+        _tasks_of(row, read)
         if row
         else tuple(
             _task_of_folder(task, environment.name, family.name)
@@ -182,8 +182,11 @@ def _read_folder(key: str, row: models.Suite | None) -> tuple[Suite | None, str]
 
 def find_task(suite: Suite | None, key: str) -> Task | None:
     """As it lies in the folder."""
-    every = [] if suite is None else [family for part in suite.environments for family in part.families]
-    return next((task for family in every for task in family.tasks if task.key == key), None)
+    return next((task for task in _iterate_tasks(suite) if task.key == key), None) if suite else None
+
+
+def _iterate_tasks(suite: Suite) -> Iterator[Task]:
+    return (task for environment in suite.environments for family in environment.families for task in family.tasks)
 
 
 def _families_of_folder(read: Suite | None) -> Iterable[SuiteFamily]:
@@ -218,7 +221,9 @@ def _families_of(row: models.Suite, read: Suite | None) -> tuple[SuiteFamily, ..
     )
 
 
-def _tasks_of(row: models.Suite) -> tuple[SuiteTask, ...]:
+def _tasks_of(row: models.Suite, read: Suite | None) -> tuple[SuiteTask, ...]:
+    """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
+    stated = {} if read is None else {task.key: task.groups for task in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
     said = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
     for task, attribute, value in said.values_list("task", "attribute", "value"):
@@ -235,7 +240,7 @@ def _tasks_of(row: models.Suite) -> tuple[SuiteTask, ...]:
             task.family.environment.name if task.family and task.family.environment else "",
             task.family.name if task.family else "",
             task.role,
-            {name: tuple(values) for name, values in groups.get(task.pk, {}).items()},
+            {name: tuple(values) for name, values in groups.get(task.pk, {}).items()} or stated.get(task.key, {}),
             rates.get(task.pk),
             f"{trials}&{urlencode({'task': task.key})}" if task.pk in rates else "",
         )

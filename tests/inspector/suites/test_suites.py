@@ -115,6 +115,14 @@ def test_each_task_counts_its_recorded_trials_without_probes_and_deleted_ones(cl
     assert client.get(found["E1-LS1-T1"]["trials_url"]).text.count('scope="row"') == 2
 
 
+def test_a_suite_recorded_before_there_were_groups_shows_those_of_its_folder(client: Client) -> None:
+    record_suite(load_suite("starter"))
+    recorded = twin(client, "/suites/starter.json")["tasks"]
+    TaskGroup.objects.all().delete()
+    assert twin(client, "/suites/starter.json")["tasks"] == recorded
+    assert any(each["groups"] for each in recorded)
+
+
 def test_a_suite_is_also_found_by_its_public_id(client: Client) -> None:
     suite = make_suite(environments=1, families=1)
     assert twin(client, f"/suites/{suite.public_id}.json")["key"] == suite.key
