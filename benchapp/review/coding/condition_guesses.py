@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +31,5 @@ def guesses_of(answers: Iterable[tuple[str, str]]) -> Guesses:
     if not named:
         return Guesses(0, 0, len(answers), None, None)
     chance = max(truths.values()) / len(named)
-    p = float(binom.sf(right - 1, len(named), chance)) if len(truths) > 1 else None
+    p = float(bdtrc(right - 1, len(named), chance)) if len(truths) > 1 else None
     return Guesses(right, len(named), len(answers) - len(named), chance, p)
