@@ -218,7 +218,8 @@ class Run(PublicModel):
 
     @property
     def stand_ins(self) -> frozenset[StandIn]:
-        return find_stand_ins(self.scripted, self.agent_model, self.author_model)
+        without = {StandIn.NO} if self.works_without_model else frozenset()
+        return find_stand_ins(self.scripted, self.agent_model, self.author_model) | without
 
     @property
     def was_launched(self) -> bool:

@@ -1,4 +1,4 @@
-"""Models that stand in for those that people work with: every page that shows their numbers says so."""
+"""What stands in for the models that people work with: every page that shows such numbers says so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class StandIn(StrEnum):
 
     SCRIPTED = "scripted"
     SMALL = "small"
+    NO = "no"
 
     @property
     def says(self) -> str:
@@ -24,6 +25,7 @@ class StandIn(StrEnum):
 _SAYS = {
     StandIn.SCRIPTED: "A scripted or recorded model took part: these numbers say nothing about any LLM.",
     StandIn.SMALL: "A very small model took part: these numbers say nothing about models that people work with.",
+    StandIn.NO: "No model took part: the tasks' own solutions ran, or nothing at all.",
 }
 
 

@@ -144,7 +144,7 @@ def judged(effect: Effect, text: str = "") -> SafeString:
 
 @register.simple_tag
 def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -> SafeString:
-    """Stands wherever numbers of a scripted, recorded or very small model are shown."""
+    """Stands wherever numbers of a scripted, recorded or very small model are shown, or of none."""
     named = [each for each in StandIn if each in (stand_ins or ())]
     badges = ((each.says, each.value, noun) for each in named)
     return format_html_join(" ", '<span class="badge warn" title="{}">{} {}</span>', badges)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -46,6 +46,11 @@ class Spending(Shaped):
             _add(self.output_tokens, other.output_tokens),
             _add(self.cost_usd, other.cost_usd),
         )
+
+    @classmethod
+    def of_nothing(cls, things: int) -> Spending:
+        """Of things that asked no model: known, and zero."""
+        return cls(things, things, things, things, things, 0, 0, 0, 0.0)
 
     @property
     def is_partial(self) -> bool:
@@ -157,7 +162,7 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
     }
 
 
-def _agents_spending(runs: Iterable[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
+def _agents_spending(runs: Collection[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
     """(run pk, is it replay?) -> usage of these attempts: every billed execution, interrupted and unscored ones too.
     One query.
 
@@ -168,4 +173,6 @@ def _agents_spending(runs: Iterable[Run], as_of: datetime | None) -> dict[tuple[
         settled = Q(trial__settled_at__isnull=True) | Q(trial__settled_at__lte=as_of)
         attempts = attempts.filter(settled & (Q(started_at__isnull=True) | Q(started_at__lte=as_of)))
     replayed = attempts.annotate(replays=Case(When(trial__phase=Phase.REPLAY, then=True), default=False))
-    return spent_by(replayed, "trial__episode__run", "replays")
+    without = {run.pk for run in runs if run.works_without_model}
+    spent = spent_by(replayed, "trial__episode__run", "replays")
+    return {key: Spending.of_nothing(each.things) if key[0] in without else each for key, each in spent.items()}

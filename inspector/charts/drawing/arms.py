@@ -48,7 +48,7 @@ def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
 
 def model_name(group: Group) -> str:
     """As it is; one that stands in for those that people work with is called so."""
-    name = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
+    name = (group.agent_model or "no model") if group.agent_model != Run.UNKNOWN else "model unknown"
     called = ", ".join(each for each in StandIn if each in group.stand_ins and each not in name)
     return f"{name} ({called})" if called else name
 

@@ -12,13 +12,13 @@ import yaml
 from django.db.models import Case, Count, Value, When
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
-from benchapp.experiments.work.progress import WorkProgress
+from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
@@ -34,7 +34,7 @@ from inspector.pages.compare.compare_view import (
     comparison_twin,
     groups_twin,
 )
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
@@ -58,6 +58,8 @@ class MemberRun:
 @require_safe
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
+    if wants_fragment(request) and read_htmx(request).target == "live":
+        return _render_count(request, found)
     sheet = sheet_of(request, experiment=(found.public_id,))
     as_of = sheet.comparison.choices.as_of
     runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
@@ -94,15 +96,33 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "estimated": _read_estimate(found),
         "members": members,
         "total": total,
+        "seen": total.done,
+        "is_live": found.is_open and as_of is None,
         "standing_still": still,
         "spent": data["spent"],
         "runs_list": "#runs",
         "conditions": len({run.condition for run in runs}),
         "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
-        "models": list(dict.fromkeys(run.agent_model for run in runs if run.agent_model != Run.UNKNOWN))[:MOST_MODELS],
+        "models": list(dict.fromkeys(run.agent_model for run in runs if run.agent_model not in ("", Run.UNKNOWN)))[
+            :MOST_MODELS
+        ],
         "launch_again": _find_launch(found),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
+    """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads the
+    page again for the first result and at the end; in between its reader decides."""
+    progress = progress_of([found])[found.pk]
+    sent = request.GET.get("seen", "")
+    seen = int(sent) if sent.isdecimal() else progress.done
+    counts = {"total": progress, "seen": seen, "newer": progress.done - seen}
+    context = {"experiment": found, "is_live": found.is_open, "is_fragment": True, **counts}
+    response = render(request, "experiments/_experiment_live.html", context)
+    if not found.is_open or (progress.done and not seen):
+        response["HX-Refresh"] = "true"
+    return response
 
 
 def _find_launch(found: Experiment) -> str:

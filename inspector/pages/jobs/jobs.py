@@ -23,7 +23,7 @@ from inspector.web.text.formats import headline
 MAX_TROUBLED = 40
 MAX_COUNTED = 25  # open experiments whose trials are counted
 MAX_ENDED = 8
-_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted", "agent_model", "author_model")
+_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted", "agent_model", "author_model", "setup_digest")
 
 
 class Trouble(StrEnum):

@@ -3,11 +3,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
 from benchapp.experiments.estimate import Amount
-from benchapp.models import Blob, Episode, Run
+from benchapp.models import Blob, Episode, Experiment, Run
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     make_episode,
@@ -212,3 +213,40 @@ def test_it_says_why_episodes_stand_still(client: Client) -> None:
     assert "Traceback" not in text
     (told,) = twin(client, run)["standing_still"]
     assert (told["status"], told["episodes"]) == ("blocked", 2)
+
+
+def poll(client: Client, run: Run, seen: int) -> HttpResponse:
+    address = f"{run.experiment.get_absolute_url()}?seen={seen}"
+    return client.get(address, headers={"HX-Request": "true", "HX-Target": "live"})
+
+
+def test_an_open_experiment_counts_on_and_loads_again_for_its_first_result_and_its_end(client: Client) -> None:
+    run = make_run(make_experiment(status=Experiment.Status.RUNNING))
+    episode = make_unordered_episode(run)
+    make_trial(episode, finished=False)
+    assert '?seen=0" hx-trigger="every 3s"' in page(client, run)
+    waiting = poll(client, run, seen=0)
+    assert "<b>0</b>/1 trials" in waiting.text
+    assert "HX-Refresh" not in waiting.headers
+    for _ in range(2):
+        make_trial(episode, success=True)
+    assert poll(client, run, seen=0).headers["HX-Refresh"] == "true"
+    later = poll(client, run, seen=1)
+    assert "Show 1 new trial<" in later.text
+    assert "HX-Refresh" not in later.headers
+    Experiment.objects.update(status=Experiment.Status.DONE)
+    ended = poll(client, run, seen=2)
+    assert ended.headers["HX-Refresh"] == "true"
+    assert "hx-trigger" not in ended.text
+    assert "hx-trigger" not in page(client, run).partition('id="live"')[2].partition(">")[0]
+
+
+def test_what_asked_no_model_says_so_and_cost_nothing(client: Client) -> None:
+    run = make_run(agent_model="", author_model="", harness="oracle", setup_digest="d" * 64)
+    unknown = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
+    make_trial(make_unordered_episode(run), phase="evaluation", success=True, attempt=unknown)
+    assert twin(client, run)["spent"] == {"usd": 0.0, "tokens": 0, "unknown_cost": 0}
+    text = page(client, run)
+    assert "No model took part: the tasks&#x27; own solutions ran, or nothing at all." in text
+    assert "· </p>" not in text
+    assert ">no model</span>" in client.get("/").text
