@@ -10,9 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchapp.deploy import small_model
+from benchapp.deploy.installation import Installation
 from benchapp.deploy.supervisor import AlreadyRunning, Child, Supervisor
 from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 
@@ -165,3 +168,20 @@ def test_a_process_that_merely_has_the_old_number_is_spared(tmp_path: Path) -> N
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_the_server_of_the_small_model_keeps_to_its_own_port(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prefers PORT and HOST to its options, and `PORT=8001 make demo MODEL=small` sets the pages' port."""
+    settings.VAR_DIR = tmp_path
+    for name, value in (("PORT", "8001"), ("HOST", "0.0.0.0"), (small_model.ADDRESS_VARIABLE, "")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(small_model, "find_model", lambda: tmp_path / "model.gguf")
+    installation, added = Installation(8001, with_small_model=True), list[Child]()
+    monkeypatch.setattr(Supervisor, "add", lambda _, child: added.append(child))
+    installation._add_small_model()
+    (server,) = added
+    assert server.environment["HOST"] == "127.0.0.1"
+    assert server.environment["PORT"] == server.command[server.command.index("--port") + 1] != "8001"
+    assert os.environ[small_model.ADDRESS_VARIABLE].endswith(f":{server.environment['PORT']}/v1")
