@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import AuthorSampling
+from runner.trajectories.atif_document import write_bounded
 from tests.docker_images import base_image
 from tests.providers.chat_provider import Provider
 from tests.runner.small_episode import ticking_clock
@@ -123,7 +125,44 @@ def test_one_that_learns_from_trials_finds_them_without_their_verdicts(
     assert f"## input/trajectories/1.md\n\n{text}" in prompt
     assert "reward" not in text.lower()
     told = str(recorder.calls[-1].request.messages[1]["content"])
-    assert f"- input/trajectories/1.md: trial {slot}, {len(text):,} characters" in told
+    assert f"- input/trajectories/1.md: trial {slot}, {len(text):,} characters; also as ATIF" in told
+
+
+# Writes the name and digest of each trial that it finds, and who speaks in each document.
+READER = r"""
+import hashlib, json, pathlib
+trials = sorted(pathlib.Path("input/trajectories").glob("*"))
+found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in trials}
+said = [json.loads(path.read_text()) for path in trials if path.suffix == ".json"]
+found["said"] = [[document["schema_version"], *(step["source"] for step in document["steps"])] for document in said]
+place = pathlib.Path("output/skills/reader")
+place.mkdir(parents=True)
+head = "---\nname: reader\ndescription: What was found. Use it for nothing.\n---\n\n"
+(place / "SKILL.md").write_text(head + json.dumps(found) + "\n")
+"""
+
+
+@pytest.mark.parametrize("protocol", [CONDITIONED, AGNOSTIC])
+def test_one_that_learns_from_trials_finds_each_as_an_atif_document(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    author = own(tmp_path, monkeypatch, READER)
+    recorder = play(plan_of("plug-in-trajectories", protocol, author_model=author))
+    found = report_of(recorder)
+    (shown,) = outcome(recorder)[0].evidence
+    document = write_bounded(recorder.trajectories(shown.slot))
+    assert found["1.json"] == sha256(document).hexdigest()
+    assert {"1.json", "1.md", "said"} == set(found)
+    assert found["said"][0][:3] == ["ATIF-v1.8", "system", "user"]
+    assert b"reward" not in document.lower()
+    assert set(report_of(play(plan_of(protocol=protocol, author_model=author)))) == {"said"}  # plug-in: no trials
+
+
+def report_of(recorder: ListRecorder) -> dict[str, Any]:
+    decision, _ = outcome(recorder)
+    assert decision.status is DecisionStatus.APPLIED, decision.error or decision.findings
+    text = recorder.library(decision.after)["reader/SKILL.md"].content.decode()
+    return dict(json.loads(text.rpartition("---\n")[2]))
 
 
 def test_it_is_told_how_authors_are_sampled(provider: Provider) -> None:
