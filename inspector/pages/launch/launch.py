@@ -82,8 +82,8 @@ _FIELDS = (
     LaunchField("author_limits.max_turns", "Turns of an author's session", "number"),
     LaunchField("author_limits.max_output_tokens", "Tokens of an answer in it", "number"),
     LaunchField("author_limits.timeout_seconds", "Seconds of an author's session", "number"),
-    LaunchField("author_sampling.temperature", "Temperature of an author", "number", "Empty: none is sent."),
-    LaunchField("author_sampling.max_tokens", "Tokens of an author's answer", "number", "Of a single call."),
+    LaunchField("author_sampling.temperature", "Temperature of an author", "number", "Of single calls. Empty: none."),
+    LaunchField("author_sampling.max_tokens", "Tokens of an author's answer", "number", "Of single calls."),
     LaunchField(
         "prompts", "Prompts of the author", "lines", "skillglass, paper, or a pack, one per line. Each is a run."
     ),
