@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 
 BASE_IMAGE = "skillglass-test-base:1"
 SUITE = "bookworm"
+PYTHON = "3.11"  # of that suite
 PACKAGES = ("bash", "ca-certificates", "git", "python3", "procps")
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 
@@ -29,6 +32,28 @@ def base_image() -> str:
         if subprocess.run(["docker", "image", "inspect", BASE_IMAGE], capture_output=True).returncode != 0:
             _make()
     return BASE_IMAGE
+
+
+@cache
+def image_with(package: str) -> str:
+    """The base image with a package of Python's index and what it needs, "name==version". Kept under its tag, too."""
+    name, _, version = package.partition("==")
+    tag = f"skillglass-test-{name}:{version}"
+    with Path(tempfile.gettempdir(), f"skillglass-test-{name}-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if subprocess.run(["docker", "image", "inspect", tag], capture_output=True).returncode != 0:
+            with tempfile.TemporaryDirectory(prefix=f"skillglass-{name}-") as folder:
+                _build_with(package, tag, Path(folder))
+    return tag
+
+
+def _build_with(package: str, tag: str, folder: Path) -> None:
+    """Installed here for the image's Python: its own has no pip, and a build may have no network."""
+    flags = ["--quiet", "--only-binary=:all:", f"--python-version={PYTHON}", "--implementation=cp"]
+    flags += [f"--platform=manylinux_2_{minor}_{platform.machine()}" for minor in (28, 17)]
+    _run(sys.executable, "-m", "pip", "install", *flags, "--target", str(folder / "site"), package)
+    (folder / "Dockerfile").write_text(f"FROM {base_image()}\nCOPY site /opt/site\nENV PYTHONPATH=/opt/site\n")
+    _run("docker", "build", "--quiet", "--tag", tag, str(folder))
 
 
 def can_be_made() -> bool:

@@ -1,7 +1,8 @@
 """Estimates what an experiment will take: medians of earlier trials, or "unknown". Never zero for unknown.
 
 A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
-episode's author is estimated from earlier episodes about the same unit with the same author under the same condition.
+episode's author is estimated from earlier episodes about the same unit with the same author, model and agent, under the same
+condition: a session of an agent is many calls, so what an author of one call took says nothing about it.
 
 Where the basis of a part has tokens but no cost, and the model has a price, the cost is that of the tokens at the present
 price. `Amount.priced` counts such parts.
@@ -101,14 +102,17 @@ class ExperimentEstimate(Shaped):
     """What an experiment will take, per arm and as a whole."""
 
     arms: Mapping[Arm, Estimate]  # all replicates of an arm together
+    unknown_sessions: frozenset[Arm] = frozenset()  # whose author is an agent of which some episode has no basis
 
-    json_shape = JsonShape(
-        ("arms", lambda found: [{**encode(arm), **encode(each)} for arm, each in found.arms.items()]), "whole"
-    )
+    json_shape = JsonShape(("arms", lambda found: [found.tell_arm(arm) for arm in found.arms]), "whole")
 
     @property
     def whole(self) -> Estimate:
         return sum(self.arms.values(), Estimate())
+
+    def tell_arm(self, arm: Arm) -> dict[str, object]:
+        unknown = {"unknown_session": True} if arm in self.unknown_sessions else {}
+        return {**encode(arm), **encode(self.arms[arm]), **unknown}
 
 
 # What one part took earlier: amounts by name, without unknown ones. "priced": the present price of tokens that were
@@ -139,13 +143,16 @@ def estimate(prepared: Prepared) -> ExperimentEstimate:
     past = _read_past(prepared)
     first: dict[Arm, Estimate] = {}
     arms: dict[Arm, Estimate] = {}
+    unknown = set()
     for cell, plans in prepared.plans.items():
         arm = cell.arm
         if arm in first:  # a replicate: the same tasks, and earlier trials that are counted once
             arms[arm] += replace(first[arm], basis=0)
         else:
             first[arm] = arms[arm] = sum((_estimate_episode(arm, plan, past) for plan in plans), Estimate())
-    return ExperimentEstimate(arms)
+            if any(_lacks_session(arm, plan, past) for plan in plans):
+                unknown.add(arm)
+    return ExperimentEstimate(arms, frozenset(unknown))
 
 
 def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
@@ -154,13 +161,21 @@ def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     tasks = dict.fromkeys(slot.task for slot in planned)
     basis = sum(len(past.trials[key]["seen"]) for task in tasks if (key := _trial_key(arm, task)) in past.trials)
     if plan.condition.has_author:
-        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _make_empty()))
+        parts.append(past.authors.get(_author_key(arm, plan), _make_empty()))
     amounts = {name: _sum_medians(part[name] for part in parts) for name in AMOUNTS}
     amounts["cost_usd"] = replace(
         _sum_medians(part["cost_usd"] or part["priced"] for part in parts),
         priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
     )
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
+
+
+def _lacks_session(arm: Arm, plan: EpisodePlan, past: _Past) -> bool:
+    return bool(arm.author_agent) and plan.condition.has_author and _author_key(arm, plan) not in past.authors
+
+
+def _author_key(arm: Arm, plan: EpisodePlan) -> tuple[object, ...]:
+    return plan.environment.key, arm.condition, arm.author_model, arm.author_agent or ""
 
 
 def _sum_medians(parts: Iterable[list[float]]) -> Amount:
@@ -222,7 +237,10 @@ def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -
     )
     episodes = (
         calls.order_by()
-        .values_list("episode", "episode__key", "episode__run__condition", "episode__run__author_model")
+        .values_list(
+            *("episode", "episode__key", "episode__run__condition"),
+            *("episode__run__author_model", "episode__run__author_agent"),
+        )
         .annotate(
             total=Count("pk"),
             tokens_told=Count(F("input_tokens") + F("output_tokens")),
@@ -234,11 +252,12 @@ def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -
             seconds=Sum(F("finished_at") - F("started_at")),
         )
     )
-    for _, unit, condition, author, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
+    for _, *key, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
         tokens = Usage(given, cached, received) if tokens_told == total else Usage()
         usage = replace(tokens, cost_usd=cost if costs_told == total else None)
         took = None if seconds is None else seconds.total_seconds()
-        _add_taken(past, past.authors[unit, condition, author], author, usage, took)
+        _, _, author, _ = key
+        _add_taken(past, past.authors[tuple(key)], author, usage, took)
 
 
 def _add_taken(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:

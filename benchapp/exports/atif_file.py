@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchapp.models import Attempt, Trajectory
+from benchapp.record.recorded import read_head, usage_of
 from benchapp.record.trajectory_store import iterate_lines
-from runner.base.types import TrajectoryHead, TrajectoryKind, Usage
+from runner.base.types import TrajectoryKind, Usage
 from runner.trajectories.atif_document import document_frame
 
 Json = dict[str, Any]  # written here, member by member
@@ -29,12 +31,12 @@ def select_trajectories(attempt: Attempt) -> list[Trajectory]:
 def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
     """The document, to be joined. `trajectories`: at least one, as `standing_trajectories` gives them."""
     main, *others = trajectories
-    yield from _write_opening(_frame(main, _usage(attempt)), main)
+    yield from _write_opening(_frame(main, usage_of(attempt)), main)
     if others:
         yield b', "subagent_trajectories": ['
         for place, other in enumerate(others):
             yield b", " if place else b""
-            yield from _write_opening({"trajectory_id": other.name, **_frame(other, _usage(other))}, other)
+            yield from _write_opening({"trajectory_id": other.name, **_frame(other, usage_of(other))}, other)
             yield b"}"
         yield b"]"
     yield b"}\n"
@@ -49,17 +51,5 @@ def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
 
 
 def _frame(trajectory: Trajectory, usage: Usage) -> Json:
-    head = TrajectoryHead(
-        kind=TrajectoryKind(trajectory.kind),
-        name=trajectory.name,
-        source_format=trajectory.source_format,
-        agent_name=trajectory.agent_name or None,
-        agent_version=trajectory.agent_version or None,
-        model=trajectory.model or None,
-        extra={**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest},
-    )
-    return document_frame(head, usage, trajectory.steps_total)
-
-
-def _usage(told: Attempt | Trajectory) -> Usage:
-    return Usage(told.input_tokens, told.cached_tokens, told.output_tokens, told.cost_usd)
+    told = {**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest}
+    return document_frame(replace(read_head(trajectory), extra=told), usage, trajectory.steps_total)

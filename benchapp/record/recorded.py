@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 
 from benchapp.models import (
     Attempt,
@@ -18,9 +19,11 @@ from benchapp.models import (
     Seeding,
     Skip,
     Snapshot,
+    Trajectory,
     Trial,
 )
 from benchapp.models.trials import USAGE
+from benchapp.record.trajectory_store import iterate_steps
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.encoding import decode
 from runner.base.errors import RunnerError
@@ -38,11 +41,14 @@ from runner.base.types import (
     Phase,
     Role,
     Span,
+    TrajectoryHead,
+    TrajectoryKind,
     TrialSlot,
     Usage,
     Verdict,
 )
 from runner.base.types import Compaction as CompactionValue
+from runner.base.types import Trajectory as TrajectoryValue
 from runner.models.wire.continuing import CONTINUES, is_continuation, lengthen_request
 from runner.protocols import recorder as events
 
@@ -154,6 +160,33 @@ def read_compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
         spans=tuple(Span(*span) for span in json.loads(row.spans.content())),
         steps_total=row.steps_total,
         steps_kept=row.steps_kept,
+    )
+
+
+def read_trajectories(trial: Trial) -> tuple[TrajectoryValue, ...]:
+    """Of the counting attempt, the main one first, without the logs they were read from."""
+    rows = _counting(trial).trajectories.filter(is_superseded=False).select_related("parent")
+    parents = [row.parent.name if row.parent else None for row in rows]
+    return tuple(
+        TrajectoryValue(replace(read_head(row), parent=parent), tuple(iterate_steps(row)), usage_of(row))
+        for row, parent in zip(rows, parents, strict=True)
+    )
+
+
+def usage_of(row: Attempt | Trajectory) -> Usage:
+    return Usage(row.input_tokens, row.cached_tokens, row.output_tokens, row.cost_usd)
+
+
+def read_head(row: Trajectory) -> TrajectoryHead:
+    return TrajectoryHead(
+        kind=TrajectoryKind(row.kind),
+        name=row.name,
+        source_format=row.source_format,
+        agent_name=row.agent_name or None,
+        agent_version=row.agent_version or None,
+        model=row.model or None,
+        skills_listed=tuple(row.extra.get("skills_listed", ())),
+        extra=row.extra or None,
     )
 
 

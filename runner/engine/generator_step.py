@@ -34,6 +34,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import Ask
 from runner.sandboxes.needs import Needs
+from runner.trajectories.atif_document import write_bounded
 
 FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
 RULE = "model-gateway"  # of what its gateway refused
@@ -52,7 +53,8 @@ def answer_by_generator(
     seed, told = step.seed(plan.run_seed), _told_of_model(model.preset, plan.author_sampling.temperature, room)
 
     def run(_: Model, request: ModelRequest) -> ModelReply:
-        given = input_files(occasion, seed=seed, model=told)
+        trials = (calls.recorder.trajectories(shown.slot) for shown, *_ in occasion.evidence)
+        given = input_files(occasion, seed=seed, model=told, documents=[write_bounded(each) for each in trials])
         needs = _needs(model, step.key, calls.recorder, calls.toolbox)
         name = run_name(plan, step)
         return reply_of(model, run_generator(model.generator, given, sandboxes, name=name, needs=needs, room=room))
@@ -138,7 +140,10 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield section("Corpus", (f"digest of its files: {digest}", *corpus_listing(occasion.corpus)))
     if occasion.evidence:
         files = zip(trajectory_texts(occasion).items(), occasion.evidence, strict=True)
-        lines = (f"- {path}: trial {shown.slot}, {len(text):,} characters" for (path, text), (shown, *_) in files)
+        lines = (
+            f"- {path}: trial {shown.slot}, {len(text):,} characters; also as ATIF"
+            for (path, text), (shown, *_) in files
+        )
         yield section("Trajectories", lines)
 
 

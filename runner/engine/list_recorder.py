@@ -86,6 +86,9 @@ class ListRecorder:
     def verdict(self, slot: TrialSlot) -> Verdict | None:
         return self._result(slot).verdict
 
+    def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
+        return tuple(self._result(slot).trajectories)
+
     def aside(self) -> Mapping[TrialSlot, str]:
         return self._aside
 

@@ -4,6 +4,7 @@ the condition collects them, a request."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from runner.authoring.contract.contract_rules import (
     MAX_BODY_LINES,
@@ -19,13 +20,19 @@ from runner.suites.tasks.task_files import read_workspace_files
 REQUEST_FORMAT = "generator-request/1"
 
 
-def input_files(occasion: Occasion, *, seed: int, model: dict[str, object] | None = None) -> Files:
-    """Path below the working folder -> file. Tests, solutions, other tasks and skills are nothing this could name."""
+def input_files(
+    occasion: Occasion, *, seed: int, model: dict[str, object] | None = None, documents: Sequence[bytes] = ()
+) -> Files:
+    """Path below the working folder -> file. Tests, solutions, other tasks and skills are nothing this could name.
+
+    `documents`: the trials of the evidence as ATIF, in its order; empty where one does not fit.
+    """
     files = {f"input/corpus/{path}": file for path, file in occasion.corpus.items()}
     if occasion.task is not None:
         files["input/task.md"] = File(occasion.task.instruction.encode())
         files |= {f"input/files/{path}": file for path, file in read_workspace_files(occasion.task).items()}
     files |= {path: File(text.encode()) for path, text in trajectory_texts(occasion).items()}
+    files |= {f"input/trajectories/{number}.json": File(each) for number, each in enumerate(documents, 1) if each}
     told = request_value(occasion, seed=seed) | ({} if model is None else {"model": model})
     request = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     return {**files, "input/request.json": File(request.encode())}

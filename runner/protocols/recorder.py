@@ -124,6 +124,9 @@ class Recorder(Protocol):
         ...
 
     def verdict(self, slot: TrialSlot) -> Verdict | None: ...
+    def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
+        """Of the trial's counting attempt, the main one first."""
+        ...
 
     def aside(self) -> Mapping[TrialSlot, str]:
         """Open trials that were set aside, in the order of the plan, and what each one met."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+from runner.base.text import cut
 from runner.base.types import JsonValue, Trajectory, TrajectoryHead, Usage
 from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
+
+MAX_BYTES = 4 * 1024 * 1024  # of a document for a program that reads many
+ROOM = (1_000_000, 100_000, 10_000, 1_000, 200)  # characters of each text, tried one after the other
 
 
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, JsonValue]:
@@ -22,6 +27,27 @@ def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None
         {"trajectory_id": other.head.name, **_document(other, other.usage)} for other in others if other.steps
     ]
     return {**document, "subagent_trajectories": inside} if inside else document
+
+
+def write_bounded(trajectories: Sequence[Trajectory]) -> bytes:
+    """The document as a file of at most MAX_BYTES: long texts keep their beginning and end, as much of each as fits. Empty
+    where there is no step, or too many of them."""
+    if not trajectories or not trajectories[0].steps:
+        return b""
+    document = atif_document(trajectories)
+    for room in ROOM:
+        written = json.dumps(_cut_texts(document, room), ensure_ascii=False).encode() + b"\n"
+        if len(written) <= MAX_BYTES:
+            return written
+    return b""
+
+
+def _cut_texts(value: JsonValue, room: int) -> JsonValue:
+    if isinstance(value, str):
+        return cut(value, room)
+    if isinstance(value, dict):
+        return {name: _cut_texts(item, room) for name, item in value.items()}
+    return [_cut_texts(item, room) for item in value] if isinstance(value, list) else value
 
 
 def _document(trajectory: Trajectory, usage: Usage) -> dict[str, JsonValue]:

@@ -128,6 +128,9 @@ class RowRecorder:
     def verdict(self, slot: TrialSlot) -> VerdictValue | None:
         return recorded.read_verdict(self._trial(slot))
 
+    def trajectories(self, slot: TrialSlot) -> tuple[TrajectoryValue, ...]:
+        return recorded.read_trajectories(self._trial(slot))
+
     def aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
         return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}

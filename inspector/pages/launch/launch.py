@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, get_args
 
@@ -23,6 +23,7 @@ from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order, list_p
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
+from runner.agents import MODELLESS
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import AuthorMode
@@ -31,7 +32,7 @@ from runner.generators.generator_calls import require_reachable
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files, read_preset_named
 from runner.prompts.roles import OWN
-from runner.protocols.conditions import Condition, conditions_of
+from runner.protocols.conditions import Condition, conditions_of, find_condition
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
@@ -77,6 +78,12 @@ _FIELDS = (
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
     LaunchField("author_models", "Author models", "ticks", "Others, one per line. Empty where no author works."),
+    LaunchField("author_agents", "How the author works", "ticks", "Others, one per line"),
+    LaunchField("author_limits.max_turns", "Turns of an author's session", "number"),
+    LaunchField("author_limits.max_output_tokens", "Tokens of an answer in it", "number"),
+    LaunchField("author_limits.timeout_seconds", "Seconds of an author's session", "number"),
+    LaunchField("author_sampling.temperature", "Temperature of an author", "number", "Of single calls. Empty: none."),
+    LaunchField("author_sampling.max_tokens", "Tokens of an author's answer", "number", "Of single calls."),
     LaunchField(
         "prompts", "Prompts of the author", "lines", "skillglass, paper, or a pack, one per line. Each is a run."
     ),
@@ -98,6 +105,11 @@ _FIELDS = (
     LaunchField("record", "Keep every model call, to replay runs without a network", "tick"),
 )
 FIELDS = {each.name: each for each in _FIELDS}
+_MODELS = ("agent_models", "author_models")
+_SAMPLING = ("author_sampling.temperature", "author_sampling.max_tokens")
+_SESSION = ("author_limits.max_turns", "author_limits.max_output_tokens", "author_limits.timeout_seconds")
+# How authors are asked: "More settings" opens where a file says something about it.
+AUTHOR_SETTINGS = ("prompts", *_SAMPLING, *_SESSION)
 # Behind "More settings": what the steps above have no place for.
 MORE = (
     *(
@@ -116,10 +128,10 @@ MORE = (
         "limits.max_output_tokens",
         "limits.timeout_seconds",
         "judge_model",
-        "prompts",
         "placebo_replay",
         "record",
     ),
+    *AUTHOR_SETTINGS,
 )
 # What each agent is, in the order in which they are offered.
 AGENT_NOTES = {
@@ -132,6 +144,7 @@ AGENT_NOTES = {
     "oracle": "No model. Runs each task's own solution.",
     "nop": "No model. Does nothing, so each trial should fail.",
 }
+ONE_CALL = "one-call"  # the box that stands for null in `author_agents`
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
 
 
@@ -144,6 +157,7 @@ class ShownField:
     options: tuple[Option, ...] = ()
     rest: str = ""  # of ticks: what no option has, one a line
     errors: tuple[str, ...] = ()
+    is_idle: bool = False  # changes nothing as the other fields are: it stays in the form, out of sight
 
 
 # --- the file's fields ------------------------------------------------------------------------------------------
@@ -202,12 +216,17 @@ def write_changes(
             if set(value) == set(old):  # boxes have an order of their own, which says nothing
                 continue
             value = [*(each for each in old if each in value), *(each for each in value if each not in old)]
-            if old and _names_none(found.get(name)):  # beside models; a box for it there is none
+            if old and name in _MODELS and _names_none(found.get(name)):  # beside models; a box for it there is none
                 found[name] = [None, *value]
                 continue
         if value != old:
             _put_value(found, name, _read_value(FIELDS[name], value))
     return found
+
+
+def is_set(values: Mapping[str, Value], name: str) -> bool:
+    """Whether a field says something else than a file without it."""
+    return values[name] != _show_value(FIELDS[name], _find_default(name))
 
 
 def _names_none(value: object) -> bool:
@@ -235,9 +254,9 @@ def _put_value(file: dict[str, object], name: str, value: object) -> None:
 def _read_at(file: Mapping[str, object], name: str) -> object:
     outer, _, inner = name.partition(".")
     value = file.get(outer)
-    if inner:
-        value = value.get(inner) if isinstance(value, dict) else None
-    return _find_default(name) if value is None else value
+    if inner and isinstance(value, dict) and inner in value:
+        return value[inner]  # null, too: it need not be what holds by default
+    return _find_default(name) if inner or value is None else value
 
 
 def _find_default(name: str) -> object:
@@ -252,6 +271,8 @@ def _show_value(each: LaunchField, value: object) -> Value:
         return value is True
     if each.kind in ("ticks", "lines"):
         names = value if isinstance(value, list | tuple) else [value]
+        if each.name == "author_agents":
+            names = [ONE_CALL if name is None else name for name in names]
         return list(dict.fromkeys(str(name).strip() for name in names if name not in (None, "")))
     return "" if value is None else " ".join(str(value).split())
 
@@ -260,8 +281,10 @@ def _read_value(each: LaunchField, value: Value) -> object:
     """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
     if each.kind == "number":
         return _parse_number(str(value))
-    if each.name in ("agent_models", "author_models"):
+    if each.name in _MODELS:
         return value or [None]
+    if each.name == "author_agents":
+        return [None if name == ONE_CALL else name for name in value] if isinstance(value, list) and value else [None]
     if each.name == "judge_model":
         return value or None
     if each.name == "prompts":
@@ -284,7 +307,44 @@ def _parse_number(text: str) -> int | float | str | None:
 def draw_fields(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> dict[str, ShownField]:
     """Field -> what the page draws of it. `problems`: field -> sentences."""
     options = _build_options(values)
-    return {name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()}
+    shown = {name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()}
+    for name in _list_idle(values):
+        shown[name] = replace(shown[name], is_idle=not (shown[name].errors or is_set(values, name)))
+    for name in _SESSION:
+        shown[name] = replace(shown[name], field=_tell_limit(shown[name].field, str(values["protocol"])))
+    return shown
+
+
+def _list_idle(values: Mapping[str, Value]) -> set[str]:
+    """Fields about authors that nobody reads: no chosen condition asks a model, or no agent works for one."""
+    protocol = str(values["protocol"])
+    writing = [each for name in _names(values, "conditions") if (each := _find_writing(name, protocol))]
+    idle = set() if writing else set(_SAMPLING)
+    if all(each.mode_at_start is AuthorMode.OUTSIDE for each in writing):
+        return {*idle, *_SESSION, "author_agents"}
+    return idle if set(_names(values, "author_agents")) - {ONE_CALL} else {*idle, *_SESSION}
+
+
+def _names(values: Mapping[str, Value], name: str) -> list[str]:
+    found = values[name]
+    return found if isinstance(found, list) else []
+
+
+def _find_writing(name: str, protocol: str) -> Condition | None:
+    """The condition if an author works under it; None, too, where the check says that there is no such condition."""
+    with suppress(SetupError):
+        found = find_condition(name, protocol)
+        return found if found.has_author else None
+    return None
+
+
+def _tell_limit(each: LaunchField, protocol: str) -> LaunchField:
+    """With what holds where nothing is typed: the protocol's paper has its own."""
+    with suppress(SetupError):
+        return replace(
+            each, help=f"Empty: {getattr(protocols.author_limits(protocol), each.name.partition('.')[2]):,.0f}."
+        )
+    return each
 
 
 def find_field(problem: str) -> LaunchField | None:
@@ -320,6 +380,10 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "agents": [
             *(Option(name, name, said) for name, said in AGENT_NOTES.items()),
             Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "The program the model was published with."),
+        ],
+        "author_agents": [
+            Option(ONE_CALL, "one call", "No agent. The model is asked once for each answer."),
+            *(Option(name, name, said) for name, said in AGENT_NOTES.items() if name not in MODELLESS),
         ],
         "agent_models": [*scripted, *presets],
         "author_models": [*scripted, *presets, *_list_generators()],

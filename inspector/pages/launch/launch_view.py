@@ -23,6 +23,7 @@ from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
 from benchapp.experiments.launch_design import LaunchDesign, describe_design
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
+from benchapp.experiments.plans import author_limits_of
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
 from benchapp.experiments.work.progress import Workforce, workforce
@@ -38,17 +39,16 @@ from inspector.pages.launch.launch_steps import (
     place_problems,
     split_models,
 )
-from inspector.pages.launch.suite_defaults import NO_MODELS, find_new_suite, follow_choice
+from inspector.pages.launch.suite_defaults import drop_models, find_new_suite, follow_choice
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
 from runner import protocols
-from runner.agents import MODELLESS
+from runner.agents import MODELLESS, Limits, agent_title
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
 from runner.models import is_small
 from runner.models.presets import preset_files
-from runner.prompts.roles import OWN
 from runner.protocols.conditions import conditions_of
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -122,12 +122,23 @@ class CheckedLaunch(Shaped):
         counted = (
             (len(spec.agents), "agents"),
             (len(spec.agent_models), "agent models"),
+            (len(spec.author_agents), "ways of the author"),
             (len(spec.author_models), "author models"),
             (spec.replicates, "replicates"),
         )
         names = list_conditions(spec)
         conditions = (len(names), "condition" if len(names) == 1 else "conditions")
         return [conditions, *(each for each in counted if each[0] > 1)]
+
+    @property
+    def author_works(self) -> list[str]:
+        """How authors answer, where an agent is among them: names for people."""
+        agents = self.prepared.spec.author_agents
+        return [agent_title(name) if name else "one call" for name in agents] if any(agents) else []
+
+    @property
+    def author_limits(self) -> Limits:
+        return author_limits_of(self.prepared.spec)
 
     @property
     def scripted(self) -> bool:
@@ -218,7 +229,8 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
     elif act == "few-ways":
         file["conditions"] = [name for name in FEW if name in known] if set(FEW) <= set(known) else known[:3]
     elif act == "solutions":
-        file |= {"agents": ["oracle"], "conditions": known[:1], "replicates": 1} | NO_MODELS
+        file |= {"agents": ["oracle"], "conditions": known[:1], "replicates": 1}
+        drop_models(file)
     elif act == "one-episode":
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:
@@ -339,11 +351,13 @@ def _render(
         "told": place_problems(draft.problems),
         "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
         "more": [fields[name] for name in form.MORE],
-        "more_is_open": any(fields[name].errors for name in form.MORE) or draft.values["prompts"] != [OWN],
+        "more_is_open": any(fields[name].errors for name in form.MORE)
+        or any(form.is_set(draft.values, name) for name in form.AUTHOR_SETTINGS),
         "ways": build_way_table(fields["conditions"]),
         "models": split_models(fields["agent_models"]),
         "authors": split_models(fields["author_models"]),
         "same_author": has_same_author(draft.values) and (request.method != "POST" or form.SAME_AUTHOR in request.POST),
+        "author_works": {"shown": fields["author_agents"], "is_set": form.is_set(draft.values, "author_agents")},
         "units": checked.units if checked else form.units(draft.values),
         "check": checked,
         "act": act,

@@ -22,7 +22,6 @@ from runner.protocols.suitable import find_fitting_protocol, first_conditions, k
 from runner.suites import SUITES
 
 PROTOCOL = LaunchSpec.model_fields["protocol"].default  # of a file that names none
-NO_MODELS: dict[str, object] = {"agent_models": [None], "author_models": [None]}
 BUNDLED_FORMATS = {"starter-learning": "skilllearnbench"}  # in another format's shape
 
 
@@ -56,7 +55,7 @@ def follow_choice(before: Mapping[str, object], after: Mapping[str, object]) -> 
     if before.get("protocol") != file.get("protocol"):
         said += _drop_unknown_ways(file)
     if before.get("agents") != file.get("agents"):
-        said += _drop_models(file)
+        said += _drop_unused_models(file)
     if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
         said += _drop_unknown_parts(file, suite)
     return FollowedFile(file, tuple(said))
@@ -97,12 +96,18 @@ def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
     return [f"{protocol} has no {', '.join(dropped)}: dropped.{instead}"]
 
 
-def _drop_models(file: dict[str, object]) -> list[str]:
+def drop_models(file: dict[str, object]) -> None:
+    """Neither models nor an agent that writes for one."""
+    file |= {"agent_models": [None], "author_models": [None]}
+    file.pop("author_agents", None)
+
+
+def _drop_unused_models(file: dict[str, object]) -> list[str]:
     """Agents that ask no model get none, and no author: it would learn from trials that nobody thought about."""
     agents, chosen = file.get("agents"), file.get("conditions")
     if not isinstance(agents, list) or not agents or not set(map(str, agents)) <= MODELLESS:
         return []
-    file |= NO_MODELS
+    drop_models(file)
     said = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
     try:
         known = conditions_of(str(file.get("protocol", PROTOCOL)))

@@ -13,7 +13,7 @@ from benchapp.experiments.estimate import Amount, Estimate, estimate
 from benchapp.experiments.launch import launch
 from benchapp.experiments.preparation import prepare
 from benchapp.experiments.work import advance
-from benchapp.models import Blob, Episode, Experiment, ModelCall, Trial
+from benchapp.models import Blob, Episode, Experiment, ModelCall, Run, Trial
 from runner.base.types import Usage
 from runner.models import make_model
 from runner.models.call_prices import prices_of
@@ -102,6 +102,20 @@ def test_authors_are_estimated_from_finished_episodes_that_tell_everything(earli
     assert found.tokens == Amount(18 * 150.0 + 3_000, 19, 19)
     assert found.cost_usd == Amount(0.25, 1, 19)  # the first episode's cost is not whole, so it is no basis
     assert found.seconds == Amount(180 + 7.5, 19, 19)
+
+
+def test_a_session_of_an_agent_is_not_estimated_from_single_calls(earlier: Experiment) -> None:
+    Episode.objects.filter(run__condition="selfgen-always").update(status="done")
+    for episode in Episode.objects.filter(run__condition="selfgen-always"):
+        answer(episode, "a", 1_000, 0.5)
+    value = {**SPEC, "author_agents": [None, "shell"], "conditions": ["selfgen-always"], "replicates": 1}
+    found = estimate(prepare(value))
+    by_agent = {arm.author_agent: each.tokens for arm, each in found.arms.items()}
+    assert by_agent[None] == Amount(18 * 150.0 + 1_000, 19, 19)
+    assert by_agent["shell"] == Amount(18 * 150.0, 18, 19)
+    assert [arm.author_agent for arm in found.unknown_sessions] == ["shell"]
+    Run.objects.filter(replicate=2, condition="selfgen-always").update(author_agent="shell")
+    assert not estimate(prepare(value)).unknown_sessions
 
 
 PRICED: dict[str, Any] = {

@@ -10,10 +10,14 @@ import pytest
 import yaml
 from django.core.management import call_command
 
+from benchapp.experiments.experiment_file import read_file
+from benchapp.experiments.preparation import prepare
 from benchapp.models import Experiment, Trial
+from runner.protocols.conditions import base_name
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples" / "experiments").glob("*.yaml"))
+PAPERS = sorted((ROOT / "examples" / "experiments" / "papers").glob("*.yaml"))
 
 
 @pytest.mark.django_db
@@ -28,9 +32,7 @@ def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path)
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples" / "experiments" / "papers").glob("*.yaml")), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.name)
 def test_a_file_of_a_paper_says_where_the_paper_says_so_and_can_be_launched(path: Path) -> None:
     """On the bundled suites; the papers' own are loaded by whoever has them."""
     text = path.read_text()
@@ -40,6 +42,25 @@ def test_a_file_of_a_paper_says_where_the_paper_says_so_and_can_be_launched(path
     call_command("run_experiment", str(path), "--keys-elsewhere", "--dry-run", stdout=out)
     assert re.search(r"total: [0-9]+ runs", out.getvalue())
     assert not Experiment.objects.exists()
+
+
+# Source: SkillLearnBench appendix M, SkillGenBench section 4.1 and appendix B. Figure 8 departs, and says so.
+AGENTS_WRITE = {"one-shot", "self-feedback", "skill-creator", "naive-prompt", "iterative", "from-trajectories"}
+SINGLE_CALLS = {"skillgenbench-figure-8.yaml"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.name)
+def test_an_agent_is_the_author_where_it_is_one_in_the_paper(path: Path) -> None:
+    prepared = prepare(read_file(path), keys_elsewhere=True)
+    agents: dict[str, set[bool]] = {}
+    for (plan, *_), arm in ((plans, cell.arm) for cell, plans in prepared.plans.items()):
+        if plan.condition.has_author:
+            agents.setdefault(base_name(arm.condition), set()).add(plan.author_agent is not None)
+            assert plan.author_limits.timeout_seconds == 1800
+            assert plan.author_limits.max_turns == (45 if "skillgenbench" in path.name else 100)
+    assert agents == {name: {name in AGENTS_WRITE and path.name not in SINGLE_CALLS} for name in agents}
+    assert agents
 
 
 @pytest.mark.django_db

@@ -56,6 +56,7 @@ from runner.engine.list_recorder import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.recorder import AGENT_WROTE, Frozen, Refused
+from runner.trajectories.atif_document import write_bounded
 from tests.benchapp.small_rows import hold, make_episode, recorder_of, small_suite
 from tests.runner.small_episode import FixedAgent, small_toolbox, ticking_clock
 
@@ -152,6 +153,8 @@ def test_it_reads_back_what_the_author_was_shown_and_answered(suite: Suite) -> N
             ours = recorder.compaction(shown.slot, shown.compaction)
             assert ours == in_memory.compaction(shown.slot, shown.compaction)
             assert (ours.text, recorder.verdict(shown.slot)) == (ours.text, in_memory.verdict(shown.slot))
+            documents = [write_bounded(each.trajectories(shown.slot)) for each in (recorder, in_memory)]
+            assert documents[0] == documents[1] != b""
 
 
 def test_a_process_that_stops_after_any_trial_is_continued_by_the_next(suite: Suite) -> None:
@@ -184,6 +187,7 @@ def test_a_finished_attempt_is_read_back_exactly(suite: Suite) -> None:
     result = a_result()
     assert recorder.verdict(FIRST) == result.verdict
     assert [recorder.compaction(FIRST, kind) for kind in CompactionKind] == list(result.compactions)
+    assert recorder.trajectories(FIRST) == result.trajectories
 
 
 def test_a_finished_attempt_leaves_its_trajectories_with_parents_and_steps(suite: Suite) -> None:
@@ -438,7 +442,17 @@ def hold_again(episode: Episode, recorder: RowRecorder) -> None:
 
 
 def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> None:
-    reading = {"history", "library", "compaction", "verdict", "reply", "aside", "live_step", "attempt_number"}
+    reading = {
+        "history",
+        "library",
+        "compaction",
+        "verdict",
+        "trajectories",
+        "reply",
+        "aside",
+        "live_step",
+        "attempt_number",
+    }
     public = {name for name in vars(RowRecorder) if not name.startswith("_")}
     assert public - reading == WRITES.keys() | {"decide"}
 

@@ -212,6 +212,95 @@ def shown_errors(page: str) -> str:
     return page.partition('id="id_prompts_errors"')[2][:600]
 
 
+def test_an_agent_as_author_is_a_box_beside_the_single_call(client: Client, small: dict[str, Any]) -> None:
+    post = sent(small, act="write", author_agents=["one-call", "shell"])
+    both = {**small, "author_agents": [None, "shell"]}
+    told = client.post("/launch.json", post).json()
+    assert yaml.safe_load(told["file"]) == both
+    assert [row.get("unknown_session") for row in told["checked"]["estimate"]["arms"]] == [None, None, None, True]
+    text = client.post("/launch/", post).text
+    assert '<details class="fold in" id="author-works" open>' in text
+    assert "2 conditions × 2 ways of the author = 4 runs" in " ".join(text.replace("\n", "").split())
+    assert "<dt>Author</dt><dd>one call, shell loop</dd>" in text
+    assert "Sessions of the author's agent are not in the sums" in unescape(text)
+    alone = client.post("/launch/", sent(both, act="write", author_agents=["shell"]))
+    assert shown_file(alone) == {**small, "author_agents": ["shell"]}
+    for ticked in ([], ["one-call"]):
+        assert shown_file(client.post("/launch/", sent(both, act="write", author_agents=ticked))) == small
+
+
+LIMITS = {
+    "author_limits.max_turns": "7",
+    "author_limits.max_output_tokens": "900",
+    "author_limits.timeout_seconds": "60",
+}
+
+
+def test_limits_and_sampling_of_authors_are_fields(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "author_agents": ["shell"]}
+    changes = {**LIMITS, "author_sampling.temperature": "", "author_sampling.max_tokens": "2000"}
+    response = client.post("/launch/", sent(file, act="write", **changes))
+    told = {"author_limits": {"max_turns": 7, "max_output_tokens": 900, "timeout_seconds": 60}}
+    written = {**file, **told, "author_sampling": {"temperature": None, "max_tokens": 2000}}
+    assert shown_file(response) == written
+    assert '<details class="fold" id="more" open>' in response.text
+    assert "A session ends after 7 turns or 1 min" in response.text
+    emptied = dict.fromkeys(LIMITS, "")
+    back = client.post("/launch/", sent(written, act="write", **emptied))
+    assert shown_file(back) == {**file, "author_sampling": {"temperature": None, "max_tokens": 2000}}
+    told = {"author_sampling.temperature": "0.2", "author_sampling.max_tokens": "16384"}
+    assert shown_file(client.post("/launch/", sent(shown_file(back), act="write", **told))) == file
+
+
+def test_an_empty_limit_says_what_the_protocol_has(client: Client, small: dict[str, Any]) -> None:
+    assert "Empty: 100." in client.post("/launch/", sent({**small, "author_agents": ["shell"]}, act="write")).text
+    corpora = {**small, "suite": "starter-corpora", "protocol": "skillgenbench", "conditions": ["naive-prompt"]}
+    del corpora["environments"]
+    assert "Empty: 45." in client.post("/launch/", sent({**corpora, "author_agents": ["shell"]}, act="write")).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "drawn"),
+    [
+        ({"conditions": ["no-skill"]}, set()),
+        ({"conditions": ["selfgen-always"]}, {"author_agents", "author_sampling.max_tokens"}),
+        (
+            {"conditions": ["selfgen-always"], "author_agents": ["shell"]},
+            {"author_agents", "author_sampling.max_tokens", "author_limits.max_turns"},
+        ),
+        ({"conditions": ["no-skill"], "author_limits": {"max_turns": 3}}, {"author_limits.max_turns"}),
+        ({"protocol": "skillgenbench", "conditions": ["plug-in"]}, {"author_sampling.max_tokens"}),
+    ],
+)
+def test_fields_of_authors_are_in_sight_where_they_mean_something(
+    client: Client, small: dict[str, Any], changes: dict[str, Any], drawn: set[str]
+) -> None:
+    text = client.post("/launch/", sent({**small, **changes}, act="write")).text
+    boxes = {"author_agents": 'type="checkbox" name="author_agents"'}
+    names = ("author_sampling.max_tokens", "author_limits.max_turns")
+    boxes |= {name: f'type="text" name="{name}"' for name in names}
+    assert {name for name, mark in boxes.items() if mark in text} == drawn
+    assert all(f'name="{name}"' in text for name in boxes)  # what is out of sight is sent all the same
+
+
+def test_a_bad_field_of_an_author_is_told_there(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "author_agents": ["oracle"], "author_limits": {"max_turns": 0}}
+    file |= {"author_sampling": {"temperature": 3, "max_tokens": "many"}}
+    response = client.post("/launch/", sent(file, act="check"))
+    assert response.status_code == 422
+    for name in ("author_limits_max_turns", "author_sampling_temperature", "author_sampling_max_tokens"):
+        assert f'id="id_{name}_errors"' in response.text
+    told = client.post("/launch/", sent({**small, "author_agents": ["oracle"]}, act="check")).text
+    assert "oracle asks no model and writes nothing" in told.partition('id="id_author_agents_errors"')[2][:200]
+    contained = client.post("/launch/", sent({**small, "author_agents": ["claude-code"]}, act="check")).text
+    assert "claude-code as author:" in contained.partition('id="id_sandbox_errors"')[2][:300]
+
+
+def test_an_agent_for_an_author_goes_with_the_models(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "author_agents": ["shell"]}
+    assert "author_agents" not in shown_file(client.post("/launch/", sent(file, act="write", agents=["oracle"])))
+
+
 def test_the_order_of_boxes_says_nothing(client: Client, small: dict[str, Any]) -> None:
     file = {**small, "conditions": ["selfgen-always", "no-skill"]}
     post = sent(file, act="write", conditions=["no-skill", "selfgen-always", "curated-static"])

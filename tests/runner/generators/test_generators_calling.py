@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,8 @@ from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import AuthorSampling
-from tests.docker_images import base_image
+from runner.trajectories.atif_document import write_bounded
+from tests.docker_images import base_image, image_with
 from tests.providers.chat_provider import Provider
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, PRACTICE, handbook_suite, plan_for
@@ -123,7 +127,75 @@ def test_one_that_learns_from_trials_finds_them_without_their_verdicts(
     assert f"## input/trajectories/1.md\n\n{text}" in prompt
     assert "reward" not in text.lower()
     told = str(recorder.calls[-1].request.messages[1]["content"])
-    assert f"- input/trajectories/1.md: trial {slot}, {len(text):,} characters" in told
+    assert f"- input/trajectories/1.md: trial {slot}, {len(text):,} characters; also as ATIF" in told
+
+
+# Writes the name and digest of each trial that it finds, and who speaks in each document.
+READER = r"""
+import hashlib, json, pathlib
+trials = sorted(pathlib.Path("input/trajectories").glob("*"))
+found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in trials}
+said = [json.loads(path.read_text()) for path in trials if path.suffix == ".json"]
+found["said"] = [[document["schema_version"], *(step["source"] for step in document["steps"])] for document in said]
+place = pathlib.Path("output/skills/reader")
+place.mkdir(parents=True)
+head = "---\nname: reader\ndescription: What was found. Use it for nothing.\n---\n\n"
+(place / "SKILL.md").write_text(head + json.dumps(found) + "\n")
+"""
+
+
+@pytest.mark.parametrize("protocol", [CONDITIONED, AGNOSTIC])
+def test_one_that_learns_from_trials_finds_each_as_an_atif_document(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    author = own(tmp_path, monkeypatch, READER)
+    recorder = play(plan_of("plug-in-trajectories", protocol, author_model=author))
+    found = report_of(recorder)
+    (shown,) = outcome(recorder)[0].evidence
+    document = write_bounded(recorder.trajectories(shown.slot))
+    assert found["1.json"] == sha256(document).hexdigest()
+    assert {"1.json", "1.md", "said"} == set(found)
+    assert found["said"][0][:3] == ["ATIF-v1.8", "system", "user"]
+    assert b"reward" not in document.lower()
+    assert set(report_of(play(plan_of(protocol=protocol, author_model=author)))) == {"said"}  # plug-in: no trials
+
+
+def report_of(recorder: ListRecorder) -> dict[str, Any]:
+    decision, _ = outcome(recorder)
+    assert decision.status is DecisionStatus.APPLIED, decision.error or decision.findings
+    text = recorder.library(decision.after)["reader/SKILL.md"].content.decode()
+    return dict(json.loads(text.rpartition("---\n")[2]))
+
+
+MADE = f"## FILE: averages/SKILL.md\n````markdown\n{SKILL}````\n\n## FILE: averages/references/blanks.md\n````\nSkip.\n````\n"
+FOUND = json.dumps([{"name": "averages", "description": "How averages are taken."}])
+
+
+@pytest.mark.parametrize("condition", ["plug-in", "plug-in-trajectories"])
+def test_skillnet_itself_writes_skills_through_the_gateway(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    """The package as it is published; what answers it is a script, in the form that it asks a model for."""
+    folder = shutil.copytree(EXAMPLES / "skillnet", tmp_path / "generators" / "skillnet")
+    (package,) = re.findall(r"pip install .*(skillnet-ai==\S+)", (folder / "Dockerfile").read_text())
+    told = (folder / "generator.toml").read_text()
+    (folder / "generator.toml").write_text(re.sub('image = ".*"', f'image = "{image_with(package)}"', told))
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(tmp_path / "generators"))
+    learns = condition == "plug-in-trajectories"
+    for text in (FOUND, MADE) if learns else (MADE,):
+        provider.says(text, usage=USAGE)
+    recorder = play(plan_of(condition, author_model="generator/skillnet+here"))
+    decision, reply = outcome(recorder)
+    assert decision.status is DecisionStatus.APPLIED, decision.error or decision.findings
+    files = recorder.library(decision.after)
+    assert set(files) == {"averages/SKILL.md", "averages/references/blanks.md"}
+    assert b"- `references/blanks.md`" in files["averages/SKILL.md"].content  # the adapter's part
+    assert len(provider.asked) == 1 + learns
+    asked = provider.asked[0]["messages"][1]["content"]
+    assert "# input/corpus/rules/averages.md" in asked
+    assert ("# input/trajectories/1.md" in asked) == learns
+    assert {asked["model"] for asked in provider.asked} == {"small-1"}
+    assert reply.usage.output_tokens == 120 * (1 + learns)
 
 
 def test_it_is_told_how_authors_are_sampled(provider: Provider) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from runner.base.types import (
     Usage,
 )
 from runner.sandboxes.local import open_sandbox
-from runner.trajectories.atif_document import atif_document
+from runner.trajectories.atif_document import MAX_BYTES, atif_document, write_bounded
 from runner.trajectories.readers.reading import open_file
 from tests.harbor_validator import assert_valid_atif, complaints, written
 
@@ -98,6 +99,27 @@ def test_harbor_refuses_what_is_no_document(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text(json.dumps(document))
     (said,) = complaints(tmp_path / "broken.json").values()
     assert any("step" in complaint for complaint in said)
+
+
+def test_a_document_for_programs_is_cut_to_size_and_stays_valid(tmp_path: Path) -> None:
+    short = Trajectory(TrajectoryHead(agent_name="shell", agent_version="2"), STEPS)
+    assert json.loads(write_bounded((short,))) == atif_document((short,))
+    long = ToolCall("1", "shell", {"command": "begin" + "x" * MAX_BYTES + "end"})
+    work = Step(2, Source.AGENT, "é" * MAX_BYTES, tool_calls=(long,), observations=(Observation("a", "1"),))
+    written = write_bounded((replace(short, steps=(STEPS[0], work)),))
+    assert len(written) <= MAX_BYTES
+    (tmp_path / "cut.json").write_bytes(written)
+    assert complaints(tmp_path / "cut.json") == {}
+    command = json.loads(written)["steps"][1]["tool_calls"][0]["arguments"]["command"]
+    assert command.startswith("beginx")
+    assert command.endswith("xend")
+    assert "characters left out" in command
+
+
+def test_a_document_that_no_cut_makes_small_is_left_out() -> None:
+    steps = tuple(Step(number, Source.USER, "Do it.") for number in range(1, MAX_BYTES // 50))
+    assert write_bounded((Trajectory(TrajectoryHead(), steps),)) == b""
+    assert write_bounded(()) == write_bounded((Trajectory(TrajectoryHead(), ()),)) == b""
 
 
 def test_it_refuses_an_attempt_without_a_step() -> None:
