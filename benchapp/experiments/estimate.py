@@ -30,6 +30,7 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 AMOUNTS = ("tokens", "cost_usd", "seconds")
+NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent takes that asks no model: known before it ever ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ def estimate(prepared: Prepared) -> ExperimentEstimate:
 
 def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     planned = slots(plan)
-    parts = [past.trials.get(_trial_key(arm, slot.task), _make_empty()) for slot in planned]
+    free = {} if arm.agent_model else NOTHING
+    parts = [past.trials.get(_trial_key(arm, slot.task), _make_empty()) | free for slot in planned]
     tasks = dict.fromkeys(slot.task for slot in planned)
     basis = sum(len(past.trials[key]["seen"]) for task in tasks if (key := _trial_key(arm, task)) in past.trials)
     if plan.condition.has_author:

@@ -88,6 +88,12 @@ class LaunchDraft:
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
 
+    @property
+    def billed(self) -> str:
+        """A digest of all that the bill is made from: a name changes nothing of it."""
+        text = form.write({**(self.file or {}), "name": ""}) if self.file else self.text
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedLaunch(Shaped):
@@ -186,13 +192,13 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     draft, act = _change(_read_sent(request), request.POST.get("act", "check")), request.POST.get("act", "check")
     draft, checked = _check(draft)
     if act == "launch" and checked:
-        if request.POST.get("checked") == draft.digest:
+        if request.POST.get("checked") == draft.billed:
             try:
                 return _launch(request, draft)
             except Unlaunchable as error:  # its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
-            messages.warning(request, "Nothing was launched: the file changed. Read the bill again.")
+            messages.warning(request, "Nothing was launched: a setting changed. Check the new estimate.")
     status = 422 if draft.problems and act in ("check", "launch") else 200
     return _render(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 

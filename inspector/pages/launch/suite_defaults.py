@@ -92,8 +92,8 @@ def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
     file["conditions"] = kept + added
     if not dropped:
         return []
-    instead = f" Added {', '.join(added)} instead." if added else ""
-    return [f"{protocol} has no {', '.join(dropped)}: dropped.{instead}"]
+    instead = f" {', '.join(added)} takes its place." if added else ""
+    return [f"Conditions follow the protocol: {protocol} has no {', '.join(dropped)}.{instead}"]
 
 
 def drop_models(file: dict[str, object]) -> None:

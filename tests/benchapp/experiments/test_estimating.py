@@ -179,3 +179,9 @@ def test_it_asks_twice_whatever_the_size(earlier: Experiment) -> None:
     with CaptureQueriesContext(connection) as asked:
         estimate(prepared)
     assert len(asked) == 2
+
+
+def test_an_agent_without_a_model_takes_no_tokens_and_no_money_even_if_it_never_ran() -> None:
+    found = estimate(prepare(SPEC | {"agent_model": None, "author_model": None, "conditions": ["no-skill"]})).whole
+    assert (found.tokens.value, found.tokens.is_whole, found.cost_usd.value) == (0, True, 0)
+    assert found.seconds.value is None

@@ -104,7 +104,7 @@ def test_defaults_follow_the_suite_and_the_page_says_so(client: Client, own_suit
     assert (file["protocol"], file["sandbox"]) == ("skillflow", "docker")
     assert "environments" not in file
     assert "Sandbox: docker. Your own tasks run in containers only." in response.text
-    assert "skillflow has no selfgen-always: dropped." in response.text
+    assert "Conditions follow the protocol: skillflow has no selfgen-always." in response.text
     assert "The scripted model cannot solve your tasks." in response.text
     back = shown_file(client.post("/launch/", sent(file, act="write", suite="starter")))
     assert (back["protocol"], "sandbox" in back) == ("skillevolbench", False)
@@ -124,7 +124,7 @@ def test_a_new_protocol_drops_the_ways_it_does_not_know(client: Client, small: d
     told = client.post("/launch.json", sent(small, act="write", protocol="skillflow")).json()
     assert yaml.safe_load(told["file"])["conditions"] == ["no-skill", "skill-evolution"]
     assert told["followed"] == [
-        "skillflow has no selfgen-always: dropped. Added skill-evolution instead.",
+        "Conditions follow the protocol: skillflow has no selfgen-always. skill-evolution takes its place.",
         "Dropped parts E1: starter has other parts now.",
     ]
 
@@ -468,9 +468,14 @@ def test_the_key_of_a_deleted_experiment_is_told_at_its_field(client: Client, sm
 
 def test_what_was_changed_after_the_check_is_checked_again(client: Client, small: dict[str, Any]) -> None:
     response = launched(client, small, replicates="4")
-    assert "Nothing was launched: the file changed." in response.text
+    assert "Nothing was launched: a setting changed. Check the new estimate." in response.text
     assert shown_file(response)["replicates"] == 4
     assert not Experiment.objects.exists()
+
+
+def test_a_name_typed_after_the_check_is_taken(client: Client, small: dict[str, Any]) -> None:
+    assert launched(client, small, name="Monday's").status_code == 302
+    assert Experiment.objects.get().name == "Monday's"
 
 
 def test_viewers_read_and_learn_why_they_cannot_launch(client: Client, small: dict[str, Any], settings: Any) -> None:
