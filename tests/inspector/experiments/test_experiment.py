@@ -250,3 +250,13 @@ def test_what_asked_no_model_says_so_and_cost_nothing(client: Client) -> None:
     assert "No model took part: the tasks&#x27; own solutions ran, or nothing at all." in text
     assert "· </p>" not in text
     assert ">no model</span>" in client.get("/").text
+
+
+def test_the_button_beside_the_answer_adds_what_is_missing(client: Client) -> None:
+    run = make_learning_run(
+        make_experiment(origin="run", spec={"name": "x"}, status="done"), condition="no-skill", outcomes=(T,) * 9
+    )
+    assert "Add a condition with skills" in page(client, run)
+    assert ">Add conditions</a>" in page(client, run)
+    Experiment.objects.update(status=Experiment.Status.RUNNING)
+    assert ">Add conditions</a>" not in page(client, run)
