@@ -22,10 +22,12 @@ from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, pl
 from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
 from inspector.charts.drawing.quantities import unit_of, write_value
 from inspector.charts.sheet import ChartSheet
+from runner.protocols.conditions import count_seeds
 
 MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
+SEEDS = "Table 4"  # one-shot in one category, by seed instances: beside own groups that differ in these
 PUBLISHED = "published"
 COLUMNS = (
     TableColumn("category", "Category"),
@@ -177,8 +179,9 @@ def _build_panels(
 def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
     """By category, in the order of the paper."""
     found: dict[str, list[CategoryRow]] = {}
+    tables = (TABLE, SEEDS) if any(count_seeds(group.condition) > 1 for group in sheet.groups) else (TABLE,)
     for row in sheet.published:
-        if row.paper == PAPER and row.table == TABLE and row.group:
+        if row.paper == PAPER and row.table in tables and row.group and row.metric == "accuracy":
             found.setdefault(row.group, []).append(_build_printed_row(row))
     return found
 
@@ -186,15 +189,16 @@ def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
 def _build_printed_row(row: PrintedNumber) -> CategoryRow:
     source = f"SkillLearnBench, {row.table}"
     by_model = f"{source}, {row.model}" if row.model else source
+    label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
     return CategoryRow(
         row.group,
-        row.row,
+        label,
         source,
         PUBLISHED,
         row.value,
         row.unit,
         "blank" if row.value is None else f"{row.printed} %",
-        lines(plain(row.group), plain(row.row), f"{row.printed} %", plain(by_model)),
+        lines(plain(row.group), plain(label), f"{row.printed} %", plain(by_model)),
         model=row.model,
     )
 
@@ -209,8 +213,9 @@ def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) 
         )
     if published:
         notes.append(
-            "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
-            "verifiers than in your own runs, so the levels are not directly comparable."
+            "Published: task accuracy by category, averaged over the paper's six models, and by seed instances with Claude "
+            "Sonnet 4.6 where your runs differ in these; other tasks, agents and verifiers than in your own runs, so the "
+            "levels are not directly comparable."
         )
     if panels_total:
         notes += note_split(split)
