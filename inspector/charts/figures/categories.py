@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
@@ -87,7 +87,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
     figure = stack_bars(rows_of(2, drawn, laid_over), _look_up(groups), share_x=not laid_over or not own, legend=False)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
-    notes = (*_notes(sheet, split, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
+    notes = (*_notes(sheet, split, len(own), printed), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
 
 
@@ -203,7 +203,9 @@ def _build_printed_row(row: PrintedNumber) -> CategoryRow:
     )
 
 
-def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) -> tuple[str, ...]:
+def _notes(
+    sheet: ChartSheet, split: Split, panels_total: int, printed: Mapping[str, Sequence[CategoryRow]]
+) -> tuple[str, ...]:
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
@@ -211,12 +213,13 @@ def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) 
             "A bar is the mean over a group's replicates; counts add them up. Lines are 95 % intervals: over "
             "replicates where there are two or more, else over ten trials or more."
         )
-    if published:
+    if printed:
         notes.append(
-            "Published: task accuracy by category, averaged over the paper's six models, and by seed instances with Claude "
-            "Sonnet 4.6 where your runs differ in these; other tasks, agents and verifiers than in your own runs, so the "
-            "levels are not directly comparable."
+            "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
+            "verifiers than in your own runs, so the levels are not directly comparable."
         )
+    if any(row.source.endswith(SEEDS) for rows in printed.values() for row in rows):
+        notes.append(f"Published seed counts ({SEEDS}): skills by Claude Sonnet 4.6 alone.")
     if panels_total:
         notes += note_split(split)
     return (*notes, *note_left_out(panels_total, f"{count_parts(split.by)} by suite or experiment"))

@@ -122,7 +122,8 @@ def draw_seed(sheet: ChartSheet) -> ChartDrawing:
             "deployment (LSR, ESR) is another question: deployment tasks differ on purpose."
         )
         return ChartDrawing(None, ChartTable(SEED_COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), _note_seed(len(rows)))
+    notes = _note_seed(len(rows), len(sheet.groups) - len(rows))
+    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), notes)
 
 
 def _figure(rows: Sequence[SeedRow]) -> go.Figure:
@@ -157,12 +158,17 @@ def _marks(points: Sequence[ChartPoint], title: str, looks: Sequence[Style], tex
     )
 
 
-def _note_seed(groups_total: int) -> tuple[str, ...]:
+def _note_seed(groups_total: int, left_out: int) -> tuple[str, ...]:
     return (
         "Per family the mean over its scored trials, then over the families that were scored on both sides, then over "
         "replicates. The seed is instance 1, or the first N of a condition with N seed instances; the others are held out.",
         "A lower held-out value suggests skills that fit the seed alone. The seed can also be easier or harder.",
         NOT_PUBLISHED,
+        *(
+            [f"Not drawn: {plural(left_out, 'group')} without a family that was scored on both sides."]
+            if left_out
+            else []
+        ),
         *note_crowd(groups_total, "groups"),
     )
 

@@ -83,7 +83,9 @@ def test_it_lays_the_printed_categories_over() -> None:
 def test_it_lays_the_printed_seed_counts_over_where_own_groups_differ_in_them() -> None:
     suite = make_suite(environments=1, families=1)
     make_learning_run(make_experiment(suite=suite), condition="one-shot@3")
-    records = drawn(categories.CHART, "published=skilllearnbench").table.records()
+    drawing = drawn(categories.CHART, "published=skilllearnbench")
+    records = drawing.table.records()
+    assert "Published seed counts (Table 4): skills by Claude Sonnet 4.6 alone." in drawing.notes
     found = {record["group"]: record["value"] for record in records if "seed instance" in record["group"]}
     assert found == {
         "One-Shot, 1 seed instance (Claude Sonnet 4.6)": 56.67,
