@@ -1,8 +1,9 @@
 """SkillLearnBench's outcome numbers (section 3.2, equation 2): first per task of the paper, then over its tasks.
 
 What the paper calls a task is a family here, and its instances are the family's tasks; instance 1 is the seed that skills are
-learned from (instances 1 to N under "one-shot@N"), the others are held out. Acc = mean over families of the mean over the family's instances, so a family of six
-instances weighs as much as one of two. With several samples an instance first gets the mean of its samples.
+learned from (instances 1 to N under "one-shot@N"), the others are held out. Acc = mean over families of the mean over the
+family's instances, so a family of six instances weighs as much as one of two. With several samples an instance first gets the
+mean of its samples.
 """
 
 from __future__ import annotations
