@@ -1,7 +1,7 @@
-"""Level 3, task outcome: accuracy over all, seed and held-out instances, and tokens; the same numbers as everywhere.
+"""What needs no judge: the paper's skill usage rate (level 2), and level 3, task outcome: accuracy over all, seed and held-out
+instances, and tokens. The same numbers as everywhere.
 
-Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so that no two pages differ. The seed is
-the first task of its family, which skills are learned on.
+Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so that no two pages differ.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 
-KEYS = ("accuracy", "accuracy-seed", "accuracy-held-out", "solving-tokens")
-COLUMNS: tuple[TrialMetric, ...] = tuple(replace(metric, phases=PHASES) for metric in METRICS if metric.key in KEYS)
+KEYS = (
+    "skill-usage-rate",
+    "accuracy",
+    "accuracy-seed",
+    "accuracy-held-out",
+    "solving-tokens",
+)  # of level 2, then of level 3
+_KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in METRICS}
+COLUMNS: tuple[TrialMetric, ...] = tuple(_KNOWN[key] for key in KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
-    """`mean`: accuracy 0..1, or tokens. `rate`: the trials behind an accuracy."""
+    """`mean`: a rate or accuracy 0..1, or tokens. `rate`: the trials behind an accuracy."""
 
     metric: TrialMetric
     mean: float | None
@@ -43,7 +50,7 @@ def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[MeasuredOutcome]], l
 def outcome_rows(run: Run) -> list[JudgedRow]:
     """One row per scored trial, as judged values have, so that accuracy spreads over samples beside them."""
     outcomes = outcomes_of([run])[run.pk]
-    mask = COLUMNS[0].mask(outcomes) & ~np.isnan(outcomes.success)
+    mask = _KNOWN["accuracy"].mask(outcomes) & ~np.isnan(outcomes.success)
     picked = outcomes.where(mask)
     columns = (picked.trial, picked.task, picked.family, picked.sample, picked.success)
     return [

@@ -90,6 +90,8 @@ TITLES = {  # as their makers write them
     "kimi-code": "Kimi Code",
 }
 MODELLESS = frozenset({"oracle", "nop"})  # these ask no model
+# These have a tool that opens a skill by its name. Codex has none: it reads skills as files.
+WITH_SKILL_TOOL = frozenset({"shell", "claude-code", "gemini-cli", "qwen-code", "kimi-code"})
 
 
 def agent_title(name: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from runner.authoring import author_prompts, evolution_prompts, generation_prompts, learning_prompts
 from runner.authoring.author_prompts import fence_text, join_sections, section
 from runner.authoring.feedback import verdict_section, verdict_word
-from runner.authoring.material import MAX_LISTED, render_findings
+from runner.authoring.material import MAX_LISTED, further_sections, render_findings
 from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import slug_of
 from runner.base.types import AuthorMode, File, Files
@@ -110,6 +110,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
         )
     if occasion.task is not None:
         yield section("Task", _task_lines(occasion))
+    yield from further_sections(occasion)
     if occasion.corpus:
         yield f"## Corpus\n{len(occasion.corpus):,} files, below `{CORPUS}/`."
     if occasion.evidence:

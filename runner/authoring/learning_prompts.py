@@ -1,8 +1,8 @@
 """What SkillLearnBench's authors are told, in every round of every method.
 
 Source of the content: SkillLearnBench section 3.3 and appendix M (who sees what, when); the words are ours. The user message
-has, in this order and as far as the mode has them, "## Occasion", "## Family", "## Task", "## Evidence", "## Advice",
-"## What a program found" and "## Skills of this family".
+has, in this order and as far as the mode has them, "## Occasion", "## Family", "## Task" ("## Task 2 of 3" and so on where there are
+several seeds), "## Evidence", "## Advice", "## What a program found" and "## Skills of this family".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from runner.authoring.author_prompts import chat, evidence_lines, fence_text, join_sections, section, skill_lines
 from runner.authoring.contract.contract_rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
-from runner.authoring.material import render_findings, task_lines
+from runner.authoring.material import further_sections, render_findings, task_lines
 from runner.authoring.occasion import Occasion
 from runner.base.types import AuthorMode
 
@@ -19,7 +19,7 @@ LEARNING_PROMPT_VERSION = "learning-prompts/2"
 MOST_SKILLS = 5
 
 _START = """\
-You write skills for a kind of task of which you see one example. An agent that has never seen it will work on other examples
+You write skills for a kind of task of which you see {seen}. An agent that has never seen {them} will work on other examples
 of the same kind, with other files and other values, and will find your skills on disk.
 """
 
@@ -75,6 +75,11 @@ procedure that also holds for other examples. Where the record and the advice di
 """,
 }
 
+_WRITE_FROM_SEVERAL = f"""\
+Nobody has worked on these tasks yet. Write 1 to {MOST_SKILLS} skills from their texts: what has to be found out first, the
+procedure, where an agent would go wrong, and how to check the result.
+"""
+
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
@@ -83,7 +88,10 @@ def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
 
 def guide_for(occasion: Occasion) -> str:
     """The system message without the form of the answer."""
-    return "\n".join([_START, _MODES[occasion.mode], FORMAT])
+    if not occasion.further:
+        return "\n".join([_START.format(seen="one example", them="it"), _MODES[occasion.mode], FORMAT])
+    start = _START.format(seen=f"{len(occasion.further) + 1} examples", them="them")
+    return "\n".join([start, _WRITE_FROM_SEVERAL, FORMAT])
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:
@@ -91,6 +99,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
     if occasion.task is not None:
         yield section("Task", task_lines(occasion.task))
+    yield from further_sections(occasion)
     if occasion.mode in (AuthorMode.REFLECT, AuthorMode.CORRECT):
         yield section("Evidence", evidence_lines(occasion))
     if occasion.mode is AuthorMode.CORRECT:

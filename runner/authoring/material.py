@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.authoring.author_prompts import fence_text
+from runner.authoring.author_prompts import fence_text, section
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
 from runner.base.text import cut_end
@@ -31,6 +31,7 @@ LOCKS = frozenset(
     }
     | {"composer.lock", "gemfile.lock"}
 )
+_FILES_OF_FIRST = "Only its text and these names are given. What lies in the working directory is of the first task."
 MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 
@@ -41,6 +42,13 @@ def task_lines(task: Task) -> Iterator[str]:
     if names:
         yield "Files in its working directory:"
     yield from _render_listing(names)
+
+
+def further_sections(occasion: Occasion) -> Iterator[str]:
+    """The further tasks of the same kind, each told as the first is. A session has the files of the first alone."""
+    for place, task in enumerate(occasion.further, start=2):
+        lines = [*task_lines(task), *([_FILES_OF_FIRST] if occasion.in_folder else [])]
+        yield section(f"Task {place} of {len(occasion.further) + 1}", lines)
 
 
 def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:

@@ -43,6 +43,7 @@ class Occasion:
     evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...]
     reserved_slugs: tuple[str, ...] = ()
     task: Task | None = None  # whose text it is shown; its files in the workspace, but neither tests nor solution
+    further: tuple[Task, ...] = ()  # of the same kind: their texts and the names of their files, likewise
     corpus: Files = field(default_factory=dict)  # the source material, path -> file
     corpus_room: int | None = None  # characters of the corpus that fit the author's context window; None: no limit
     advice: str = ""  # what a teacher said after the latest trial, as far as it may be passed on

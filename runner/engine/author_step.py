@@ -100,6 +100,7 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: Episode
         ),
         reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
         task=plan.task(step.task) if step.task else None,
+        further=tuple(map(plan.task, step.further)),
         corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
         budget_tokens=plan.condition.generation_tokens,
         in_folder=plan.author_agent is not None,

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Literal, cast
 
 from runner.authoring.occasion import FeedbackLevel
@@ -66,9 +68,12 @@ class Condition:
     mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
     tries_first: bool = False  # of a learned library: are tasks tried without skills before, for its author to see?
     rounds: int = 1  # of a learned library: how often it is written
+    seeds: int = (
+        1  # of a library learned from a family's own tasks: how many of them its author is shown, in their order
+    )
     generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
     feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
-    parameter: Literal["", "rounds", "generation_tokens"] = ""  # what a number behind "@" sets
+    parameter: Literal["", "rounds", "generation_tokens", "seeds"] = ""  # what a number behind "@" sets
     prompts: str = ""  # whose prompts an author is asked with (`runner.prompts.roles`); "": ours
 
     @property
@@ -135,8 +140,8 @@ CONDITIONS = conditions_by_name(
     Condition("selfgen-always-tier3", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, tier3_required=True),
 )
 
-MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000}
-LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100}
+MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000, "seeds": 10}
+LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100, "seeds": 1}
 
 
 def conditions_of(protocol: str) -> Mapping[str, Condition]:
@@ -148,7 +153,7 @@ def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
     A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"
-    is naive-prompt with 8,000 tokens to write with. Behind "~" stands whose prompts its author is asked with, as
+    is naive-prompt with 8,000 tokens to write with, "one-shot@3" is one-shot from three seed instances. Behind "~" stands whose prompts its author is asked with, as
     "selfgen-always~paper": an experiment's `prompts` put it there. It is then a condition of its own on every page.
     """
     method, tilde, prompts = name.partition("~")
@@ -181,8 +186,24 @@ def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
     if not LEAST[what] <= number <= MOST[what]:
         expected = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
         raise SetupError(f"{name!r}: expected {expected} behind '@' ({what.replace('_', ' ')})")
-    changed = {"rounds": number} if what == "rounds" else {"generation_tokens": number}
+    changed = {what: number}
     return replace(condition, name=name, **changed)  # type: ignore[arg-type]
+
+
+@cache
+def count_seeds(name: str) -> int:
+    """How many of a family's tasks a library under this condition is learned from: 3 of "one-shot@3", of any other name 1.
+
+    Of the number in the name alone, so that it holds for the conditions of imported runs too.
+    """
+    method = name.partition("~")[0]
+    base, at, value = method.partition("@")
+    for protocol in PROTOCOLS if at else ():
+        known = conditions_of(protocol).get(base)
+        if known is not None and known.parameter == "seeds":
+            with suppress(SetupError):
+                return _with_parameter(known, method, value).seeds
+    return 1
 
 
 def conditions_without_library() -> frozenset[str]:

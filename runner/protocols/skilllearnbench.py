@@ -1,8 +1,9 @@
 """SkillLearnBench: what comes next in one task, given what happened.
 
-Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendix M. One task is one episode. Its first instance is the
-seed: skills are learned on it alone, then the library is sealed and every instance, the seed included, is worked on
-once per sample by the same solver. `docs/reference/protocols.md` names every choice the paper leaves open.
+Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendices A (several seeds) and M. One task is one
+episode. Its first instance is the seed: skills are learned on it alone, or under one-shot from the texts of the first few; then
+the library is sealed and every instance, the seeds included, is worked on once per sample by the same solver.
+`docs/reference/protocols.md` names every choice the paper leaves open.
 
 A library of K rounds is written K times: with a trial of the seed between two writings, and none after the last, which
 could teach nobody any more.
@@ -22,6 +23,7 @@ from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.stages import (
     evaluation_slots,
+    list_counted_tasks,
     next_answer,
     next_draft,
     open_evaluation,
@@ -31,14 +33,14 @@ from runner.protocols.stages import (
 )
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "seed_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "list_seeds", "open_steps", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
 CONDITIONS = conditions_by_name(
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition("human-authored", Start.CURATED, replay=Replay.NEVER),
-    Condition("one-shot", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.WRITE),
+    Condition("one-shot", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.WRITE, parameter="seeds"),
     Condition(
         "self-feedback",
         Start.LEARNED,
@@ -62,9 +64,15 @@ CONDITIONS = conditions_by_name(
 
 
 def check(plan: EpisodePlan) -> None:
-    """One family; human skills where the condition hands them to the agent or to a teacher."""
+    """One family with as many instances as the author is shown; human skills where the condition hands them to the agent or
+    to a teacher."""
     require_one_family(plan, "task")
     (family,) = plan.environment.families
+    if len(list_counted_tasks(family)) < plan.condition.seeds:
+        raise SetupError(
+            f"{plan.condition.name} learns from {plan.condition.seeds} instances; {family.key} has"
+            f" {len(list_counted_tasks(family))} (expected a lower number, or environments without this one)"
+        )
     needs_human = plan.condition.start is Start.CURATED or is_taught(plan.condition)
     if needs_human and not family.curated:
         raise SetupError(f"{plan.condition.name} needs human-authored skills; {family.key} has none")
@@ -91,12 +99,14 @@ def is_taught(condition: Condition) -> bool:
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
     (family,) = plan.environment.families
-    learning = [TrialSlot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_count_attempts(plan.condition))]
+    seed = list_seeds(plan, family)[0].key
+    learning = [TrialSlot(Phase.ACQUISITION, seed, n) for n in range(_count_attempts(plan.condition))]
     return (*learning, *evaluation_slots(plan, family))
 
 
-def seed_of(family: Family) -> Task:
-    return min(family.tasks, key=lambda task: task.ordinal)
+def list_seeds(plan: EpisodePlan, family: Family) -> list[Task]:
+    """The instances that the author is shown, at least one. The first is the one that is tried while learning."""
+    return list_counted_tasks(family)[: plan.condition.seeds]
 
 
 def _count_attempts(condition: Condition) -> int:
@@ -119,8 +129,9 @@ def _learn(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[N
     yield from seed_curated(plan, state, family)
     if condition.mode_at_start is None:
         return
-    seed = seed_of(family)
-    first = Ask(condition.mode_at_start, family.key, None, 1, task=seed.key)
+    seed, *further = list_seeds(plan, family)
+    shown = tuple(task.key for task in further)
+    first = Ask(condition.mode_at_start, family.key, None, 1, task=seed.key, further=shown)
     yield from next_answer(plan, state, first)
     if condition.mode_at_start is AuthorMode.CRAFT and plan.author_agent is None:  # an agent checks by itself
         yield from next_draft(plan, state, first)

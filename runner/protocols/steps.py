@@ -57,6 +57,7 @@ class Ask:
     tier3_required: bool = False
     evidence: tuple[TrialSlot, ...] = ()  # trials shown to the author, oldest first, the latest last
     task: str = ""  # key of the task whose text the author is shown; "": of none
+    further: tuple[str, ...] = ()  # keys of tasks of the same kind whose texts it is shown beside that one
 
     @property
     def key(self) -> str:

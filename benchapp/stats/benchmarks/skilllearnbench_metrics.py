@@ -1,8 +1,9 @@
 """SkillLearnBench's outcome numbers (section 3.2, equation 2): first per task of the paper, then over its tasks.
 
 What the paper calls a task is a family here, and its instances are the family's tasks; instance 1 is the seed that skills are
-learned from, the others are held out. Acc = mean over families of the mean over the family's instances, so a family of six
-instances weighs as much as one of two. With several samples an instance first gets the mean of its samples.
+learned from (instances 1 to N under "one-shot@N"), the others are held out. Acc = mean over families of the mean over the
+family's instances, so a family of six instances weighs as much as one of two. With several samples an instance first gets the
+mean of its samples.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ PAPER = "SkillLearnBench, section 3.2, equation 2"
 PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
 
 SEED = "the same over seed instances, which the skills were learned from"
-HELD_OUT = "the same over instances 2 and up, which no skill was learned from"
+HELD_OUT = "the same over the other instances, 2 and up, which no skill was learned from"
+RATE = "skills that the harness' skill tool opened, of those mounted; per instance, then per family and over families"
 FIGURE = "SkillLearnBench, Figure 2 c"
 ACCURACIES = tuple(
     TrialMetric(key, name, meaning, PHASES, source=source, instances=instances, macro=True)
@@ -45,7 +47,18 @@ METRICS = (
         column="usage",
         unit=MetricUnit.SCORE,
         better=Better.NEITHER,
-        source="SkillLearnBench, section 3.2 (skill usage rate)",
+        source="SkillLearnBench, section 3.2 (skill usage rate), and reads and runs of a skill's files besides",
+        macro=True,
+    ),
+    TrialMetric(
+        "skill-usage-rate",
+        "skill usage rate",
+        f"{RATE}; unknown where none was mounted or the harness has no such tool",
+        PHASES,
+        column="usage_rate",
+        unit=MetricUnit.SCORE,
+        better=Better.NEITHER,
+        source="SkillLearnBench, sections 3.2 and L.2, equation 3",
         macro=True,
     ),
 )

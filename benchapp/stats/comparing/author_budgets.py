@@ -44,7 +44,7 @@ class LibraryWriting:
 
 def budget_of(condition: str) -> int | None:
     """Output tokens for one library, from the condition's name. None without a number, or with one too small to be a budget:
-    other methods carry their rounds there."""
+    other methods carry their rounds or their seed instances there."""
     value = condition.partition("~")[0].partition("@")[2]
     number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
     return number if number >= LEAST["generation_tokens"] else None

@@ -11,11 +11,12 @@ from itertools import count, groupby
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, QuerySet
 
-from benchapp.models import Episode, Run, Task, Trial
+from benchapp.models import Episode, Run, SkillUse, Task, Trial
 from benchapp.stats.comparing import column_shelf
 from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.reuse import is_of_library
 from benchapp.stats.metrics.outcomes import (
     CORPUS_CODES,
     PHASE_CODES,
@@ -24,10 +25,13 @@ from benchapp.stats.metrics.outcomes import (
     empty_outcomes,
     outcomes_from,
 )
+from runner.agents import WITH_SKILL_TOOL
+from runner.base.types import UseKind
+from runner.protocols.conditions import count_seeds
 
 MAX_NAMED = 500  # keys in one IN
 MAX_KEPT = 250_000  # trials in one process: some 50 MB
-EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted")
+EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted", "run__condition", "run__harness")
 TASK = ("pk", "family_id", "family__environment_id", "family__environment__kind", "role", "ordinal")
 NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of the same unit
     "reward": "reward",
@@ -51,7 +55,7 @@ KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
-    """run pk -> its trials. Three queries for all runs whose columns are at hand neither in this process nor on its disk."""
+    """run pk -> its trials. Four queries for all runs whose columns are at hand neither in this process nor on its disk."""
     return KEPT.read_all(runs, _take_or_read)
 
 
@@ -80,7 +84,8 @@ def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
     )
     by_run = {run: list(found) for run, found in groupby(_rows(in_order), lambda row: facts[row[0]][0])}
     tasks = _tasks({row[2] for found in by_run.values() for row in found})
-    return {run: _columns(found, facts, tasks) for run, found in by_run.items()}
+    invoked = _count_invoked(episodes)
+    return {run: _columns(found, facts, tasks, invoked) for run, found in by_run.items()}
 
 
 def _rows(trials: QuerySet[Trial]) -> Iterator[Row]:
@@ -97,10 +102,27 @@ def _tasks(keys: set[int]) -> dict[int, Row]:
     return {pk: rest for pk, *rest in found.values_list(*TASK)}
 
 
-def _columns(rows: list[Row], episodes: Mapping[int, Row], tasks: Mapping[int, Row]) -> Outcomes:
+def _count_invoked(episodes: QuerySet[Episode]) -> dict[int, int]:
+    """Trial -> skills of its library that the harness' skill tool opened, where it opened any."""
+    uses = SkillUse.objects.filter(is_of_library(), kind=UseKind.INVOKED, attempt__counts=True)
+    uses = uses.filter(attempt__trial__episode__in=episodes).order_by()
+    return dict(uses.values_list("attempt__trial").annotate(skills=Count("skill", distinct=True)))
+
+
+def _columns(
+    rows: list[Row], episodes: Mapping[int, Row], tasks: Mapping[int, Row], invoked: Mapping[int, int]
+) -> Outcomes:
     columns: dict[str, Row] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
-    _, keys, columns["ordered"], columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
+    of_episodes = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
+    _, keys, columns["ordered"], columns["tainted"], conditions, (harness, *_) = of_episodes
     family, environment, kind, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
+    seeds = map(count_seeds, conditions)
+    columns["seed"] = [1 <= place <= count for place, count in zip(columns["ordinal"], seeds, strict=True)]
+    has_tool = harness in WITH_SKILL_TOOL or any(pk in invoked for pk in columns["trial"])
+    columns["skills_invoked"] = [
+        invoked.get(pk, 0) if has_tool and read is not None else None
+        for pk, read in zip(columns["trial"], columns["skills_read"], strict=True)
+    ]
     columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))
     columns["position"] = _positions(columns["episode"], columns["phase"])
     columns["library"] = [-1 if key is None else key for key in columns["library"]]

@@ -34,7 +34,11 @@ from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 
 # Columns of a trial that are the same in every database: no keys.
-FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
+# Without what came later than saved comparisons, so that these keep their fingerprint.
+FINGERPRINTED = (
+    *("phase", "role", "sample", "ordinal", "tainted"),
+    *(name for name in MEASURED if name != "skills_invoked"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ ORIGIN_WORDS = {
     Origin.MODEL: "the model",
 }
 SEPARATOR = " · "  # between the parts of a label, the condition first
+COUNTED = {"rounds": "round", "generation_tokens": "token", "seeds": "seed instance"}  # by a condition's parameter
 SHAPES = ("circle", "triangle-up", "square", "diamond")  # of step 0..3; plotly's names
 SHAPE_WORDS = ("never", "after failures", "after every task", "after every task, with files")
 
@@ -126,7 +127,8 @@ def _prompt_words(choice: str) -> str:
 
 
 def _parameter_words(code: str) -> str:
-    """What the number behind "@" says: "4 rounds", "8,000 tokens"; the number as it stands where no protocol takes it."""
+    """What the number behind "@" says: "4 rounds", "8,000 tokens", "3 seed instances"; the number as it stands where no
+    protocol takes it."""
     base, _, value = code.partition("@")
     for protocol in PROTOCOLS:
         try:
@@ -134,5 +136,5 @@ def _parameter_words(code: str) -> str:
         except SetupError:
             continue
         if parameter and value.isdecimal():
-            return f"{int(value):,} {'rounds' if parameter == 'rounds' else 'tokens'}"
+            return f"{int(value):,} {COUNTED[parameter]}{'' if value == '1' else 's'}"
     return value

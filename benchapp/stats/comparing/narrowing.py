@@ -19,6 +19,7 @@ from benchapp.stats.metrics.metric import Instances, TrialMetric
 from benchapp.stats.metrics.metric_names import name_role, say_metric
 from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
+from runner.protocols.conditions import count_seeds
 
 OUTCOMES = ("passed", "failed", "unscored")
 BESIDE = {  # an outcome against the counterpart under the baseline -> (now, the counterpart)
@@ -145,14 +146,24 @@ def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices
     if metric.role is not None:
         trials = trials.filter(task__role=metric.role)
     if metric.instances is Instances.SEED:
-        trials = trials.filter(task__ordinal=1)
+        trials = trials.filter(_is_seed(choices))
     elif metric.instances is Instances.HELD_OUT:
-        trials = trials.filter(task__ordinal__gt=1)
+        trials = trials.filter(~_is_seed(choices), task__ordinal__gt=1)
     if metric.corpora:
         trials = trials.filter(task__family__environment__kind__in=metric.corpora)
     if metric.past_first:
         trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials
+
+
+def _is_seed(choices: Choices) -> Q:
+    """Those that `Outcomes.seed` marks."""
+    conditions = select_runs(choices).order_by().values_list("condition", flat=True).distinct()
+    several = {condition: seeds for condition in conditions if (seeds := count_seeds(condition)) > 1}
+    found = Q(task__ordinal=1)
+    for condition, seeds in several.items():
+        found |= Q(episode__run__condition=condition, task__ordinal__range=(1, seeds))
+    return found
 
 
 def rehearsal() -> Q:

@@ -107,15 +107,18 @@ def _phases(trials: QuerySet[Trial], uses: QuerySet[SkillUse]) -> dict[int, dict
 
 
 def _count_own_readings(uses: QuerySet[SkillUse]) -> Iterator[tuple[tuple[int, str], int]]:
-    """((run, phase), trials). The library is the snapshot; where none is recorded, what was seen to be mounted."""
-    in_snapshot = SnapshotFile.objects.filter(snapshot=OuterRef("attempt__trial__snapshot"), skill=OuterRef("skill"))
-    seen_mounted = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=OuterRef("skill"), kind=UseKind.MOUNTED)
-    own = Exists(in_snapshot) | (Q(attempt__trial__snapshot__isnull=True) & Exists(seen_mounted))
-    rows = (
-        uses.filter(READ).filter(own).order_by().values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
-    )
+    """((run, phase), trials)."""
+    own = uses.filter(READ).filter(is_of_library()).order_by()
+    rows = own.values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
     for run, phase, count in rows.annotate(reading=Count("attempt__trial", distinct=True)):
         yield (run, phase), count
+
+
+def is_of_library() -> Q:
+    """Of uses: a skill that the trial was given. The library is the snapshot; where none is recorded, what was seen to be mounted."""
+    in_snapshot = SnapshotFile.objects.filter(snapshot=OuterRef("attempt__trial__snapshot"), skill=OuterRef("skill"))
+    seen_mounted = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=OuterRef("skill"), kind=UseKind.MOUNTED)
+    return Q(Exists(in_snapshot)) | Q(Exists(seen_mounted), attempt__trial__snapshot__isnull=True)
 
 
 def _skills(uses: QuerySet[SkillUse]) -> dict[int, list[SkillReuse]]:

@@ -45,7 +45,7 @@ class Better(StrEnum):
 
 
 class Instances(StrEnum):
-    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1, and holds the others out."""
+    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1 or the first few, and holds the others out."""
 
     ALL = ""
     SEED = "seed"
@@ -93,9 +93,9 @@ class TrialMetric:
         if self.past_first:
             mask &= outcomes.ordered & ~outcomes.first
         if self.instances is Instances.SEED:
-            mask &= outcomes.ordinal == 1
+            mask &= outcomes.seed
         elif self.instances is Instances.HELD_OUT:
-            mask &= outcomes.ordinal > 1
+            mask &= (outcomes.ordinal > 0) & ~outcomes.seed
         if self.corpora:
             mask &= np.isin(outcomes.corpus, [CORPUS_CODES[kind] for kind in self.corpora])
         return mask

@@ -44,9 +44,11 @@ class Outcomes:
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
     the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
     last is the kind of source material that the task's environment has. `ordinal` is the task's place in
-    its family, from 1; 0: unknown. `position` is the place inside episode and phase in the
+    its family, from 1; 0: unknown. `seed`: its library was learned from this very task, instance 1 unless the condition names more
+    (SkillLearnBench); of a condition without a library, what the others learn from without a number. `position` is the place inside episode and phase in the
     order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
-    `ordered`: its episode ran its tasks one after another.
+    `ordered`: its episode ran its tasks one after another. `skills_invoked`: skills of its library that the harness' skill tool
+    opened; NaN where the harness has no such tool.
     """
 
     trial: Ints
@@ -65,6 +67,7 @@ class Outcomes:
     tainted: Mask
     done: Mask
     ordered: Mask
+    seed: Mask
     success: Floats
     reward: Floats
     outcome: Floats
@@ -78,6 +81,7 @@ class Outcomes:
     seconds: Floats
     skills_mounted: Floats
     skills_read: Floats
+    skills_invoked: Floats
 
     def __len__(self) -> int:
         return len(self.trial)
@@ -146,15 +150,26 @@ def _usage(outcomes: Outcomes) -> Floats:
     return np.minimum(outcomes.skills_read / given, 1.0)
 
 
+def _usage_rate(outcomes: Outcomes) -> Floats:
+    """[n]: 0..1, NaN where no skill was mounted or no tool opens skills."""
+    given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
+    return np.minimum(outcomes.skills_invoked / given, 1.0)
+
+
 def _total_tokens(outcomes: Outcomes) -> Floats:
     """[n]: NaN where either part is not known."""
     return outcomes.input_tokens + outcomes.output_tokens
 
 
 # Columns that follow from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted,
-# unknown where none was; reads of skills that are not of the library cannot lift it over 1. total_tokens: input,
-# which includes cached input, and output.
-DERIVED: dict[str, Callable[[Outcomes], Floats]] = {"used": _mark_used, "usage": _usage, "total_tokens": _total_tokens}
+# unknown where none was; reads of skills that are not of the library cannot lift it over 1. usage_rate: the same of skills that
+# the skill tool opened. total_tokens: input, which includes cached input, and output.
+DERIVED: dict[str, Callable[[Outcomes], Floats]] = {
+    "used": _mark_used,
+    "usage": _usage,
+    "usage_rate": _usage_rate,
+    "total_tokens": _total_tokens,
+}
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 

@@ -22,7 +22,7 @@ AVERAGES = ("", "average of six models")  # rows without a model of their own, a
 PRINTED = (  # table, metric, name
     ("Table 2", "accuracy", "task accuracy"),
     ("Table 2", "coverage", "coverage"),
-    ("Table 2", "use", "skill usage"),
+    ("Table 2", "use", "skill usage rate"),
     ("Table 2", "alignment", "alignment"),
     ("Table 2", "tokens", "solving tokens"),
     ("Figure 3", "skills", "skills"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
@@ -22,10 +22,12 @@ from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, pl
 from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
 from inspector.charts.drawing.quantities import unit_of, write_value
 from inspector.charts.sheet import ChartSheet
+from runner.protocols.conditions import count_seeds
 
 MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
+SEEDS = "Table 4"  # one-shot in one category, by seed instances: beside own groups that differ in these
 PUBLISHED = "published"
 COLUMNS = (
     TableColumn("category", "Category"),
@@ -85,7 +87,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
     figure = stack_bars(rows_of(2, drawn, laid_over), _look_up(groups), share_x=not laid_over or not own, legend=False)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
-    notes = (*_notes(sheet, split, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
+    notes = (*_notes(sheet, split, len(own), printed), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
 
 
@@ -177,8 +179,9 @@ def _build_panels(
 def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
     """By category, in the order of the paper."""
     found: dict[str, list[CategoryRow]] = {}
+    tables = (TABLE, SEEDS) if any(count_seeds(group.condition) > 1 for group in sheet.groups) else (TABLE,)
     for row in sheet.published:
-        if row.paper == PAPER and row.table == TABLE and row.group:
+        if row.paper == PAPER and row.table in tables and row.group and row.metric == "accuracy":
             found.setdefault(row.group, []).append(_build_printed_row(row))
     return found
 
@@ -186,20 +189,23 @@ def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
 def _build_printed_row(row: PrintedNumber) -> CategoryRow:
     source = f"SkillLearnBench, {row.table}"
     by_model = f"{source}, {row.model}" if row.model else source
+    label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
     return CategoryRow(
         row.group,
-        row.row,
+        label,
         source,
         PUBLISHED,
         row.value,
         row.unit,
         "blank" if row.value is None else f"{row.printed} %",
-        lines(plain(row.group), plain(row.row), f"{row.printed} %", plain(by_model)),
+        lines(plain(row.group), plain(label), f"{row.printed} %", plain(by_model)),
         model=row.model,
     )
 
 
-def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) -> tuple[str, ...]:
+def _notes(
+    sheet: ChartSheet, split: Split, panels_total: int, printed: Mapping[str, Sequence[CategoryRow]]
+) -> tuple[str, ...]:
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
@@ -207,11 +213,13 @@ def _notes(sheet: ChartSheet, split: Split, panels_total: int, published: bool) 
             "A bar is the mean over a group's replicates; counts add them up. Lines are 95 % intervals: over "
             "replicates where there are two or more, else over ten trials or more."
         )
-    if published:
+    if printed:
         notes.append(
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
             "verifiers than in your own runs, so the levels are not directly comparable."
         )
+    if any(row.source.endswith(SEEDS) for rows in printed.values() for row in rows):
+        notes.append(f"Published seed counts ({SEEDS}): skills by Claude Sonnet 4.6 alone.")
     if panels_total:
         notes += note_split(split)
     return (*notes, *note_left_out(panels_total, f"{count_parts(split.by)} by suite or experiment"))

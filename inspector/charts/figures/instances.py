@@ -91,13 +91,13 @@ class Sides:
 
 
 def sides_of(outcomes: Outcomes) -> Sides | None:
-    """One run: per family the mean over its scored trials on each side, then the mean over families. The seed is instance
-    1. None where no family was scored on both sides, or tasks have roles: there all of a family's first tasks are
-    learned from, and the later ones are built to differ."""
+    """One run: per family the mean over its scored trials on each side, then the mean over families. None where no family was
+    scored on both sides, or tasks have roles: there all of a family's first tasks are learned from, and the later ones are built
+    to differ."""
     mask = outcomes.covering(FIRST_TRIES) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     scored = outcomes.where(mask & (outcomes.role == 0) & (outcomes.family >= 0) & (outcomes.ordinal > 0))
     families, of = np.unique(scored.family, return_inverse=True)
-    is_seed = scored.ordinal == 1
+    is_seed = scored.seed
     counts = [np.bincount(of[side], minlength=len(families)) for side in (is_seed, ~is_seed)]
     sums = [
         np.bincount(of[side], weights=scored.success[side], minlength=len(families)) for side in (is_seed, ~is_seed)
@@ -122,7 +122,8 @@ def draw_seed(sheet: ChartSheet) -> ChartDrawing:
             "deployment (LSR, ESR) is another question: deployment tasks differ on purpose."
         )
         return ChartDrawing(None, ChartTable(SEED_COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), _note_seed(len(rows)))
+    notes = _note_seed(len(rows), len(sheet.groups) - len(rows))
+    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), notes)
 
 
 def _figure(rows: Sequence[SeedRow]) -> go.Figure:
@@ -157,12 +158,17 @@ def _marks(points: Sequence[ChartPoint], title: str, looks: Sequence[Style], tex
     )
 
 
-def _note_seed(groups_total: int) -> tuple[str, ...]:
+def _note_seed(groups_total: int, left_out: int) -> tuple[str, ...]:
     return (
         "Per family the mean over its scored trials, then over the families that were scored on both sides, then over "
-        "replicates. The seed is instance 1; a family has one of it and several held out.",
+        "replicates. The seed is instance 1, or the first N of a condition with N seed instances; the others are held out.",
         "A lower held-out value suggests skills that fit the seed alone. The seed can also be easier or harder.",
         NOT_PUBLISHED,
+        *(
+            [f"Not drawn: {plural(left_out, 'group')} without a family that was scored on both sides."]
+            if left_out
+            else []
+        ),
         *note_crowd(groups_total, "groups"),
     )
 

@@ -425,8 +425,8 @@ def _list_conditions(protocol: str) -> list[Option]:
 def _describe(condition: Condition) -> str:
     if condition.mode_at_start is AuthorMode.OUTSIDE:
         return "an outside program writes; @N tokens"
-    told = {"rounds": "@N rounds", "generation_tokens": "@N tokens", "": ""}[condition.parameter]
-    return told if condition.has_author else ""
+    told = {"rounds": "@N rounds", "generation_tokens": "@N tokens", "seeds": "@N seed instances", "": ""}
+    return told[condition.parameter] if condition.has_author else ""
 
 
 def _list_generators() -> list[Option]:

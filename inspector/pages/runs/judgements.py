@@ -42,7 +42,7 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A row of the table: the measures of levels 1 and 2 in their order, then those of level 3. family -1: of none."""
+    """A row of the table: the measures of levels 1 and 2 in their order, then what needs no judge. family -1: of none."""
 
     name: str
     family: int | None
@@ -226,4 +226,5 @@ TABLES = JsonShape(
     ("spread", lambda page: SPREAD_LINE.read_all(page.spreads)),
 )
 """Of a JudgementsPage."""
-HEADS = {"level_1": LEVEL_1, "level_2": LEVEL_2, "level_3": COLUMNS}
+HEADS = {"level_1": LEVEL_1, "level_2": LEVEL_2, "measured": COLUMNS}
+"""Of the measured ones the first is of level 2, the others are of level 3."""

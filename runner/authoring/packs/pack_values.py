@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
 from runner.authoring.feedback import verdict_section, without_answers
-from runner.authoring.material import corpus_lines, render_findings, task_lines
+from runner.authoring.material import corpus_lines, further_sections, render_findings, task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import slug_of
 from runner.authoring.teaching import failure_lines, reference_lines
@@ -68,6 +68,12 @@ def _rounds(occasion: Occasion) -> str:
     return "\n".join(f"Round {number}: FAIL" for number in range(1, last + 1)) or NONE
 
 
+def _tasks(occasion: Occasion) -> str:
+    if occasion.task is None:
+        return NONE
+    return "\n\n".join(["\n".join(task_lines(occasion.task)), *further_sections(occasion)])
+
+
 def _line(text: str) -> str:
     return " ".join(text.split())
 
@@ -92,7 +98,7 @@ VALUES: Mapping[str, Callable[[Occasion], str]] = {
     "evidence": lambda occasion: "\n".join(evidence_lines(occasion)),
     "in_record": lambda occasion: "(in the record of the trial)",
     "revision_mode": lambda occasion: "tier3_required" if occasion.tier3_required else "free_form",
-    "task": lambda occasion: NONE if occasion.task is None else "\n".join(task_lines(occasion.task)),
+    "task": _tasks,
     "rounds": _rounds,
     "corpus": lambda occasion: "\n".join(corpus_lines(occasion.corpus, occasion.corpus_room)),
     "budget": lambda occasion: NONE if occasion.budget_tokens is None else f"{occasion.budget_tokens:,} tokens",

@@ -9,6 +9,8 @@ import pytest
 
 from benchapp import audit
 from benchapp.models import Attempt, Episode, Run, Trial
+from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.metrics.catalogue import METRICS
 from tests.benchapp.import_folders import SKILL, bring_in, told, write
 
 pytestmark = pytest.mark.django_db
@@ -95,6 +97,29 @@ def test_what_gemini_printed_is_the_trials_trajectory(folder: Path) -> None:
     assert list(bring_in(folder).problems) == []
     trial = Trial.objects.get(episode__run__harness="gemini-code")
     assert (trial.turns, trial.skills_read, trial.input_tokens) == (2, 1, 300)
+
+
+def test_the_papers_usage_rate_counts_calls_of_the_skill_tool_and_ours_reads_too(folder: Path) -> None:
+    """Of one config: one repetition opens its only skill with the tool, one reads the file, one does neither."""
+    tool = {"type": "tool_use", "id": "c1", "name": "Skill", "input": {"skill": "count-words"}}
+    read = {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "Read",
+        "input": {"file_path": "/root/.claude/skills/count-words/SKILL.md"},
+    }
+    for stamp, call in (("20260301110000", tool), ("20260301120000", read)):
+        used = {"type": "assistant", "session_id": "s", "message": {"id": "k", "role": "assistant", "content": [call]}}
+        answered = [{"type": "tool_result", "tool_use_id": "c1", "content": "Count the words."}]
+        got = {"type": "user", "session_id": "s", "message": {"role": "user", "content": answered}}
+        place = folder / "evaluation_log" / CONFIG / "words" / "words-2" / f"{stamp}_abc123"
+        write(place / "agent/claude-code.txt", "\n".join(map(json.dumps, (LOG[0], used, got, LOG[1]))) + "\n")
+    evaluation(folder, CONFIG, 2, "20260301130000")
+    assert list(bring_in(folder).problems) == []
+    run = Run.objects.get(condition="one-shot")
+    outcomes = outcomes_of([run])[run.pk]
+    assert METRICS["usage"].mean(outcomes) == pytest.approx(2 / 3)
+    assert METRICS["skill-usage-rate"].mean(outcomes) == pytest.approx(1 / 3)
 
 
 def test_an_account_that_is_known_but_not_read_is_named(folder: Path) -> None:

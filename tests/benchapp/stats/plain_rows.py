@@ -24,6 +24,7 @@ MEASURED = (
     "seconds",
     "skills_mounted",
     "skills_read",
+    "skills_invoked",
 )
 
 
@@ -43,6 +44,7 @@ def plain_row(trial: int, **given: Any) -> Row:
         "corpus": "",
         "sample": 0,
         "ordinal": 0,
+        "seeds": 1,
         "finished": trial,
         "library": None,
     }
@@ -68,6 +70,7 @@ def as_columns(rows: list[Row]) -> Outcomes:
             "corpus": CORPUS_CODES[row["corpus"]],
             "cluster": row["episode"],
             "position": position_of(row, rows),
+            "seed": 1 <= row["ordinal"] <= row["seeds"],
         }
         for row in rows
     ]
@@ -104,6 +107,7 @@ NUMBERS = st.fixed_dictionaries(
         "seconds": _maybe(st.floats(0, 3600)),
         "skills_mounted": _maybe(SKILLS),
         "skills_read": _maybe(SKILLS),
+        "skills_invoked": _maybe(SKILLS),
         "finished": _maybe(st.integers(0, 5)),
         "library": _maybe(st.integers(1, 4)),
     }
@@ -127,6 +131,7 @@ def runs_of_rows(draw: st.DrawFn, max_trials: int = 24) -> list[Row]:
     )
     slots = draw(st.lists(slot, unique=True, max_size=max_trials))
     trials = draw(st.permutations(range(1, len(slots) + 1)))
+    seeds = draw(st.integers(1, 3))
     rows = []
     for trial, (episode, phase, task, sample) in zip(trials, slots, strict=True):
         ordered, tainted = episodes[episode]
@@ -143,6 +148,7 @@ def runs_of_rows(draw: st.DrawFn, max_trials: int = 24) -> list[Row]:
                 family=family,
                 role=role,
                 ordinal=ordinal,
+                seeds=seeds,
                 **draw(NUMBERS),
             )
         )

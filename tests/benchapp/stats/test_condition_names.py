@@ -47,6 +47,8 @@ def test_no_name_is_kept_for_a_condition_that_is_gone():
     [
         ("self-feedback@4", "Self-written, own feedback, 4 rounds"),
         ("naive-prompt@8000", "Generated, one prompt, 8,000 tokens"),
+        ("one-shot@3", "Self-written, one shot, 3 seed instances"),
+        ("one-shot@1", "Self-written, one shot, 1 seed instance"),
         ("one-shot@x", "Self-written, one shot, x"),
         ("with <b>skills</b>", "with <b>skills</b>"),
     ],

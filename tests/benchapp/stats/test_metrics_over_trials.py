@@ -59,6 +59,16 @@ def usage(row: Row) -> float | None:
     return min(1.0, row["skills_read"] / row["skills_mounted"])
 
 
+def usage_rate(row: Row) -> float | None:
+    if row["skills_invoked"] is None or not row["skills_mounted"]:
+        return None
+    return min(1.0, row["skills_invoked"] / row["skills_mounted"])
+
+
+def learned_from(row: Row) -> bool:
+    return row["ordinal"] in range(1, row["seeds"] + 1)
+
+
 def all_tokens(row: Row) -> float | None:
     told = row["input_tokens"], row["output_tokens"]
     return None if None in told else sum(told)
@@ -97,10 +107,15 @@ OBVIOUS: dict[str, tuple[Callable[[Row, list[Row]], bool], Value, bool]] = {
     "use": (lambda row, rows: first_try(row) and not is_rehearsal(row, rows), used, False),
     "use-past-first": (past_first, used, False),
     "accuracy": (lambda row, rows: evaluated(row), SUCCESS, True),
-    "accuracy-seed": (lambda row, rows: evaluated(row) and row["ordinal"] == 1, SUCCESS, True),
-    "accuracy-held-out": (lambda row, rows: evaluated(row) and row["ordinal"] >= 2, SUCCESS, True),
+    "accuracy-seed": (lambda row, rows: evaluated(row) and learned_from(row), SUCCESS, True),
+    "accuracy-held-out": (
+        lambda row, rows: evaluated(row) and row["ordinal"] > 0 and not learned_from(row),
+        SUCCESS,
+        True,
+    ),
     "solving-tokens": (lambda row, rows: evaluated(row), all_tokens, True),
     "usage": (lambda row, rows: evaluated(row), usage, True),
+    "skill-usage-rate": (lambda row, rows: evaluated(row), usage_rate, True),
     "input-per-trial": (lambda row, rows: True, column("input_tokens"), False),
     "cached-per-trial": (lambda row, rows: True, column("cached_tokens"), False),
     "output-per-trial": (lambda row, rows: True, column("output_tokens"), False),

@@ -80,6 +80,21 @@ def test_it_lays_the_printed_categories_over() -> None:
     assert sum(len(trace.x) for trace in drawing.figure.data if trace.name == "published") == len(printed) == 36
 
 
+def test_it_lays_the_printed_seed_counts_over_where_own_groups_differ_in_them() -> None:
+    suite = make_suite(environments=1, families=1)
+    make_learning_run(make_experiment(suite=suite), condition="one-shot@3")
+    drawing = drawn(categories.CHART, "published=skilllearnbench")
+    records = drawing.table.records()
+    assert "Published seed counts (Table 4): skills by Claude Sonnet 4.6 alone." in drawing.notes
+    found = {record["group"]: record["value"] for record in records if "seed instance" in record["group"]}
+    assert found == {
+        "One-Shot, 1 seed instance (Claude Sonnet 4.6)": 56.67,
+        "One-Shot, 3 seed instances (Claude Sonnet 4.6)": 23.33,
+        "One-Shot, 5 seed instances (Claude Sonnet 4.6)": 27.78,
+    }
+    assert {record["category"] for record in records if record["group"] in found} == {"Productivity Tools"}
+
+
 def test_it_says_that_tasks_have_no_category() -> None:
     make_trial(make_unordered_episode(), phase="evaluation")
     assert "has no environment for the tasks" in drawn(categories.CHART).absent

@@ -35,6 +35,22 @@ def test_it_averages_families_that_were_scored_on_both_sides() -> None:
     assert (record["seed_trials"], record["held_out_trials"]) == (2, 3)
 
 
+def test_the_seeds_are_those_that_the_condition_names() -> None:
+    make_families(make_run(condition="one-shot@2"), (T, F, T, T), (F, F, F))
+    (record,) = drawn(SEED_CHART).table.records()
+    assert (record["seed"], record["held_out"]) == (25.0, 50.0)
+    assert (record["seed_trials"], record["held_out_trials"]) == (4, 3)
+
+
+def test_it_counts_the_groups_that_hold_nothing_out() -> None:
+    run = make_run(condition="one-shot")
+    make_families(run, (T, F))
+    make_families(make_run(run.experiment, condition="one-shot@2"), (T, F))
+    drawing = drawn(SEED_CHART)
+    assert [record["group"] for record in drawing.table.records()] == ["one-shot"]
+    assert "Not drawn: 1 group without a family that was scored on both sides." in drawing.notes
+
+
 def test_it_draws_both_sides_at_their_values() -> None:
     make_families(make_run(condition="one-shot"), (T, T, F), (F, T))
     marks = {trace.name: trace for trace in drawn(SEED_CHART).figure.data if trace.name}

@@ -54,6 +54,7 @@ def test_it_shows_every_level_by_task_with_the_mean_over_tasks(client):
     assert line["safety"] == {"value": 75, "rows": 4, "tasks": 1}
     assert line["trajectory-alignment"]["value"] == pytest.approx(250 / 3)
     assert line["skill-usage"]["value"] == 50
+    assert line["skill-usage-rate"]["mean"] == 0  # its agents, our shell loop, read the files and called no skill tool
     assert (line["accuracy"]["mean"], line["accuracy-seed"]["mean"], line["accuracy-held-out"]["mean"]) == (0.5, 1, 0)
     assert line["solving-tokens"]["mean"] == 4510
     assert found["mean_over_tasks"] == {**line, "task": "mean over tasks"}

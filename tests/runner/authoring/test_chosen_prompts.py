@@ -353,3 +353,18 @@ def test_every_protocol_says_what_it_asks() -> None:
     assert all(hasattr(protocol_module(name), "list_asked") for name in PROTOCOLS)
     known = [each for name in LAUNCHED for c in conditions_of(name).values() for each in list_asked(c, name)]
     assert set(known) <= roles.VALUES.keys()
+
+
+def test_a_papers_prompt_is_given_every_seed(unit: Environment) -> None:
+    plan = plan_for(unit, condition=find_condition("one-shot@3~paper", "skilllearnbench"))
+    first, *further = unit.families[0].tasks[:3]
+    shown = replace(occasion(AuthorMode.WRITE, evidence=()), task=first, further=tuple(further))
+    own, theirs = (
+        request_for(shown, seed=1, chosen=each) for each in (None, choose_prompts(plan.condition, plan.protocol))
+    )
+    for request in (own, theirs):
+        asked = str(request.messages[-1]["content"])
+        assert all(task.instruction.strip() in asked for task in (first, *further))
+        assert "## Task 3 of 3" in asked
+        assert unit.families[0].tasks[3].instruction.strip() not in asked
+    assert own.messages != theirs.messages

@@ -228,6 +228,22 @@ def test_it_finds_the_seed_tasks_files_and_neither_tests_nor_solution(provider: 
     assert plan.task(f"{FAMILY}-T2").instruction.strip() not in job.instruction
 
 
+def test_of_further_seeds_it_is_told_the_texts_and_finds_no_files(provider: Provider) -> None:
+    plan = learning_plan("one-shot@3")
+    agent = looked(plan, provider)
+    first, second, third = (plan.task(f"{FAMILY}-T{number}") for number in (1, 2, 3))
+    assert agent.files == sorted(read_workspace_files(first))
+    (job,) = agent.jobs
+    assert job.task == first
+    assert "of which you see 3 examples" in job.instruction
+    for place, task in ((2, second), (3, third)):
+        _, told = job.instruction.split(f"## Task {place} of 3\n")
+        assert task.instruction.strip() in told
+        assert all(f"- {name} (" in told for name in read_workspace_files(task))
+        assert "What lies in the working directory is of the first task." in told
+    assert plan.task(f"{FAMILY}-T4").instruction.strip() not in job.instruction
+
+
 def test_skill_creator_has_a_skill_that_says_how_to_write_skills_and_no_second_round(provider: Provider) -> None:
     plan = learning_plan("skill-creator")
     agent = looked(plan, provider)

@@ -26,7 +26,7 @@ from runner.suites.starter_suite import load_starter
 from tests.runner.playing import player
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "skilllearnbench"
-CONDITIONS = conditions_of("skilllearnbench")
+CONDITIONS = (*conditions_of("skilllearnbench"), "one-shot@2")
 FAMILY, RUN_SEED = "E1-LS1", 47  # a seed with a copying teacher
 
 

@@ -16,7 +16,7 @@ from runner.base.suite import Suite
 from runner.base.types import AuthorMode, DecisionStatus, Environment, Phase, TrialSlot
 from runner.protocols import next_step
 from runner.protocols.audit import audit
-from runner.protocols.conditions import conditions_of, find_condition
+from runner.protocols.conditions import conditions_of, count_seeds, find_condition
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
@@ -298,6 +298,47 @@ def test_every_episode_ends_and_its_history_answers_its_plan(
     assert sum(isinstance(step, Ask) for step in episode.steps) <= allowed * (plan.condition.rounds or 1)
 
 
+# --- several seeds ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "seeds"), [("one-shot", 1), ("one-shot@1", 1), ("one-shot@3", 3), ("one-shot@6", 6)]
+)
+def test_one_shot_is_shown_the_first_instances_and_tried_on_all(unit: Environment, condition: str, seeds: int) -> None:
+    """The same trials whatever the number, so that conditions differ in what the author saw and in nothing else."""
+    episode = Episode(plan_for(condition, unit))
+    (ask,) = (step for step in episode.steps if isinstance(step, Ask))
+    assert (ask.task, *ask.further) == tuple(INSTANCES[:seeds])
+    assert ask.evidence == ()
+    assert episode.told == ["write 1", "freeze", *EVALUATED]
+    assert protocols.slots(episode.plan) == protocols.slots(plan_for("one-shot", unit))
+    assert audit(episode.plan, episode.history) == []
+
+
+def test_a_task_with_fewer_instances_than_seeds_is_refused_with_both_numbers(unit: Environment) -> None:
+    with pytest.raises(
+        SetupError, match=f"one-shot@7 learns from 7 instances; {FAMILY} has 6 .expected a lower number"
+    ):
+        plan_for("one-shot@7", unit)
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("one-shot@3", 3),
+        ("one-shot@3~paper", 3),
+        ("one-shot", 1),
+        ("one-shot@99", 1),
+        ("one-shot@x", 1),
+        ("self-feedback@4", 1),
+        ("naive-prompt@8000", 1),
+        ("somebody's@3", 1),
+    ],
+)
+def test_how_many_seeds_a_condition_has_is_read_from_its_name(name: str, seeds: int) -> None:
+    assert count_seeds(name) == seeds
+
+
 # --- plans --------------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +359,10 @@ def test_what_needs_human_skills_says_so_where_there_are_none(unit: Environment,
         plan_for(condition, replace(unit, families=(replace(family, curated={}),)))
 
 
-@pytest.mark.parametrize("condition", ["one-shot@2", "skill-creator@3", "teacher-feedback@0", "self-feedback@11"])
+@pytest.mark.parametrize(
+    "condition",
+    ["one-shot@0", "one-shot@11", "no-skill@2", "skill-creator@3", "teacher-feedback@0", "self-feedback@11"],
+)
 def test_a_parameter_that_a_method_does_not_have_is_refused(condition: str) -> None:
     with pytest.raises(SetupError, match=condition):
         find_condition(condition, PROTOCOL)
