@@ -337,13 +337,15 @@ def test_it_names_the_class_of_its_failure_as_the_table_of_failures_does(client)
     assert "Wrong value" not in page(client, make_trial(success=True))
 
 
-def test_a_message_that_stands_in_a_table_is_folded(client):
+def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(client):
+    said = "Mill Lane: expected average 42.66, found 202.05; and 3 more. Empty cells are no zeros"
     checks = (
-        Check(CheckGroup.HIDDEN, "the averages", CheckStatus.FAILED, "Mill Lane: expected average 42.66, found 202.05"),
+        Check(CheckGroup.HIDDEN, "the averages", CheckStatus.FAILED, said),
         Check(CheckGroup.HIDDEN, "the notes", CheckStatus.FAILED, "nothing was counted"),
     )
     text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
     assert text.count("<summary>As the verifier said it</summary>") == 1
+    assert '<p class="beyond muted">and 3 more. Empty cells are no zeros</p>' in text
     assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
 
 
