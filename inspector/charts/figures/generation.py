@@ -190,7 +190,7 @@ def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
     interval, spent = stop.interval, stop.written.per_library
     return lines(
         plain(f"{line.name} · author {line.panel}"),
-        f"{stop.budget:,} tokens: {stop.name} {half_up(stop.percent, 1)} %",
+        f"{stop.budget:,} tokens: {stop.name} {half_up(stop.percent or 0, 1)} %",
         f"95 % over tasks: {half_up(100 * interval.low)} to {half_up(100 * interval.high)}"
         if interval
         else "no spread",

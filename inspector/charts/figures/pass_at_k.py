@@ -61,7 +61,7 @@ class PassRow:
     def point(self) -> ChartPoint:
         hover = lines(
             plain(self.group),
-            f"pass@{self.k}: {half_up(self.value, 1)} %{write_interval(self.around)}",
+            f"pass@{self.k}: {half_up(self.value or 0, 1)} %{write_interval(self.around)}",
             f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
             f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
         )
