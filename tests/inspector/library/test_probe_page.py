@@ -99,6 +99,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
     assert "too few trials to show any difference" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    assert "R2 without 1 change</a>" in text
 
 
 def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run) -> None:
