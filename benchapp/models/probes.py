@@ -45,7 +45,11 @@ class Probe(PublicModel):
 
     def __str__(self) -> str:
         changes = len(self.reverted)
-        return f"{self.state} without {changes} change{'' if changes == 1 else 's'}" if changes else f"{self.state} as it was"
+        return (
+            f"{self.state} without {changes} change{'' if changes == 1 else 's'}"
+            if changes
+            else f"{self.state} as it was"
+        )
 
     @property
     def is_control(self) -> bool:
