@@ -215,10 +215,10 @@ def _prepare(
     plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
-    told = f"{state.key} without {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}" if hunks else state.key
+    told = f"{state.key} without {len(hunks)} change{'' if len(hunks) == 1 else 's'}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
-        name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.key[:20]}, {told})"[:300],
+        name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.title[:40]}, {told})"[:300],
         key="",
         protocol=PROTOCOL,
         environments=[episode.key],

@@ -10,7 +10,7 @@ from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 
@@ -128,7 +128,7 @@ def _render_signed(value: float, metric: TrialMetric) -> str:
 
 def _amount(value: float, metric: TrialMetric) -> str:
     if metric.is_share:
-        return f"{100 * value:.1f}"
+        return str(half_up(100 * value, 1))
     digits = {MetricUnit.USD: 4, MetricUnit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
     return f"{value:.{digits}f}"
 

@@ -44,8 +44,12 @@ class Probe(PublicModel):
     objects = ProbeQuerySet.as_manager()
 
     def __str__(self) -> str:
-        hunks = len(self.reverted)
-        return f"{self.state} without {hunks} hunk{'' if hunks == 1 else 's'}" if hunks else f"{self.state} as it was"
+        changes = len(self.reverted)
+        return (
+            f"{self.state} without {changes} change{'' if changes == 1 else 's'}"
+            if changes
+            else f"{self.state} as it was"
+        )
 
     @property
     def is_control(self) -> bool:

@@ -9,6 +9,7 @@ from io import StringIO
 
 from benchapp.exports.spreadsheet import escape_formula
 from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_signed
 from inspector.charts.chart import ChartTable, TableColumn
 
 MINUS = "\N{MINUS SIGN}"
@@ -66,8 +67,7 @@ def value_text(value: object, unit: str = "") -> str:
     if not isinstance(value, int | float):
         return str(value)
     if unit == "pp":
-        text = f"{value:+.1f}"
-        text = text if float(text) else text.lstrip("+-")
+        text = render_signed(value, 1)
     elif unit == "%":
         text = percent_text(value / 100, 1)
     else:

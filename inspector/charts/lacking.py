@@ -31,7 +31,7 @@ def lacks_raw_traces(sheet: ChartSheet) -> str:
 
 
 def lacks_samples(sheet: ChartSheet) -> str:
-    return "" if has_samples(sheet.comparison) else "Needs two samples a task: try each task twice or more."
+    return "" if has_samples(sheet.comparison) else "Needs two samples per task: try each task twice or more."
 
 
 def lacks_libraries(sheet: ChartSheet) -> str:

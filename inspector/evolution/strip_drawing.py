@@ -254,7 +254,8 @@ def _draw_lines(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
     added, removed = _count_lines(patch)
     below = canvas.row + SIDE + 11
     if not added and not removed:
-        word = "lost" if patch.tone == "refused" else "0" if not patch.is_change else ""
+        # A lost patch has its ×; its word would run into its neighbours'.
+        word = "0" if not patch.is_change and patch.tone != "refused" else ""
         return f'<text class="evo-num" x="{x:g}" y="{below}" text-anchor="middle">{word}</text>' if word else ""
     rows = [("plus", f"+{added}")] * bool(added) + [("minus", f"−{removed}")] * bool(removed)
     return "".join(

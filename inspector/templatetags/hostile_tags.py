@@ -14,6 +14,8 @@ from inspector.web.text.visible import visible as make_visible
 
 register = template.Library()
 
+CUT_FROM = 160  # characters
+ENDINGS = frozenset(".!?…)]}\"'”’")
 _BLANKS = re.compile(rf"(?:\A|(?<=\n)){BLANK_RUN}")
 
 
@@ -21,6 +23,15 @@ _BLANKS = re.compile(rf"(?:\A|(?<=\n)){BLANK_RUN}")
 def visible(text: object) -> str:
     """Text of strangers without anything a reader could not see; nothing stays nothing."""
     return "" if text is None else make_visible(str(text))
+
+
+@register.filter
+def whole_words(text: str, limit: int) -> str:
+    """A quotation that ends with a word. What rules quote is itself cut at 160 characters after what they matched, so a long
+    one that does not end a sentence is taken for cut."""
+    is_cut = len(text) > limit or len(text) >= CUT_FROM and text[-1] not in ENDINGS
+    kept = text[:limit].rpartition(" ")[0] or text[:limit]
+    return f"{kept.rstrip(' ,;:(“')} …" if is_cut else text
 
 
 @register.filter

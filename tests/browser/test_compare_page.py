@@ -56,6 +56,16 @@ def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page
     expect(page.locator("#forest")).to_contain_text("against no skill")
 
 
+def test_a_name_keeps_the_hyphen_of_its_letters_and_buttons_do_not_scroll_up_and_down(base: str, page: Page) -> None:
+    """Inter's tabular figures bring a hyphen as wide as a figure."""
+    page.goto(f"{base}/compare/")
+    figures = "(each) => getComputedStyle(each).fontVariantNumeric"
+    for place in ("table.compared th .condition", ".lanes th .condition", ".answer .lede .condition"):
+        assert page.locator(place).first.evaluate(figures) == "normal"
+    assert page.locator("table.compared td").first.evaluate(figures) == "tabular-nums"
+    assert page.locator(".seg").first.evaluate("(each) => getComputedStyle(each).overflowY") == "hidden"
+
+
 def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) -> None:
     page.goto(f"{base}/compare/")
     # six episodes that all differ alike: the exact test reaches its smallest p, 2/64

@@ -8,7 +8,7 @@ Rules, the first that holds:
    *wrote solve.py*;
 4. the first result with another value that the check names: *first shows 999*;
 5. the last write of a file that the check names, or of a program that writes it: *last write of solve.py*;
-6. the last write of the only program that the agent wrote and ran: *wrote solve.py, the only program it ran*;
+6. the last write of the only program that the agent wrote and ran: *last write of solve.py, the only program it ran*;
 7. the step that handed the work in: no step matches.
 
 They cannot see: values that were never printed, or printed in another form; files written by a program the agent wrote;
@@ -54,7 +54,7 @@ _WORDS = {
     Rule.WROTE: "wrote {}",
     Rule.SHOWS: "first shows {}",
     Rule.LAST_WRITE: "last write of {}",
-    Rule.ONLY_PROGRAM: "wrote {}, the only program it ran",
+    Rule.ONLY_PROGRAM: "last write of {}, the only program it ran",
     Rule.SUBMIT: "no step matches; handed in here",
     Rule.DIFFERS: "first differs from a pass",
 }

@@ -95,7 +95,7 @@ def _find_numbers(text: str) -> Iterator[Sign]:
                 failure_patterns.parse_number(match["got"] or ""),
             )
             if expected is not None and got is not None and expected != got:
-                yield _make_sign(FailureClass.NUMERIC, "another number than expected", match)
+                yield _make_sign(FailureClass.NUMERIC, "not the expected number", match)
                 return
 
 
@@ -111,11 +111,11 @@ def _find_words(text: str) -> Iterator[Sign]:
 def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
     numbers = failure_patterns.parse_number(expected), failure_patterns.parse_number(got)
     if None not in numbers and numbers[0] != numbers[1]:
-        return FailureClass.NUMERIC, "another number than expected"
+        return FailureClass.NUMERIC, "not the expected number"
     letters = [re.findall(r"\w", text.casefold()) for text in (expected, got)]
     if letters[0] and letters[0] == letters[1]:
         return FailureClass.INTERFACE, "the expected words, written differently"
-    return FailureClass.STATE, "another answer than expected"
+    return FailureClass.STATE, "not the expected answer"
 
 
 def read_stage(check: str) -> str:

@@ -61,6 +61,15 @@ def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
     return found
 
 
+def read_class(trial: Trial) -> str:
+    """The column that a table of failures counts one trial in; empty where it did not finish and fail. At most four queries."""
+    if trial.success is not False:
+        return ""
+    failed = [each for each in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(each.exception_type) is None]
+    found = _classify_all(failed).get(trial.pk)
+    return "" if found is None else found.primary.value if found.primary else UNCLASSIFIED
+
+
 @dataclass(frozen=True, slots=True)
 class _Failed:
     """A failed trial as its rows tell it. verdict: the primary one's key."""
@@ -81,7 +90,7 @@ class _Failed:
 def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     by_run: dict[int, list[_Failed]] = defaultdict(list)
     ends: dict[int, Counter[AgentEnd]] = defaultdict(Counter)
-    for failed in _read_failed(runs):
+    for failed in _read_failed(Trial.objects.filter(episode__run__in=[run.pk for run in runs])):
         if (end := end_of(failed.exception_type)) is None:
             by_run[failed.run].append(failed)
         else:
@@ -96,10 +105,10 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
 
-def _read_failed(runs: Sequence[Run]) -> Iterator[_Failed]:
+def _read_failed(trials: QuerySet[Trial]) -> Iterator[_Failed]:
     primary = Verdict.objects.filter(attempt=OuterRef("attempts__pk"), is_primary=True)
     rows = (
-        Trial.objects.filter(episode__run__in=[run.pk for run in runs], success=False, attempts__counts=True)
+        trials.filter(success=False, attempts__counts=True)
         .order_by("pk")
         .values_list(
             "pk",

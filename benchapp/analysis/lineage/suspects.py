@@ -21,6 +21,8 @@ from benchapp.record.json_shape import JsonShape, Shaped
 
 MIN_READERS = 3  # scored; fewer say nothing about a line
 MAX_LENGTH = 400  # characters of a line
+ASKED_LENGTH = 80  # characters of a line that an address needs to name it
+APART = 0.05  # shares: readers of a skill without the line must have done so much better to accuse it
 DELIMITER = b"---"  # of a frontmatter
 
 Held = Mapping[int, frozenset[str]]  # state -> skills that hold the line in it
@@ -77,6 +79,12 @@ class SuspectLines(Shaped):
     )
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it goes with the line: readers of a skill without it did better, or there were none to ask."""
+        own, other = self.ended.own.value, self.without.own.value
+        return own is None or other is None or other - own >= APART
+
+    @property
     def surety(self) -> float:
         """Passes lost, in standard errors of so many trials at no-skill's rate, which is kept off 0 and 1."""
         rate = (self.ended.beside.passed + 1) / (self.ended.beside.scored + 2)
@@ -95,7 +103,9 @@ class _Library:
 
 
 def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
-    """Of the replicates of one condition, the surest loss first. Three queries, and those of lineages not yet kept."""
+    """Of the replicates of one condition, the surest loss first; last come lines without which readers of a skill did no better.
+
+    Three queries, and those of lineages not yet kept."""
     libraries = _read_libraries(runs)
     tasks = {trial.task for library in libraries for trial in library.lineage.trials}
     baseline = read_no_skill(runs[0], tasks) if runs else {}
@@ -109,7 +119,7 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
             met = set(readers)
             without = count_endings([(trial, True) for trial in everybody if trial not in met], baseline)
             found.append(_describe(texts, ended, without))
-    return sorted(found, key=lambda each: (-each.surety, each.lines[0].text))
+    return sorted(found, key=lambda each: (not each.is_apart, -each.surety, each.lines[0].text))
 
 
 def _read_libraries(runs: Sequence[Run]) -> list[_Library]:

@@ -85,27 +85,34 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     tested is not counted among those that did not help."""
     tested = [each for each in effects if each is not Effect.UNTESTED]
     count = len(tested)
-    better = sum(each is Effect.UP for each in effects)
-    worse = sum(each is Effect.DOWN for each in effects)
+    better, hurts = tested.count(Effect.UP), _say_harm(tested)
     if better:
-        hurts = f"; {_say_count(worse)} clearly hurt" if worse else ""
-        return f"Yes, {_say_part(better, count)} clearly helped{hurts}."
+        what = "tested conditions" if count < len(effects) else "conditions"
+        return f"Yes, {_say_part(better, count, what)} clearly helped{hurts}."
     if not tested:
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."
     if Effect.LIKELY_UP in effects:
-        return "Likely, but not beyond doubt."
+        return f"Likely, but not beyond doubt{hurts}."
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):
-        return "No."
-    return "Not clear yet."
+        return f"No{hurts}."
+    return f"Not clear yet{hurts}."
 
 
 def _say_count(count: int) -> str:
     return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
 
 
-def _say_part(part: int, count: int) -> str:
+def _say_harm(tested: Sequence[Effect]) -> str:
+    """No heading hides it, clear or likely: "; one clearly hurt"."""
+    for effect, sure in ((Effect.DOWN, "clearly"), (Effect.LIKELY_DOWN, "likely")):
+        if worse := tested.count(effect):
+            return f"; {'skills' if len(tested) == 1 else _say_count(worse)} {sure} hurt"
+    return ""
+
+
+def _say_part(part: int, count: int, what: str) -> str:
     """The subject of a sentence about conditions: "one of three conditions", "both conditions"."""
     if part < count:
-        return f"{_say_count(part)} of {_say_count(count)} conditions"
-    return {1: "skills", 2: "both conditions"}.get(count, f"all {_say_count(count)} conditions")
+        return f"{_say_count(part)} of {_say_count(count)} {what}"
+    return {1: "skills", 2: f"both {what}"}.get(count, f"all {_say_count(count)} {what}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -31,7 +31,7 @@ def render_usd(cost: float, below: float = 0.01) -> str:
 
 def render_signed(value: float, digits: int = 1) -> str:
     """With its sign, a true minus and thousands separators; what rounds to zero has no sign."""
-    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    text = f"{half_up(value, digits):+,f}".replace("-", "\N{MINUS SIGN}")
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 

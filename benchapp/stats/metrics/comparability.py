@@ -30,6 +30,11 @@ class Comparability:
     runs: int
 
     @property
+    def parts(self) -> list[str]:
+        """The parts of a setup with something that differs: author, sandbox."""
+        return list(dict.fromkeys(name.partition(".")[0] for name in self.differs))
+
+    @property
     def is_comparable(self) -> bool:
         return not self.differs and not self.unknown
 

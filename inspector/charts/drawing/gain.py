@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import TrialMetric
@@ -25,7 +26,7 @@ class GainSide:
     def write(self, metric: TrialMetric) -> str:
         """ "18/30" for a share, else the mean with its unit."""
         if metric.is_share and metric.macro:
-            return f"{100 * self.value:.1f} %"
+            return f"{half_up(100 * self.value, 1)} %"
         if metric.is_share:
             return f"{self.total:g}/{self.of}" if self.total == round(self.total) else f"{self.total:.1f}/{self.of}"
         return f"{self.value:,.4g} {metric.unit.value}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit
 from inspector.web.text.formats import compact, number, usd
 
@@ -37,4 +37,4 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 def write_interval(around: tuple[float, float] | None) -> str:
     """Behind a value in percent: ", 95 % interval 12 to 31"; nothing where there is none."""
-    return f", 95 % interval {around[0]:.0f} to {around[1]:.0f}" if around else ""
+    return f", 95 % interval {half_up(around[0])} to {half_up(around[1])}" if around else ""

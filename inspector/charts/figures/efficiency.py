@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
@@ -96,7 +97,7 @@ def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, pane
         plain(group.condition),
         "no value"
         if y is None
-        else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts}){write_interval(around) if metric.is_share else ''}",
+        else f"{plain(metric.key)} {half_up(y, 1)}{' %' if metric.is_share else ''} ({counts}){write_interval(around) if metric.is_share else ''}",
         write_usage(axis, used.value),
         f"reported by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",

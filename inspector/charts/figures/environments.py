@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from benchapp.models import Run
-from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
@@ -121,7 +121,9 @@ def _cell(average: Average) -> HeatCell:
         return HeatCell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
     value = fmean(average.values)
     counts = f"{total.passed}/{total.scored} {counted}" + (f", {total.missing} not scored" if total.missing else "")
-    spread = f", {min(average.values):.1f} to {max(average.values):.1f} %" if len(average.values) > 1 else ""
+    spread = (
+        f", {half_up(min(average.values), 1)} to {half_up(max(average.values), 1)} %" if len(average.values) > 1 else ""
+    )
     runs = f"{plural(len(average.values), 'run')} of {plural(average.models, 'agent model')}"
     hover = lines(head, f"{percent_text(value / 100, 1)} % ({counts})", f"{runs}{spread}")
     return HeatCell(value, percent_text(value / 100, 0), hover, average.url)
@@ -157,7 +159,7 @@ def _describe_range(metric: TrialMetric, averages: Iterable[Average]) -> str:
         if average.metric == metric and average.values:
             means.setdefault(average.place, []).append(fmean(average.values))
     overall = [fmean(values) for values in means.values()]
-    return f"{metric.key} {max(overall) - min(overall):.1f} points" if len(overall) > 1 else ""
+    return f"{metric.key} {half_up(max(overall) - min(overall), 1)} points" if len(overall) > 1 else ""
 
 
 def _absent(sheet: ChartSheet) -> str:

@@ -29,7 +29,7 @@ PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run sa
 
 # kind of row -> what the legend calls it, and its mark there; rows have the colour and shape of their condition
 KINDS: dict[str, tuple[str, Style]] = {
-    "told": ("interval leaves out zero", Style(INK, "circle", "solid")),
+    "told": ("interval excludes zero", Style(INK, "circle", "solid")),
     "untold": ("interval includes zero", Style(INK, "circle-open", "solid")),
     "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "circle-x-open", "solid")),
     "printed": ("printed in a paper, no interval", Style(ZERO, "line-ns", "solid")),

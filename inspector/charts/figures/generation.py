@@ -10,6 +10,7 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, read_library_writing, sweeps_of
 from benchapp.stats.comparing.groups import Group, experiment_names
 from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.passk import SOLVED, DrawnMean, draw_mean, name_of, samples_of
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
@@ -189,8 +190,10 @@ def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
     interval, spent = stop.interval, stop.written.per_library
     return lines(
         plain(f"{line.name} · author {line.panel}"),
-        f"{stop.budget:,} tokens: {stop.name} {stop.percent:.1f} %",
-        f"95 % over tasks: {100 * interval.low:.0f} to {100 * interval.high:.0f}" if interval else "no spread",
+        f"{stop.budget:,} tokens: {stop.name} {half_up(stop.percent or 0, 1)} %",
+        f"95 % over tasks: {half_up(100 * interval.low)} to {half_up(100 * interval.high)}"
+        if interval
+        else "no spread",
         f"{stop.rate.passed} of {stop.rate.scored} complete tasks, {stop.rate.planned} planned",
         f"written with {spent:,.0f} tokens per library" if spent is not None else "tokens written with: unknown",
     )

@@ -14,6 +14,7 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
@@ -170,7 +171,9 @@ def is_tier3(condition: str) -> bool:
 def _counts(cell: MetricCell, group: Group) -> str:
     metric = cell.metric
     mean = (
-        "no value" if cell.value is None else f"{scale_value(metric, cell.value):.1f}{' %' if metric.is_share else ''}"
+        "no value"
+        if cell.value is None
+        else f"{half_up(scale_value(metric, cell.value), 1)}{' %' if metric.is_share else ''}"
     )
     counted = f"{cell.rate.passed}/{cell.rate.scored}" if metric.is_share else f"{cell.rate.scored} trials"
     runs = f", {group.replicates} replicates" if group.replicates > 1 else ""

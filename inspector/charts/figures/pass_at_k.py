@@ -11,6 +11,7 @@ from plotly import graph_objects as go
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import LIMITS, PassPoint, count_solved_within, pass_curve
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
@@ -60,7 +61,7 @@ class PassRow:
     def point(self) -> ChartPoint:
         hover = lines(
             plain(self.group),
-            f"pass@{self.k}: {self.value:.1f} %{write_interval(self.around)}",
+            f"pass@{self.k}: {half_up(self.value or 0, 1)} %{write_interval(self.around)}",
             f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
             f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
         )

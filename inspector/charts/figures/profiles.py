@@ -31,7 +31,7 @@ COLUMNS = (
     TableColumn("measure", "measure", read=lambda row: row.measure.name),
     TableColumn("value", "value", read=lambda row: row.value),
     TableColumn("unit", "unit", read=lambda row: row.measure.unit_name),
-    TableColumn("place", "place between lowest (0) and highest (1)"),
+    TableColumn("place", "place between zero (0) and the highest (1)"),
     TableColumn("over", "rests on", read=lambda row: row.measured.over),
     TableColumn("source", "source"),
 )
@@ -39,8 +39,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A group in one measure. `place`: 0 for the lowest and 1 for the highest of the groups of its source; 0.5 where all are
-    equal; None where it has no value."""
+    """A group in one measure. `place`: 0 for zero and 1 for the highest of the groups of its source; None where it has no value."""
 
     source: str
     group: str
@@ -77,11 +76,9 @@ def dots_of(source: str, groups: Sequence[str], measure: ProfileMeasure) -> list
 
 
 def places_of(values: Sequence[float | None]) -> list[float | None]:
-    """Min-max over the values that are known: 0 for the lowest, 1 for the highest; [n] -> [n]."""
-    known = [value for value in values if value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    reach = high - low
-    return [None if value is None else (value - low) / reach if reach else 0.5 for value in values]
+    """0 for zero, 1 for the highest, so that 1.9 does not look far from 2; below zero for what is; [n] -> [n]."""
+    most = max((abs(value) for value in values if value is not None), default=0.0)
+    return [None if value is None else value / most if most else 0.0 for value in values]
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -122,7 +119,7 @@ def _figure(sets: Sets) -> go.Figure:
             **where,
         )
     # room for the numbers right of the dots
-    figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["lowest", "highest"], zeroline=False)
+    figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["0", "highest"], zeroline=False)
     return figure.update_layout(showlegend=False, meta={"min_width": 660})
 
 
@@ -159,7 +156,7 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
 
 def _notes(sets: Sets) -> tuple[str, ...]:
     counts = {source: len(labels) for source, labels, _ in sets}
-    notes = ["A dot's place runs from the lowest to the highest group of its source. The number is the raw value."]
+    notes = ["A dot's place runs from zero to the highest group of its source. The number is the raw value."]
     notes.append("Places do not show how much a difference matters, or what is better: see the forest plot.")
     if "published" in counts:
         notes.append(

@@ -9,9 +9,11 @@ from django.urls import reverse
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.forest_lanes import Forest, build_forest
 from inspector.pages.compare.trial_squares import SquareTable, read_squares
@@ -48,6 +50,7 @@ class AnswerHead:
     mark: ConditionName
     delta: str
     lede: str
+    family: str
     tiles: tuple[MetricTile, ...]
     also: tuple[str, ...]
     tabs: tuple[MetricTile, ...]
@@ -70,6 +73,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
         name_condition(answer.best.group.condition if answer.best else ""),
         _write_delta(answer),
         _write_lede(answer),
+        tell_family(answer),
         tabs if answer.best and len(tabs) > 1 and not answer.is_few else (),
         tuple(_list_elsewhere(answer)),
         tabs,
@@ -80,7 +84,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "The best solves 45 of 100 new tasks, no skill 31."."""
+    """The best against its baseline, in tasks: "The best condition solved 9 of 12 new tasks; no skill solved 4."."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
@@ -88,17 +92,16 @@ def write_headline(answer: Answer) -> str:
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
         own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
-        return f"{name.title}: {own} at best, {base} {other}."
+        return f"{name.title}: {own} with the best condition, {other} with {base}."
     of = found.tasks * found.replicates[0]
     counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.
-        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.count(of)} {name.did}"
-        return f"{counts[0]:.0f} of {of} {counted} at best, {counts[1]:.0f} with {base}."
-    of_100 = round(100 * found.own), round(100 * found.other)
-    verb = {"solved": "solves", "passed": "passes"}[name.did]
-    return f"The best {verb} {of_100[0]} of 100 {name.tasks}, {base} {of_100[1]}."
+        did, counted = ("passed", f"trials on {name.tasks}") if of > found.tasks else (name.did, name.count(of))
+        return f"The best condition {did} {counts[0]:.0f} of {of} {counted}; {base} {did} {counts[1]:.0f}."
+    of_100 = half_up(100 * found.own), half_up(100 * found.other)
+    return f"The best condition {name.did} {of_100[0]} of 100 {name.tasks}; {base} {name.did} {of_100[1]}."
 
 
 def _write_alone(answer: Answer) -> str:
@@ -112,7 +115,7 @@ def _write_alone(answer: Answer) -> str:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
         return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.did}."
-    return f"{100 * (best.value or 0):.0f} of 100 {name.tasks} {name.did}."
+    return f"{half_up(100 * (best.value or 0))} of 100 {name.tasks} {name.did}."
 
 
 def _write_delta(answer: Answer) -> str:
@@ -123,11 +126,6 @@ def _write_delta(answer: Answer) -> str:
     return f"{render_signed(100 * best.difference.delta, 0)} points"
 
 
-def _write_whole(share: float) -> str:
-    """In percent. A mean over replicates may be 0.3749999 where the counts say 0.375: the page writes both alike."""
-    return f"{round(100 * share, 6):.0f}"
-
-
 def _write_lede(answer: Answer) -> str:
     """How sure the best is."""
     best = answer.best
@@ -135,15 +133,22 @@ def _write_lede(answer: Answer) -> str:
         return _write_missing(answer.comparison)
     if best.difference.interval is None:
         if best.effect.tone:
-            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {len(answer.judged)} tests."
+            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {tell_family(answer)}."
         return "A test needs six episodes, or two replicates a side."
     interval, metric = best.difference.interval, answer.metric
     scale, digits = (100, 0) if metric.is_share else (1, 2)
     low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
-    tests = len(answer.judged)
-    if best.effect.is_clear and tests > 1:
-        return f"{low} to {high}. Still clear after correcting for {tests} tests."
+    if best.effect.tone and len(answer.judged) > 1:
+        still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
+        return f"{low} to {high}. {still} after correcting for {tell_family(answer)}."
     return f"{low} to {high}, 95 % interval."
+
+
+def tell_family(answer: Answer) -> str:
+    """What is corrected together. One experiment in a comparison of several can have another verdict than on its own page."""
+    experiments = len({each.group.first.experiment_id for each in answer.judged})
+    said = plural(len(answer.judged), "comparison")
+    return f"{said} of {experiments} experiments" if experiments > 1 else said
 
 
 def _write_missing(comparison: GroupComparison) -> str:
@@ -177,8 +182,8 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     low, high = (_place(end) for end in ends) if ends else ("", "")
     return MetricTile(
         *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
-        value=f"{_write_whole(found.own)} %",
-        against=f"{base} {_write_whole(found.other)}",
+        value=f"{half_up(100 * found.own)} %",
+        against=f"{base} {half_up(100 * found.other)}",
         point=_place(found.own),
         base=_place(found.other),
         low=low,

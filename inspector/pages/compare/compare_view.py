@@ -30,7 +30,7 @@ from inspector.charts.questions import build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.comparison_table import ComparisonRow, run_metrics, table_rows
-from inspector.pages.compare.failures_view import list_failure_rows
+from inspector.pages.compare.failures_view import count_failed, list_failure_rows
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import address_of_any, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
@@ -122,7 +122,8 @@ def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str
     }
     if asked is QUESTIONS[-1]:
         columns, rows = list_failure_rows(request, sheet.comparison)
-        context |= {"failures": rows, "failure_columns": columns}
+        context |= {"failures": rows, "failure_columns": columns, "counted": sum(row.total for row, _ in rows)}
+        context["failed"] = count_failed(request, sheet.comparison)
     return context
 
 

@@ -12,14 +12,16 @@ from benchapp.models.stand_ins import StandIn
 from benchapp.stats.comparing.answer import JudgedGroup
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
-from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
+from runner.base.types import Phase
 
 NONE_PLANNED = "none planned"
 UNKNOWN = "unknown"
@@ -27,12 +29,14 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class DifferenceText:
-    """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty."""
+    """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty. `against`: the value that
+    the difference is taken from, where the baseline's row does not show it."""
 
     main: str
     count: str = ""
     delta: str = ""
     around: str = ""
+    against: str = ""
     tone: str = ""
     says: str = ""
     url: str = ""
@@ -136,11 +140,24 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
         count,
         delta,
         around,
+        _write_first_try(sheet, group, metric, difference.other),
         tone(difference, metric),
         says(sheet.comparison, group, metric),
         url,
         draw_difference(difference) if metric.is_share else SafeString(""),
     )
+
+
+def _write_first_try(sheet: ChartSheet, group: Group, metric: TrialMetric, value: float) -> str:
+    """Replay is held against a first try where its baseline replayed nothing."""
+    baseline = sheet.comparison.groups.baseline_of(group)
+    if (
+        metric.phases != (Phase.REPLAY,)
+        or baseline is None
+        or sheet.comparison.cell(baseline, metric).value is not None
+    ):
+        return ""
+    return f"{name_condition(baseline.condition).short.lower()}, first try: {render_metric(value, metric.unit)}"
 
 
 def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> DifferenceText:
@@ -172,7 +189,7 @@ def wilson_text(cell: MetricCell) -> str:
     if cell.interval is None:
         return ""
     low, high = cell.interval
-    return f"95 % {100 * low:.0f} to {100 * high:.0f}"
+    return f"95 % {half_up(100 * low)} to {half_up(100 * high)}"
 
 
 def value_text(cell: MetricCell) -> tuple[str, str]:

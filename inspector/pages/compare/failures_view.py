@@ -29,6 +29,7 @@ from benchapp.models import Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import closed_trials
+from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
@@ -124,6 +125,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         if any(row.key for row in rows)
         else [],
         "by_group": _draw_groups(comparison, by_group),
+        "counted": len(refused),
+        "failed": count_failed(request, comparison),
         "query": comparison.choices.query(),
         "here": _address(comparison.choices),
     }
@@ -154,6 +157,13 @@ def list_failure_rows(
     return name_columns([row for _, row in found]), _draw_groups(comparison, found)
 
 
+def count_failed(request: HttpRequest, comparison: GroupComparison) -> int:
+    """Failed trials of every phase, as far as this reader may see them: the table counts a part of them."""
+    closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
+    found = (comparison.outcomes[run.pk] for run in comparison.runs)
+    return len({pk for outcomes in found for pk in outcomes.trial[outcomes.success == 0].tolist()} - closed)
+
+
 def _draw_groups(
     comparison: GroupComparison, found: Sequence[tuple[Group, FailureRow]]
 ) -> list[tuple[FailureRow, list[FailureCell]]]:
@@ -165,8 +175,10 @@ def _draw_groups(
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
+    """In the order of every list."""
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
-    groups = {id(each.group): each.group for each in shown}
+    unique = {id(each.group): each.group for each in shown}
+    groups = {id(group): group for group in arrange(unique.values())}
     for each in shown:
         refused[id(each.group)].append(each.refused)
     return [(group, count_row(group.label, group.label, refused[key])) for key, group in groups.items()]

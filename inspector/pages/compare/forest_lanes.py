@@ -17,6 +17,7 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, Origin, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.drawing.arms import arms_of
@@ -295,7 +296,7 @@ def _build_lane(
     rate = cell.rate
     solved = "unknown" if cell.value is None else render_metric(cell.value, metric.unit)
     if metric.is_share and cell.value is not None:
-        solved = f"{100 * cell.value:.0f} %"
+        solved = f"{half_up(100 * cell.value)} %"
     whole = ForestLane(
         group,
         name_condition(group.condition),
@@ -316,7 +317,7 @@ def _build_lane(
 def _write_mean(mean: float | None, metric: TrialMetric) -> str:
     if mean is None:
         return "?"
-    return f"{100 * mean:.0f}" if metric.is_share else render_metric(mean, metric.unit)
+    return str(half_up(100 * mean)) if metric.is_share else render_metric(mean, metric.unit)
 
 
 def _tell_all(group: Group) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import quote_plus, urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.lineage.suspects import SuspectLines, rank_suspects
+from benchapp.analysis.lineage.suspects import ASKED_LENGTH, SuspectLines, rank_suspects
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
@@ -23,6 +25,7 @@ from runner.protocols.conditions import conditions_without_library
 MAX_GROUPS = 6
 MAX_RUNS = 12  # of a group: their libraries are read line by line
 SHOWN = 5  # sets of lines of a group
+MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,15 @@ class GroupSuspects:
     @property
     def metric(self) -> MetricName | None:
         return name_metric(self.judged.metric) if self.judged else None
+
+    @property
+    def has_alike(self) -> bool:
+        return not all(each.is_apart for each in self.found)
+
+    @property
+    def rows(self) -> list[tuple[SuspectLines, str]]:
+        """With the address of a probe; empty where nothing can be probed."""
+        return [(each, write_probe_address(each)) for each in self.found]
 
 
 @require_safe
@@ -64,6 +76,22 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "query": comparison.choices.query(),
     }
     return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
+
+
+def write_probe_address(found: SuspectLines) -> str:
+    """The probe of the library where the first line opens, with every line of the row that its author wrote there."""
+    place = found.lines[0].place
+    if place.decision is None or not place.run.was_launched:
+        return ""
+    pairs = [("episode", str(place.episode.public_id)), ("decision", str(place.decision.number))]
+    pairs += [("state", place.state.key), ("lines", str(len(found.lines))), ("libraries", str(found.libraries))]
+    room = MAX_ASKED
+    for line in found.lines:
+        text = line.text[:ASKED_LENGTH]
+        room -= len(quote_plus(text)) + len("&line=")
+        if room >= 0:
+            pairs.append(("line", text))
+    return f"{reverse('probe', args=[place.run.public_id])}?{urlencode(pairs)}"
 
 
 def _choose_groups(sheet: ChartSheet) -> list[tuple[Group, JudgedGroup | None]]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
 from inspector.charts.chart_request import sheet_of
@@ -123,7 +124,9 @@ def _answer(sheet: ChartSheet, replayed: Sequence[Group]) -> list[str]:
         return [*said, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
     rate = sheet.comparison.noise.rate
     return (
-        [*said, f"By luck alone, {100 * rate:.0f} of 100 repeated tries end differently."] if rate is not None else said
+        [*said, f"By luck alone, {half_up(100 * rate)} of 100 repeated tries end differently."]
+        if rate is not None
+        else said
     )
 
 

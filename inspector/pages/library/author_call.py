@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 import orjson
@@ -47,6 +47,7 @@ class PromptSection:
     length: int
     share: float  # of all characters of the prompt, 0..1
     is_open: bool
+    about: str = ""  # the task of the trial that its title names
 
     @property
     def left_out(self) -> int:
@@ -234,7 +235,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     return AuthorCall(
         decision=decision,
         show=show or "call",
-        prompt=parse_prompt(contents[call.request_id]) if call else None,
+        prompt=_name_sections(parse_prompt(contents[call.request_id]), evidence) if call else None,
         reply=_parse_reply(contents[call.reply_id]) if call and call.reply_id else None,
         patch=decision.read_patch(),
         evidence=evidence,
@@ -265,9 +266,10 @@ def _read_session(
 
 
 def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
-    """The one asked for, counted from 1; else the last, which is what the author was asked about."""
+    """The one asked for, counted from 1; else the trial that the decision answers; else the last."""
     found = (row for place, row in enumerate(evidence, start=1) if str(place) == asked)
-    return next(found, None) or (evidence[-1] if evidence else None)
+    answered = (row for row in evidence if row.trial_id == row.decision.after_trial_id)
+    return next(found, None) or next(answered, None) or (evidence[-1] if evidence else None)
 
 
 # --- the call -----------------------------------------------------------------------------------------------------
@@ -308,9 +310,31 @@ def _split_sections(text: str, whole: int) -> Iterator[PromptSection]:
         if part.strip() or len(starts) == 1:
             title = one_line(part, 110) if _HEADING.match(part) else ""
             shown = visible(part[:MAX_SECTION].strip("\n"))
-            yield PromptSection(
-                title.lstrip("# "), shown, len(part), len(part) / (whole or 1), len(part) <= OPEN_SECTION
-            )
+            yield PromptSection(title.lstrip("# "), shown, len(part), len(part) / (whole or 1), _is_short(part))
+
+
+def _is_short(part: str) -> bool:
+    """Something to read, and not long: a heading with nothing below says all while it is closed."""
+    heading, _, below = part.strip().partition("\n")
+    return len(part) <= OPEN_SECTION and (bool(below.strip()) or not _HEADING.match(heading))
+
+
+def _name_sections(prompt: Prompt, evidence: Iterable[DecisionEvidence]) -> Prompt:
+    """A trial's section with the title of its task, for the prompt names it by its key."""
+    trials = [row.trial for row in evidence]
+    messages = tuple(
+        replace(
+            message,
+            sections=tuple(
+                replace(
+                    each, about=next((found.task.title for found in trials if str(slot_of(found)) in each.title), "")
+                )
+                for each in message.sections
+            ),
+        )
+        for message in prompt.messages
+    )
+    return replace(prompt, messages=messages)
 
 
 def _find_starts(text: str) -> Iterator[int]:

@@ -15,6 +15,7 @@ from benchapp.analysis.lineage.attribution import count_rate
 from benchapp.analysis.lineage.word_overlap import find_words
 from benchapp.models import Episode, Run, Square, Trial
 from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import StripForm, draw_strip
@@ -52,7 +53,7 @@ class SkillPair:
 
     @property
     def percent(self) -> int:
-        return round(100 * (self.likeness or 0))
+        return int(half_up(100 * (self.likeness or 0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,11 @@ class ChosenLine:
     evidence: tuple[ShownTrial, ...]
     alike: tuple[Likeness, ...]
 
+    @property
+    def length(self) -> int:
+        """Of the lines around it that came with it."""
+        return self.last - self.first + 1
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
+from benchapp.analysis.deciding.reading_steps import read_step_index
 from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps
@@ -22,6 +23,8 @@ from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library import TimeMachine, open_time_machine
 from inspector.pages.library.rail import ShownTrial
+from inspector.pages.trials.decided_checks import decide_checks
+from inspector.pages.trials.outline import read_chunk_summaries
 from inspector.pages.trials.trial import LongText, choose_attempt, choose_trajectory, inspect_trial
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
@@ -58,7 +61,8 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A trial as a capsule tells it. `pages`: its steps in their order; `gap`: how many are left out between them."""
+    """A trial as a capsule tells it. `first`, `last`: its steps in their order; `gap`: how many are left out between them.
+    `deciding`: (step, what it did) of the steps that led to its failed checks, by rule."""
 
     trial: Trial
     attempt: Attempt | None
@@ -68,6 +72,7 @@ class Account:
     gap: int
     last: tuple[StepView, ...]
     uses: tuple[SkillUse, ...]
+    deciding: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,19 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     first = _draw(trajectory, 1, half, uses, redactor)
     last = _draw(trajectory, total - half + 1, half, uses, redactor) if total > MAX_STEPS else ()
     gap = max(0, total - MAX_STEPS)
-    return Account(trial, attempt, tuple(verdicts), trajectory, first, gap, last, tuple(uses))
+    deciding = tuple(_find_deciding(trajectory, verdicts, redactor))
+    return Account(trial, attempt, tuple(verdicts), trajectory, first, gap, last, tuple(uses), deciding)
+
+
+def _find_deciding(
+    trajectory: Trajectory | None, verdicts: Sequence[VerdictView], redactor: Redactor
+) -> Iterator[tuple[int, str]]:
+    """As the trial's page finds them."""
+    if trajectory is None or not verdicts:
+        return
+    index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
+    for one in decide_checks(verdicts[0], index).trail:
+        yield one.step, visible(redactor.text(one.words))
 
 
 def _draw(

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.analysis.lineage.hunks import Hunk
-from benchapp.analysis.lineage.suspects import MAX_LENGTH
+from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
 from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, ProbeResult, read_results
 from benchapp.experiments.probe_runs import (
     TIMES,
@@ -63,6 +63,19 @@ class ShownHunk:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedLines:
+    """Lines that another page asked about: how many, in how many libraries they stand, and how many are ticked here."""
+
+    asked: int
+    libraries: int
+    ticked: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.ticked >= self.asked and self.libraries <= 1
+
+
+@dataclass(frozen=True, slots=True)
 class ProbePage:
     """`choice` is None where there is nothing to freeze; `problem` says why that, or why it cannot be launched so."""
 
@@ -75,6 +88,7 @@ class ProbePage:
     problem: str
     results: tuple[ProbeResult, ...]
     has_older: bool
+    lines: AskedLines | None = None
 
     @property
     def hunks_left_out(self) -> int:
@@ -108,8 +122,12 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
     names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
+    lines = None
     if choice.decision and not any(query.get(name) for name in names):  # nobody chose yet
-        asked = replace(asked, revert=_choose_hunks(choice, query.get("file", ""), query.get("line", "")))
+        texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES]
+        found_lines = {text: _find_line(choice, query.get("file", ""), text) for text in texts}
+        asked = replace(asked, revert=_choose_hunks(choice, found_lines.values()))
+        lines = _count_asked(query, sum(map(bool, found_lines.values()))) if texts else None
     known = {each.id for hunk in choice.hunks for each in (hunk, *hunk.lines)}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
@@ -117,7 +135,7 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     ticked = set(asked.tasks or choose_default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _order_tasks(episode))
     shown = tuple(_draw_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
-    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
+    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older, lines)
 
 
 def _try_preview(episode: Episode, asked: AskedProbe, problem: str) -> tuple[ProbePreview | None, str]:
@@ -135,16 +153,29 @@ def _order_tasks(episode: Episode) -> Iterable[Task]:
     return ordered.order_by("family__ordinal", "ordinal", "key")
 
 
-def _choose_hunks(choice: ProbeChoice, path: str, line: str) -> tuple[str, ...]:
-    """The line of a file that an address asks about, else the hunk that added it; without such a line everything."""
+def _choose_hunks(choice: ProbeChoice, lines: Iterable[Sequence[Hunk]]) -> tuple[str, ...]:
+    """Those of the lines that an address asks about; without any of them everything."""
+    found = [hunk for hunks in lines for hunk in hunks]
+    return tuple(dict.fromkeys(hunk.id for hunk in found or choice.hunks))
+
+
+def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
+    """The line alone wherever the decision added it, in one file where a path is given; else the hunks that added it."""
 
     def adds(hunk: Hunk) -> bool:
-        texts = (text.decode(errors="replace").strip()[:MAX_LENGTH] for text in hunk.added)
-        return hunk.path == path and line in texts
+        texts = (text.decode(errors="replace").strip() for text in hunk.added)
+        return (not path or hunk.path == path) and any(map(is_asked, texts))
+
+    def is_asked(text: str) -> bool:
+        return line == text[:MAX_LENGTH] or len(line) == ASKED_LENGTH and text.startswith(line)
 
     alone = [each for hunk in choice.hunks for each in hunk.lines if adds(each)]
-    found = alone[:1] or [hunk for hunk in choice.hunks if adds(hunk)]
-    return tuple(hunk.id for hunk in found or choice.hunks)
+    return alone or [hunk for hunk in choice.hunks if adds(hunk)]
+
+
+def _count_asked(query: QueryDict, ticked: int) -> AskedLines:
+    asked, libraries = (_parse_number(query.get(name, "")) or 1 for name in ("lines", "libraries"))
+    return AskedLines(max(asked, ticked), libraries, ticked)
 
 
 def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:

@@ -106,7 +106,7 @@ class Tour(Shaped):
 
     @property
     def sides(self) -> tuple[TourSide, ...]:
-        return TourSide("with the line", self.share), TourSide("no skill", self.bare)
+        return TourSide("read the line", self.share), TourSide("no skill", self.bare)
 
     @property
     def has_squares(self) -> bool:

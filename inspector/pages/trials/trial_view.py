@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import cast
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
+from benchapp.analysis.failures.failure_reading import WORDS, read_class
 from benchapp.exports.atif_file import atif_pieces, select_trajectories
 from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
@@ -96,9 +98,19 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
         "passing": _choose_passing(inspection, others),
+        "failure": None if as_json else _name_failure(found),
         **_build_step_context(found, inspection.attempt, inspection.reading, commented=not as_json),
     }
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
+
+
+def _name_failure(found: Trial) -> dict[str, str] | None:
+    """Its class as the tables of failures name it, with its meaning and the address of the others of its experiment."""
+    if not (key := read_class(found)):
+        return None
+    title, meaning = WORDS[key]
+    query = urlencode({"experiment": found.episode.run.experiment.public_id, "class": key})
+    return {"title": title, "meaning": meaning, "url": f"{reverse('compare-failures')}?{query}#trials"}
 
 
 @require_safe

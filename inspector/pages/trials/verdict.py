@@ -39,6 +39,12 @@ class CheckLine:
     def is_good(self) -> bool:
         return self.status == CheckStatus.PASSED
 
+    @property
+    def beyond(self) -> str:
+        """What the message says after the last value that was read off it: a reason, or how many more differ."""
+        _, found, said = self.message.rpartition(self.compared[-1].found) if self.compared else ("", "", "")
+        return said.lstrip(" ;,.'\"\n").rstrip() if found else ""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSection:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
 from inspector.web.text.excerpt import KeptStep
-from inspector.web.text.folding import FoldedPart, fold
+from inspector.web.text.folding import DECIDING_LINES, WHOLE_LINES, FoldedPart, fold
 from inspector.web.text.visible import visible
 from runner.base.types import Observation, Step
 from runner.trajectories.fields import fields
@@ -88,12 +88,13 @@ def draw_steps(
     values: Mapping[int, Collection[str]] | None = None,
 ) -> list[StepView]:
     """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
-    its fields. `values` by step number: what stays in sight in its results, because a check names it."""
+    its fields. `values` by step number: what stays in sight in its results, because a check names it.
+    What such a step wrote is not folded."""
     named = values or {}
     return [
         _draw_step(
             found.step,
-            [_fold_text(text, named.get(found.step.number, ())) for text in (texts_of or _read_texts)(found)],
+            [_fold_text(text, named.get(found.step.number)) for text in (texts_of or _read_texts)(found)],
             skills.get(found.step.number, ()),
             kept.get(found.step.number),
         )
@@ -204,8 +205,9 @@ def _make_text(stored: StoredStep, name: str, text: str) -> StepText:
     return StepText(name, group, group, text, length, 0, tail=tail)
 
 
-def _fold_text(text: StepText, values: Collection[str] = ()) -> FieldView:
-    found = (text.at_hand.find(value) for value in values) if text.kind == "result" else ()
+def _fold_text(text: StepText, values: Collection[str] | None = None) -> FieldView:
+    """`values`: of a deciding step; None of any other."""
+    found = (text.at_hand.find(value) for value in values or ()) if text.kind == "result" else ()
     return FieldView(
         name=text.name,
         kind=text.kind,
@@ -218,6 +220,7 @@ def _fold_text(text: StepText, values: Collection[str] = ()) -> FieldView:
             is_error=text.is_error,
             places=[place for place in found if place >= 0],
             tail=text.tail,
+            whole=WHOLE_LINES if values is None or text.kind != "call" else DECIDING_LINES,
         ),
         length=text.length - text.offset,
         is_error=text.is_error,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from inspector.web.text.visible import visible
 
 WHOLE_LINES, WHOLE_CHARS = 24, 4_000  # a text of no more is shown whole
+DECIDING_LINES = 80  # of what decided a check: the cause may stand anywhere in it
 LINES = 8, 5  # the first and the last
 ERROR_LINES = 3, 12  # of an error: what went wrong stands at the end
 ERRORS_SHOWN = 4  # lines inside the fold, the first and the last of them
@@ -81,13 +82,14 @@ def fold(
     is_error: bool = False,
     places: Sequence[int] = (),
     tail: str = "",
+    whole: int = WHOLE_LINES,
 ) -> tuple[FoldedPart, ...]:
     """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded,
     and their end as `tail`. Lines with an error are looked for in results only: prompts and skills speak of errors without having any. `places`:
-    characters of `text` that stay in sight, with the lines around them."""
+    characters of `text` that stay in sight, with the lines around them. `whole`: lines of a text that is not folded."""
     rows = list(_split_rows(text))
     missing = length - offset - len(text)
-    if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
+    if missing <= 0 and len(rows) <= whole and sum(row.size for row in rows) <= WHOLE_CHARS:
         return (FoldedPart(offset, length, text),) if text else ()
     starts = [row.start for row in rows]
     near = {bisect_right(starts, place) - 1 + step for place in places for step in range(-AROUND, AROUND + 1)}

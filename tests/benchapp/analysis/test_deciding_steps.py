@@ -100,7 +100,7 @@ def test_a_value_of_the_input_was_decided_by_the_program_that_took_it() -> None:
 
 def test_what_nothing_names_leads_to_the_only_program() -> None:
     index = walk((SOLVE, ""), ("python3 -u ./solve.py", "ok"), ("ls", ""))
-    assert decide("it is right", "", index) == [(2, "wrote solve.py, the only program it ran")]
+    assert decide("it is right", "", index) == [(2, "last write of solve.py, the only program it ran")]
     two = walk((SOLVE, ""), ("echo 1 > b.sh", ""), ("bash b.sh && python3 solve.py", "ok"))
     assert decide("it is right", "", two) == [(4, "no step matches; handed in here")]
 

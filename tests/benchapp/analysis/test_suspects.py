@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.analysis.lineage.suspects import list_advice, rank_suspects
+from benchapp.analysis.lineage.attribution import Ended
+from benchapp.analysis.lineage.suspects import SuspectLines, list_advice, rank_suspects
 from benchapp.models import Run, SkillUse, Trial
+from benchapp.stats.metrics.rates import Rate
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 LOST = (False,) * 9
@@ -67,9 +69,30 @@ def test_readers_of_a_skill_without_the_line_are_counted_beside() -> None:
 @pytest.mark.django_db
 def test_the_surest_loss_comes_first() -> None:
     found = rank_suspects(make_runs((True, False, False) * 3, WON))
-    sureties = [each.surety for each in found]
-    assert sureties == sorted(sureties, reverse=True)
+    places = [(each.is_apart, each.surety) for each in found]
+    assert places == sorted(places, reverse=True)
     assert all(each.surety > 0 for each in found)
+
+
+def rate(passed: int, of: int) -> Rate:
+    return Rate(passed, of, of)
+
+
+@pytest.mark.parametrize(
+    ("readers", "without", "is_apart"),
+    [((1, 27), (9, 66), True), ((3, 29), (7, 64), False), ((4, 26), (6, 67), False), ((1, 27), (0, 0), True)],
+)
+def test_a_line_is_accused_where_others_did_better_without_it(
+    readers: tuple[int, int], without: tuple[int, int], is_apart: bool
+) -> None:
+    own, other = (Ended(own=rate(*each), beside=rate(14, 28)) for each in (readers, without))
+    assert SuspectLines((), (), 1, own, other).is_apart is is_apart
+
+
+@pytest.mark.django_db
+def test_lines_without_which_others_did_no_better_come_last() -> None:
+    found = rank_suspects(make_runs(LOST, WON))
+    assert [each.is_apart for each in found] == sorted((each.is_apart for each in found), reverse=True)
 
 
 @pytest.mark.django_db

@@ -83,6 +83,7 @@ def test_it_names_what_differs_between_setups() -> None:
     runs = [make_run(experiment, setup={"suite": "a", "limits": {"turns": turns}}) for turns in (20, 30)]
     found = compare_setups(runs)
     assert found.differs == ("limits.turns",)
+    assert found.parts == ["limits"]
     assert not found.is_comparable
 
 

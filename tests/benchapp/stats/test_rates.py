@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.stats.inference.shares import wilson
+from benchapp.stats.inference.shares import percent_text, wilson
+from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 
 
@@ -61,3 +62,19 @@ def test_without_spread_or_with_a_share_outside_it_there_is_none() -> None:
         pooled_interval([Rate(900, 1000), Rate(1, 10), Rate(1, 10), Rate(1, 11), Rate(1, 10), Rate(1, 9), Rate(1, 10)])
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "written"),
+    [(0.625, 0, "63"), (0.375, 0, "38"), (0.3125, 1, "31.3"), (0.0625, 1, "6.3"), (30 / 48 - 1e-13, 0, "63")],
+)
+def test_a_percentage_rounds_half_up(share: float, digits: int, written: str) -> None:
+    assert percent_text(share, digits) == written
+
+
+def test_a_difference_rounds_away_from_zero_on_both_sides() -> None:
+    assert [render_signed(each, 1) for each in (6.25, -6.25, -0.04, 0.0)] == ["+6.3", "−6.3", "0.0", "0.0"]
+
+
+def test_a_number_of_hundreds_of_digits_is_written_too() -> None:
+    assert render_signed(1e300, 1).startswith("+1,000,000")

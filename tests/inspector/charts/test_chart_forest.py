@@ -47,7 +47,7 @@ def legend(query: str = "") -> set[str]:
 
 def test_it_fills_only_what_excludes_zero() -> None:
     make_world(environments=8)
-    assert legend("metric=ESR") == {"interval leaves out zero", "interval includes zero"}
+    assert legend("metric=ESR") == {"interval excludes zero", "interval includes zero"}
     better = [row for row in drawn(CHART, "metric=ESR").table.records() if row["group"].startswith("better")]
     (row,) = better
     sheet = build_sheet(Choices(metric="ESR"), CHART)

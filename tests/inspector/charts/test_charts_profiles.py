@@ -22,9 +22,10 @@ pytestmark = pytest.mark.django_db
 T, F = True, False
 
 
-def test_it_places_between_the_lowest_and_the_highest() -> None:
-    assert places_of([2.0, None, 6.0, 3.0]) == [0.0, None, 1.0, 0.25]
-    assert places_of([4.0, 4.0]) == [0.5, 0.5]
+def test_it_places_between_zero_and_the_highest() -> None:
+    assert places_of([1.9, None, 2.0, 0.5, 0.0]) == [0.95, None, 1.0, 0.25, 0.0]
+    assert places_of([4.0, 4.0]) == [1.0, 1.0]
+    assert places_of([0.0, 0.0]) == [0.0, 0.0]
 
 
 @built_once

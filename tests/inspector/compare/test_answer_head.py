@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from benchapp.models import Experiment
+from benchapp.models import Experiment, Trial
 from inspector.charts import CHARTS, QUESTIONS
 from inspector.pages.compare.forest_lanes import PointAxis
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -118,6 +118,24 @@ def test_the_head_names_all_that_tie(client: Client) -> None:
     lede = said.partition("95 % interval")[0].partition("correcting")[0]
     assert lede.index("Raw traces") < lede.index("Self-written, always revised")
     assert "Read its library" not in said
+
+
+def test_verdicts_name_what_they_are_corrected_with(client: Client) -> None:
+    """One experiment can have another verdict on its own page, where less is compared."""
+    experiment = make_pair(8)
+    assert "after correcting for 1 comparison;" in words(client, experiment.get_absolute_url())
+    make_pair(8)
+    said = words(client, "/compare/")
+    assert "after correcting for 2 comparisons of 2 experiments" in said
+    assert "Verdicts of each metric correct for its 2 comparisons of 2 experiments." in said
+
+
+def test_a_replay_s_difference_names_the_first_try_it_is_taken_from(client: Client) -> None:
+    """The baseline's row shows nothing there: it replayed nothing."""
+    experiment = make_pair(8)
+    Trial.objects.filter(episode__run__condition="no-skill", phase="replay").delete()
+    said = words(client, experiment.get_absolute_url())
+    assert re.search(r"no skill, first try: \d+\.\d", said)
 
 
 def test_a_replay_s_tile_says_whose_first_try_it_meets(client: Client) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -24,6 +26,15 @@ def test_a_line_leads_to_its_blame_its_decision_and_a_probe(client: Client) -> N
     assert f"/runs/{line['run']}/library/probe/?episode={line['episode']}&amp;decision={line['decision']}" in page
     assert group["lines"][0]["note"] == "association, not effect"
     assert "This is an observation" in page
+
+
+def test_a_probe_is_asked_about_every_line_of_its_row(client: Client) -> None:
+    make_runs(LOST, WON)
+    (group,) = client.get(reverse("compare-lines-json")).json()["groups"]
+    asked = group["lines"][0]
+    query = urlencode([("lines", len(asked["lines"])), ("libraries", asked["libraries"])])
+    named = urlencode([("line", line["text"][:80]) for line in asked["lines"]])
+    assert f"&{query}&{named}" in client.get(reverse("compare-lines")).text.replace("&amp;", "&")
 
 
 def test_an_experiment_without_a_condition_that_got_worse_loads_no_lines(client: Client) -> None:

@@ -91,6 +91,12 @@ def test_every_square_and_patch_is_a_link_with_words(episode: Episode) -> None:
     assert svg.count("<a ") + svg.count("<a\n") == svg.count("<title>") - svg.count('class="evo-family"')
 
 
+def test_a_lost_patch_has_a_sign_and_no_word_that_runs_into_its_neighbours(episode: Episode) -> None:
+    svg = draw(episode)
+    assert re.search(r"Decision \d: rejected", svg)
+    assert not re.search(r'class="evo-num[^>]*>lost<', svg)
+
+
 def test_lanes_show_who_read_a_skill_and_how_it_ended(episode: Episode) -> None:
     timeline = timeline_of(episode)
     first = timeline.lanes[0]

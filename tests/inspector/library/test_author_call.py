@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
+from benchapp.record.recorded import slot_of
 from inspector.pages.library.author_call import MAX_SECTION, MAX_UNSEEN, _split_passages, parse_prompt
 from runner.base.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.queries import assert_queries_flat
@@ -82,6 +83,16 @@ def test_it_shows_the_prompt_under_its_own_headings_and_the_reply(client: Client
         assert said in text
     assert "Opening <b>" not in text
     assert "\u202e" not in text
+
+
+def test_a_heading_with_nothing_below_is_closed_and_a_trial_has_its_task_s_title(client: Client) -> None:
+    prompt = "## Evidence\n\n### Trial {}\nit ran\n"
+    parsed = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": prompt}]}))
+    assert [section.is_open for section in parsed.messages[0].sections] == [False, True]
+    decision = decide()
+    request = {"messages": [{"role": "user", "content": prompt.format(slot_of(decision.after_trial))}]}
+    ModelCall.objects.filter(pk=decision.call_id).update(request_id=Blob.objects.put(orjson.dumps(request)))
+    assert f"/0</b> {decision.after_trial.task.title}" in client.get(url(decision)).text
 
 
 def test_it_says_what_was_not_sent(client: Client) -> None:

@@ -220,6 +220,18 @@ def test_it_is_closed_to_whoever_reviews_the_trial_blind(client: Client, setting
     assert decision.number == 1
 
 
+def test_it_names_the_steps_that_decided_the_checks(client: Client) -> None:
+    check = Check(CheckGroup.HIDDEN, "the sum", CheckStatus.FAILED, "expected total 41.2, found 202.05")
+    trial = make_trial(success=False, verdict=make_verdict(False, checks=(check,)))
+    attempt = trial.counting_attempt()
+    assert attempt is not None
+    call = ToolCall("c", "shell", {"command": "python3 solve.py"})
+    record_steps(attempt, [Step(1, Source.AGENT, tool_calls=(call,), observations=(Observation("202.05", "c"),))])
+    text = client.get(f"/trials/{trial.public_id}/capsule/").text
+    assert '<a href="#step-1">step 1</a> first prints 202.05' in text
+    assert '<li id="step-1">' in text
+
+
 def test_longer_records_ask_no_more_questions(client: Client) -> None:
     local_user()
     counts = []

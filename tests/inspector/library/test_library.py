@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from benchapp.models import Blob, DecisionEvidence, Episode, ModelCall, Run, Trial
+from benchapp.models import Blob, Decision, DecisionEvidence, Episode, ModelCall, Run, Trial
+from benchapp.record.recorded import slot_of
 from runner.base.types import Step
 from tests.queries import assert_queries_flat, count_queries
 from tests.worlds.factories import (
@@ -66,6 +67,12 @@ def test_it_opens_on_the_change_after_a_failure_that_says_most_and_says_why(clie
     assert "Opens first: answers a failure, then 3 of 3 later readers in its family passed" in text
     assert "Decision 2" in text
     assert twin(client, run)["to"] == "R2"
+
+
+def test_its_heading_names_the_trial_by_its_task(client, run):
+    decision = run.episodes.get().decisions.select_related("after_trial__task").get(number=2)
+    Decision.objects.filter(pk=decision.pk).update(summary=f"After {slot_of(decision.after_trial)}: key forms.")
+    assert f"<h1>After {decision.after_trial.task.title}: key forms." in page(client, run, "?decision=2")
 
 
 def test_it_tells_every_decision_with_its_trial_and_the_rule_it_broke(client, run):

@@ -67,6 +67,21 @@ def test_an_address_that_names_a_line_ticks_that_line_alone(client: Client, run:
     assert f'value="{asked[0]["lines"][-1]["id"]}" checked' in ticked
 
 
+def test_an_address_that_names_lines_ticks_those_and_says_what_stays_untested(client: Client, run: Run) -> None:
+    (hunk,) = twin(client, run, "?decision=1")["hunks"]
+    (line,) = hunk["lines"]
+    content = run.episodes.get().decisions.get(number=1).after.read()[hunk["path"]].content.decode().split("\n")
+    text = content[int(line["place"].split()[1]) - 1].strip()
+    asked = urlencode(
+        [("decision", 1), ("lines", 2), ("libraries", 8), ("line", text), ("line", "not of this decision")]
+    )
+    (told,) = twin(client, run, f"?{asked}")["hunks"]
+    assert (told["taken_back"], told["lines"][0]["taken_back"]) == (False, True)
+    said = "Ticked: 1 of 2 lines, in 1 of 8 libraries that hold them. The rest stays untested."
+    assert said in page(client, run, f"?{asked}")
+    assert "stays untested" not in page(client, run, f"?{urlencode([('decision', 1), ('line', text)])}")
+
+
 def test_nonsense_in_the_address_is_said(client: Client, run: Run) -> None:
     assert "was never at &#x27;R77&#x27;" in page(client, run, "?state=R77")
     assert "there is no decision 9" in page(client, run, "?decision=9")
@@ -84,6 +99,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
     assert "too few trials to show any difference" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    assert "R2 without 1 change</a>" in text
 
 
 def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run) -> None:

@@ -323,6 +323,32 @@ def test_a_failed_check_leads_to_the_step_that_decided_it(client):
     assert text.index("<h3>hidden") < text.index("<h3>public"), "what failed comes first"
 
 
+def test_it_names_the_class_of_its_failure_as_the_table_of_failures_does(client):
+    check = Check(
+        CheckGroup.HIDDEN, "the averages", CheckStatus.FAILED, "Mill Lane: expected average 42.66, found 202.05"
+    )
+    failed = make_trial(success=False, phase="deployment", verdict=make_verdict(False, checks=(check,)))
+    experiment = failed.episode.run.experiment.public_id
+    (told,) = client.get(reverse("compare-failures-json"), {"experiment": experiment}).json()["trials"]
+    text = page(client, failed)
+    assert told["class"] == "numeric/formula"
+    assert f"experiment={experiment}&amp;class=numeric%2Fformula#trials" in text
+    assert re.search(r'<a class="badge" href="[^"]+" title="[^"]+">Wrong value</a>', text)
+    assert "Wrong value" not in page(client, make_trial(success=True))
+
+
+def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(client):
+    said = "Mill Lane: expected average 42.66, found 202.05; and 3 more. Empty cells are no zeros"
+    checks = (
+        Check(CheckGroup.HIDDEN, "the averages", CheckStatus.FAILED, said),
+        Check(CheckGroup.HIDDEN, "the notes", CheckStatus.FAILED, "nothing was counted"),
+    )
+    text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
+    assert text.count("<summary>As the verifier said it</summary>") == 1
+    assert '<p class="beyond muted">and 3 more. Empty cells are no zeros</p>' in text
+    assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
+
+
 def test_it_says_where_a_passing_trial_first_did_something_else(client, trial):
     other = make_trial(trial.episode, task=trial.task, phase="deployment", success=True)
     changed = walk(20)

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from inspector.templatetags import page_tags
+from inspector.templatetags.hostile_tags import whole_words
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
     ("share", "text"),
     [
         (199 / 200, "99.5 %"),
-        (1 / 400, "0.2 %"),
+        (1 / 400, "0.3 %"),
         (1999 / 2000, "99.95 %"),
         (1.0, "100 %"),
         (sum([0.1] * 10), "100 %"),
@@ -97,3 +98,11 @@ def test_it_gives_the_date_of_what_is_long_past() -> None:
     written = page_tags.when(datetime(2025, 12, 31, 23, 59, tzinfo=UTC))
     assert ">31 Dec 2025</time>" in written
     assert 'title="2025-12-31 23:59:00 UTC"' in written
+
+
+def test_a_quotation_ends_with_a_word() -> None:
+    cut = "loan L0002: expected branch Castle, " * 4 + "found none; The name belongs to the stud"
+    assert whole_words(cut, 240).endswith("belongs to the …")
+    assert whole_words(cut, 120).endswith("loan L0002 …")
+    assert whole_words("expected 3, found none", 120) == "expected 3, found none"
+    assert whole_words("x" * 300, 120) == "x" * 120 + " …"

@@ -87,6 +87,13 @@ def test_a_folded_result_shows_its_first_and_last_lines_and_those_with_an_error(
     ]
 
 
+def test_what_a_deciding_step_wrote_is_not_folded():
+    program = "\n".join(f"line {number}" for number in range(1, 61))
+    step = agent(tool_calls=(ToolCall("c", "shell", {"command": program}),))
+    assert any(part.is_fold for part in draw(step)[0].fields[0].parts)
+    assert not any(part.is_fold for part in draw(step, values={1: ()})[0].fields[0].parts)
+
+
 def test_a_prompt_that_speaks_of_errors_has_none():
     text = "".join("Error: say what went wrong\n" if n == 50 else f"rule {n}\n" for n in range(100))
     assert "went wrong" not in shown(draw(agent(message=text))[0].fields[0])
