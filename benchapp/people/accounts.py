@@ -22,6 +22,11 @@ def people() -> QuerySet[User]:
     return User.objects.exclude(username=LOCAL_USER).order_by("username")
 
 
+def listed_people() -> QuerySet[User]:
+    """Everybody who can be named on a page: accounts, and the person of single-user mode where there is one."""
+    return User.objects.order_by("username")
+
+
 def add_account(name: str, password: str, level: str, *, by: User | None) -> User:
     """A new active account. ValidationError by field for a name that is taken or malformed and a password too weak."""
     user = User(username=name, level=level)

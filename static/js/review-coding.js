@@ -1,6 +1,5 @@
 // The coding screen: keys become changes of the draft, the draft is drawn and saved, the next item is fetched ahead.
 
-const PREFIX_SECONDS = 4;
 const AHEAD_AFTER = 1500;
 const DONT_KNOW = "";
 const NO_MORE = { error: "error", change: "write or change", skill: "skill use that you may see" };
@@ -193,7 +192,7 @@ class CodingPage {
     this.evidence.at = -1;
     const place = at === -1 ? this.evidence.stops.length - 1 : at;
     if (place !== null) this.evidence.go(place);
-    else this.evidence.goToStep(Number(url.searchParams.get("step")));
+    else this.evidence.goToStep(Number(url.searchParams.get("at") ?? url.searchParams.get("step")));
     this.#arrive();
     if (place === 0) this.evidence.root.querySelector(".bar")?.scrollIntoView();
   }
@@ -359,6 +358,7 @@ class CodingPage {
 
   listen() {
     const { root } = this.panel;
+    for (const pane of [root, this.evidence.root]) pane.addEventListener("pointerdown", () => this.#endPrefix());
     root.addEventListener("click", (event) => this.#clicked(event));
     root.addEventListener("input", (event) => this.#typed(event.target));
     root.addEventListener("focusout", (event) => event.target.matches("textarea") && !this.saver.tries && this.saver.save());
@@ -402,7 +402,7 @@ class CodingPage {
   #typed(field) {
     if (field.matches("[data-memo]")) this.change((draft) => { draft.memo = field.value; }, "memo");
     if (field.matches("[data-mark-memo]")) this.change((draft) => { if (draft.mark) draft.mark.memo = field.value; }, `memo of ${this.draft.active}`);
-    if (field.matches("[data-find]")) this.panel.filter(field.value);
+    if (field.matches("[data-find]")) this.panel.search(field.value);
   }
 
   act(name) {
@@ -464,17 +464,19 @@ class CodingPage {
     this.#begin(keys, `${found.name}: ${below.map((code) => `${code.key.at(-1)} ${code.name}`).join(", ")}, Enter for the group.`);
   }
 
+  // It waits for its second key however long that takes: only that key, Esc or a click ends it, so that no key means
+  // something else all of a sudden. The hint says so as long as it waits.
   #begin(prefix, hint) {
     this.prefix = prefix;
-    this.panel.hint(hint);
-    clearTimeout(this.prefixTimer);
-    this.prefixTimer = setTimeout(() => this.#endPrefix(), PREFIX_SECONDS * 1000);
+    this.panel.hint(`${hint} Esc: none of these.`);
+    this.panel.root.classList.add("prefixed");
   }
 
-  #endPrefix(hint = "") {
-    clearTimeout(this.prefixTimer);
+  #endPrefix() {
+    if (!this.prefix) return;
     this.prefix = "";
-    this.panel.hint(hint);
+    this.panel.hint("");
+    this.panel.root.classList.remove("prefixed");
   }
 
   #second(key) {
@@ -505,16 +507,17 @@ class CodingPage {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") return this.submit(), true;
     if (event.key === "Escape") return this.#leaveField(field), true;
     if (event.key !== "Enter" || !field.matches("[data-find]")) return false;
-    const [code] = this.panel.filter(field.value);
+    const [code] = this.panel.search(field.value);
+    if (!code) return true; // the page says so, and the words stay
     this.#leaveField(field);
-    if (code) this.toggle(code);
+    this.toggle(code);
     return true;
   }
 
   #leaveField(field) {
     if (field.matches("[data-find]")) {
       field.value = "";
-      this.panel.filter("");
+      this.panel.search("");
     }
     this.evidence.root.focus({ preventScroll: true });
     this.panel.find(".panel-scroll").scrollTop = 0; // the codes are what one looks at

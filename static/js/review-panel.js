@@ -107,6 +107,14 @@ class ReviewPanel {
     return lines.map((line) => line.dataset.code);
   }
 
+  // The same, and says where nothing is found; empty words show every code again.
+  search(text) {
+    const found = this.filter(text);
+    this.find("[data-no-code]").hidden = found.length > 0;
+    this.find("[data-sought]").textContent = firstPoints(text.trim(), 60);
+    return found;
+  }
+
   tell(kind, words, login = null) {
     if (!this.states || this.told === kind + words) return; // a link in it stays the same under the pointer
     this.told = kind + words;

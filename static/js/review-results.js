@@ -23,5 +23,17 @@ function unfold() {
   target.scrollIntoView({ block: "center" });
 }
 
+// The sheet to share with leaves by Esc and by a click elsewhere, as sheets of other pages do.
+const sheet = document.querySelector("details.share");
+
+function closeSheet(event) {
+  if (!sheet?.open || (event.type === "keydown" ? event.key !== "Escape" : sheet.contains(event.target))) return;
+  sheet.open = false;
+  if (event.type === "keydown") sheet.querySelector("summary").focus();
+}
+
+document.addEventListener("keydown", closeSheet);
+document.addEventListener("click", closeSheet);
+
 addEventListener("hashchange", unfold);
 unfold();

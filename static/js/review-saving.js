@@ -212,7 +212,7 @@ class ReviewSaver {
     this.tries = 0;
     this.isDirty = this.#state() !== sent;
     this.#keep();
-    const time = new Date(answer.saved_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    const time = new Date(answer.saved_at).toLocaleTimeString("en", { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
     if (answer.held === false) {
       this.tell("lost", `saved ${time}; your reservation ended and the place was taken. Continue: your review counts in addition`);
     } else {

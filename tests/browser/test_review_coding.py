@@ -194,6 +194,46 @@ def test_the_next_item_is_there_at_once(people: list[User], queue: Queue, log_in
     expect(page.get_by_text("A submitted review never changes.")).to_be_visible()
 
 
+def test_a_first_key_waits_for_its_second_however_long(
+    people: list[User], queue: Queue, log_in: Opener, live_server: Any
+) -> None:
+    page = log_in(people[0])
+    page.clock.install()
+    open_item(page, live_server, queue.items.first(), people[0])
+    press(page, "j", "1", "a")
+    page.clock.fast_forward(60_000)
+    expect(page.locator("[data-hint]")).to_contain_text("Press the letter on it. Esc: none of these.")
+    press(page, "g")
+    expect(page.locator("[data-marks] .now .badge", has_text="agent")).to_be_visible()
+    press(page, "a", "x")
+    expect(page.locator("[data-hint]")).to_contain_text("a x means nothing here.")
+    press(page, "a", "Escape")
+    expect(page.locator("[data-hint]")).to_have_text("")
+    press(page, "a")
+    page.locator("[data-step='3'] pre").first.click()
+    expect(page.locator("[data-hint]")).to_have_text("")
+    press(page, "2")
+    expect(page.locator("[data-marks] li")).to_have_count(2)
+
+
+def test_the_finder_says_that_nothing_matches_and_where_a_code_is_proposed(
+    people: list[User], queue: Queue, log_in: Opener, live_server: Any
+) -> None:
+    page = log_in(people[0])
+    open_item(page, live_server, queue.items.first(), people[0])
+    press(page, "#")
+    page.keyboard.type("off by one")
+    note = page.locator("[data-no-code]")
+    expect(note).to_contain_text("No code matches “off by one”")
+    expect(note.get_by_role("link")).to_have_attribute("href", queue.version.codebook.get_absolute_url())
+    press(page, "Enter")
+    expect(note).to_be_visible()
+    assert inaccessible(page) == []
+    press(page, "Escape")
+    expect(note).to_be_hidden()
+    expect(page.locator("[data-code]:not(.missed)").first).to_be_visible()
+
+
 def test_text_is_selected_by_keyboard_to_the_letter(
     people: list[User], queue: Queue, log_in: Opener, live_server: Any
 ) -> None:

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from benchapp.models import Code, Queue, Resolution
 from benchapp.review.coding.answer_overlap import Answered, answered_items
+from benchapp.review.queues.statuses import differ
 from benchapp.stats.agreement.confusion import Cell, cells_of
 
 
@@ -21,8 +22,9 @@ class About(StrEnum):
 
 
 class Standing(StrEnum):
-    OPEN = "open"
+    OPEN = "open"  # a dispute: codes differ, and nobody has decided
     RESOLVED = "resolved"
+    AGREED = "agreed"  # the same codes, whatever else differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class Compared:
 
     @property
     def standing(self) -> Standing:
-        return Standing.RESOLVED if self.resolution else Standing.OPEN
+        if self.resolution:
+            return Standing.RESOLVED
+        return Standing.OPEN if About.CODES in self.differs else Standing.AGREED
 
     def stands_in(self, cell: Cell) -> bool:
         """Whether some pair of its reviews counts in that cell of the confusion matrix."""
@@ -77,7 +81,7 @@ def differences(item: Answered) -> frozenset[About]:
     """An attribution that somebody does not give differs from none; a first failure that only one names does differ."""
     answers = item.answers
     found = set()
-    if len({answer.codes for answer in answers}) > 1:
+    if differ(answer.codes for answer in answers):
         found.add(About.CODES)
     if len({answer.attribution for answer in answers if answer.attribution}) > 1:
         found.add(About.ATTRIBUTION)
@@ -87,10 +91,14 @@ def differences(item: Answered) -> frozenset[About]:
 
 
 def after(rows: Sequence[Compared], ordinal: int) -> Compared | None:
-    """The next open one after that place in the queue, else the first open one before it."""
-    open_rows = [each for each in rows if each.standing == Standing.OPEN and each.item.ordinal != ordinal]
-    later = (each for each in open_rows if each.item.ordinal > ordinal)
-    return next(later, open_rows[0] if open_rows else None)
+    """The next one without a resolution after that place in the queue, else the first one before it."""
+    undecided = [each for each in rows if each.resolution is None and each.item.ordinal != ordinal]
+    later = (each for each in undecided if each.item.ordinal > ordinal)
+    return next(later, undecided[0] if undecided else None)
+
+
+def count_open(rows: Sequence[Compared]) -> int:
+    return sum(each.standing == Standing.OPEN for each in rows)
 
 
 def code_names(queue: Queue) -> dict[int, Code]:

@@ -73,8 +73,14 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
     return found
 
 
+def count_reviews(queues: Collection[Queue]) -> tuple[int, int]:
+    """(reviews that are in, reviews these queues need) by their places, as `progress_of` counts them; one query."""
+    found = Slot.objects.filter(item__queue__in=queues).aggregate(filled=Count("review"), slots=Count("pk"))
+    return found["filled"], found["slots"]
+
+
 def awaiting(queues: Collection[Queue]) -> dict[int, int]:
-    """Key of queue -> items whose reviews are all in and use different codes, with no resolution yet; one query.
+    """Key of queue -> its open disputes: items whose reviews use different codes, with no resolution yet; one query.
 
     Reviews differ where some code is in fewer of them than there are (statuses.differ says the same of one item).
     """
@@ -83,7 +89,6 @@ def awaiting(queues: Collection[Queue]) -> dict[int, int]:
     total = submitted.values("item").annotate(n=Count("pk")).values("n")
     used = (
         Label.objects.filter(mark__review__state=State.SUBMITTED, mark__review__item__queue__in=queues)
-        .filter(~Exists(Slot.objects.filter(is_unfilled(), item=OuterRef(of_item))))
         .filter(~Exists(Resolution.objects.filter(item=OuterRef(of_item), superseded_at=None)))
         .order_by()
         .values_list("mark__review__item__queue", of_item, "code")

@@ -17,7 +17,7 @@ class ItemStatus(StrEnum):
     WAITING = "waiting"  # nobody has begun
     IN_PROGRESS = "in progress"  # held, in draft, or fewer reviews than it needs
     REVIEWED = "reviewed"  # all reviews are in; nothing to resolve
-    AWAITING = "awaiting resolution"  # all reviews are in, and their codes differ
+    AWAITING = "awaiting resolution"  # an open dispute: submitted reviews differ in codes
     RESOLVED = "resolved"
     SKIPPED = "skipped"  # all reviews are in, and nobody could code it
 
@@ -45,16 +45,18 @@ def item_status(standing: ItemStanding) -> ItemStatus:
     """Pure. Extra reviews, which no slot had room for, count like the others."""
     if standing.is_resolved:
         return ItemStatus.RESOLVED
+    submitted = [answer for answer in standing.answers if answer.state == Review.State.SUBMITTED]
+    if differ(answer.codes for answer in submitted):
+        return ItemStatus.AWAITING
     if standing.filled < standing.needed:
         begun = standing.held or standing.filled or standing.answers
         return ItemStatus.IN_PROGRESS if begun else ItemStatus.WAITING
-    submitted = [answer for answer in standing.answers if answer.state == Review.State.SUBMITTED]
-    if not submitted:
-        return ItemStatus.SKIPPED
-    return ItemStatus.AWAITING if differ(answer.codes for answer in submitted) else ItemStatus.REVIEWED
+    return ItemStatus.REVIEWED if submitted else ItemStatus.SKIPPED
 
 
 def differ(codes: Iterable[frozenset[int]]) -> bool:
+    """Of the submitted reviews of an item: without a resolution it is an open dispute then, on every page and in every
+    count, also while further reviews are to come. What they blame and where they saw the first mistake opens none."""
     return len(set(codes)) > 1
 
 

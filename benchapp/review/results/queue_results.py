@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
 from benchapp.review.codebooks.hierarchy import within
 from benchapp.review.queues.review_facets import PATHS, Facts, facts_of, in_common
+from benchapp.review.queues.statuses import differ
 
 
 class Basis(StrEnum):
@@ -22,7 +23,7 @@ class Basis(StrEnum):
     RESOLVED = "resolved"  # an adjudicator's standing answer
     AGREED = "agreed"  # several reviews with the same codes
     SINGLE = "one review"
-    SPLIT = "unresolved"  # several reviews that differ, and nobody has decided
+    SPLIT = "unresolved"  # an open dispute: several reviews that differ, and nobody has decided
     SKIPPED = "skipped"  # everybody who finished could not code it
     OPEN = "open"  # nobody has submitted anything
 
@@ -39,7 +40,8 @@ class Voice:
 class Coded:
     """An item with the answers that count for it, each as much as the others: none where it is skipped or open.
 
-    reviews: how many people submitted one. stratum: what it was drawn from, unique over several queues.
+    reviews: how many people submitted one. stratum: what it was drawn from, unique over several queues. is_shared: drawn
+    for several people.
     """
 
     pk: int
@@ -48,6 +50,7 @@ class Coded:
     stratum: tuple[int, str]
     inclusion: float
     is_control: bool
+    is_shared: bool
     facts: Facts
     basis: Basis
     voices: tuple[Voice, ...]
@@ -110,6 +113,11 @@ class QueueCoding:
     def overlap(self) -> int:
         """Items that at least two people reviewed."""
         return sum(item.reviews > 1 for item in self.items)
+
+    @property
+    def shared(self) -> int:
+        """Items drawn for several people, reviewed or not."""
+        return sum(item.is_shared for item in self.items)
 
     def count_by_basis(self) -> dict[Basis, int]:
         counts = dict.fromkeys(Basis, 0)
@@ -198,15 +206,17 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     said: dict[int, list[Voice]] = defaultdict(list)
     for review in reviews:
         said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
-    names = ("pk", "public_id", "queue_id", "stratum", "inclusion", "is_control")
+    names = ("pk", "public_id", "queue_id", "stratum", "inclusion", "is_control", "is_overlap")
     unit = queues[0].unit
     rows = QueueItem.objects.filter(queue__in=queues).order_by("queue_id", "ordinal")
-    for pk, public_id, queue, stratum, inclusion, is_control, *facts in rows.values_list(*names, *PATHS[unit].values()):
+    for row in rows.values_list(*names, *PATHS[unit].values()):
+        pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
         voices = tuple(said.get(pk, ()))
         basis, standing = _standing(resolved.get(pk), voices, pk in skipped)
         told = facts_of(unit, facts)
         place = (queue, stratum)
-        yield Coded(pk, public_id, queue, place, inclusion, is_control, told, basis, standing, len(voices))
+        drawn = (pk, public_id, queue, place, inclusion, is_control, is_shared)
+        yield Coded(*drawn, told, basis, standing, len(voices))
 
 
 def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
@@ -217,7 +227,7 @@ def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) 
         return (Basis.SKIPPED if skipped else Basis.OPEN), ()
     if len(voices) == 1:
         return Basis.SINGLE, voices
-    return (Basis.AGREED if len({voice.codes for voice in voices}) == 1 else Basis.SPLIT), voices
+    return (Basis.SPLIT if differ(voice.codes for voice in voices) else Basis.AGREED), voices
 
 
 def _read_resolved(queues: Sequence[Queue]) -> dict[int, Voice]:

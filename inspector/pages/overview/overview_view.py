@@ -15,7 +15,7 @@ from benchapp.models import Experiment
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.launch.launch_steps import FRONT, PRESET_WORDS
 from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
-from inspector.pages.overview.tour import Tour, find_tour
+from inspector.pages.overview.tour import Tour, find_story
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
@@ -49,7 +49,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
     working = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
-    tour = None if fragment else find_tour(user_of(request))
+    tour, pausing = (None, None) if fragment else find_story(user_of(request))
     data = {
         "experiments": rows,
         "running": [
@@ -64,7 +64,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
-        **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour)},
+        **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
         "presets": [(name, PRESET_WORDS[name][0]) for name in FRONT],
     }
     template = "overview/_overview_live.html" if fragment else "overview/overview.html"

@@ -17,11 +17,11 @@ from benchapp.analysis.deciding.named_values import Expectation, read_named_valu
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
-from benchapp.models import Check, Decision, Episode, Probe, Run, Trial, User
+from benchapp.models import Check, Decision, Episode, Probe, Queue, Run, Trial, User
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
-from benchapp.review.blinding import closed_trials
+from benchapp.review.blinding import closing_queue
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
@@ -133,7 +133,23 @@ FACT = "tour"  # its name on disk
 
 
 def find_tour(user: User) -> Tour | None:
-    """One query while nothing changed, and one more to see whether this person's blind review closes what it shows."""
+    """None also while it is paused for this person."""
+    return find_story(user)[0]
+
+
+def find_story(user: User) -> tuple[Tour | None, Queue | None]:
+    """The tour, or the queue that pauses it: while this person reviews blind, one of its four stops may be closed to them.
+
+    One query while nothing changed, and one more or two for what is closed.
+    """
+    tour = _read_story()
+    if tour is None:
+        return None, None
+    queue = closing_queue(user, trial=tour.trial, run=tour.decision.episode.run)
+    return (None, queue) if queue else (tour, None)
+
+
+def _read_story() -> Tour | None:
     key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
     if not key:
         return None
@@ -141,10 +157,7 @@ def find_tour(user: User) -> Tour | None:
     if kept is None:
         kept = (_tell_best(list(_select_probes())),)
         KEPT.put(key, kept)
-    tour = kept[0]
-    if tour is None or closed_trials(user).filter(pk=tour.trial.pk).exists():
-        return None
-    return tour
+    return kept[0]
 
 
 def find_place(user: User, asked: str) -> TourPlace | None:
@@ -174,7 +187,9 @@ def _tell_best(probes: Sequence[Probe]) -> Tour | None:
 
 
 def _tell(result: ProbeResult) -> Tour | None:
-    decision = Decision.objects.select_related("after_trial__task", "before", "after").get(probes=result.probe)
+    decision = Decision.objects.select_related("after_trial__task", "before", "after", "episode__run").get(
+        probes=result.probe
+    )
     trial, hunks = decision.after_trial, _list_hunks(result.probe, decision)
     hunk = hunks[0] if hunks else None
     check = _find_check(trial) if trial and trial.success is False else None

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Max, Q
+from django.db.models import Case, Count, Max, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Review, User
-from benchapp.people.accounts import AccountChangeRefused, add_account, people, set_active, set_level
+from benchapp.people.accounts import (
+    LOCAL_USER,
+    AccountChangeRefused,
+    add_account,
+    listed_people,
+    people,
+    set_active,
+    set_level,
+)
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -58,7 +67,8 @@ def account_add(request: HttpRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
         else:
-            messages.success(request, f"{made.username} can log in as {made.level}.")
+            later = " once Skillglass runs with SINGLE_USER=0" if settings.SINGLE_USER else ""
+            messages.success(request, f"{made.username} can log in as {made.level}{later}.")
             return redirect("people")
     return _page(request, form, as_json=False, status=422)
 
@@ -110,7 +120,8 @@ def _put_errors(form: AddAccountForm, error: ValidationError) -> None:
 
 
 def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: int = 200) -> HttpResponse:
-    rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
+    is_local = Case(When(username=LOCAL_USER, then=0), default=1)
+    rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
     data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
     active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
@@ -118,6 +129,7 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
     context = {
         "page": page,
         "active": sum(counts.values()),
+        "local": LOCAL_USER,
         "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
         "form": form,
         "levels": list(User.Level.choices),

@@ -50,8 +50,8 @@ class StepWindow:
 
 
 def parse_window(total: int, query: Mapping[str, str]) -> StepWindow:
-    """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
-    step = _parse_place(query.get("step", ""), total)
+    """?step=14 or ?step=last (?at= as well) opens the page that holds it; ?first=26 begins a page there."""
+    step = _parse_place(query.get("at") or query.get("step", ""), total)
     first = _parse_place(query.get("first", ""), total)
     if first is None:
         first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1

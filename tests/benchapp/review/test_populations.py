@@ -305,7 +305,7 @@ def test_strata_are_kept_with_their_own_probability() -> None:
     [
         ("preset=unscored", Draw(), 1, "No trials without a verdict match"),
         ("preset=failed", Draw("random", size=0), 1, "At least one item"),
-        ("preset=failed", Draw(reviews=3), 2, "3 reviews of one item take 3 reviewers; 2 are assigned"),
+        ("preset=failed", Draw(reviews=3), 2, "3 reviews of one item take 3 reviewers, and you assigned 2"),
         ("preset=passed", Draw(controls=1), 1, "choose failed trials"),
         ("preset=all", Draw(controls=1), 1, "choose failed trials"),
     ],

@@ -25,6 +25,14 @@ A, B = frozenset({1}), frozenset({2})
         (ItemStanding(needed=2, held=1), "in progress"),
         (ItemStanding(needed=2, answers=(ItemAnswer("draft"),)), "in progress"),
         (ItemStanding(needed=2, filled=1, answers=(ItemAnswer("submitted", A),)), "in progress"),
+        (
+            ItemStanding(needed=3, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", A))),
+            "in progress",
+        ),
+        (
+            ItemStanding(needed=3, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
+            "awaiting resolution",
+        ),
         (ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A),)), "reviewed"),
         (
             ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", A))),

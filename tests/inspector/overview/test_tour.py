@@ -7,10 +7,12 @@ from django.test import Client
 
 from benchapp.analysis.lineage.hunks import list_hunks
 from benchapp.imports.shipped_example import take_in_example
-from benchapp.models import Experiment, Probe
+from benchapp.models import Experiment, Probe, Trial
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.strata import LEVEL
 from inspector.pages.overview import tour
+from inspector.web.access import local_user
+from tests.worlds.review_factories import make_queue, make_review
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -43,6 +45,25 @@ def test_the_tour_leads_over_real_pages(client: Client) -> None:
     )
     assert client.get("/index.json").json()["tour"] is None
     tour.KEPT.clear()
+
+
+def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -> None:
+    """Also where the review is of another trial than its first stop: its library is the one of the same episode."""
+    take_in_example()
+    told = client.get("/index.json").json()["tour"]
+    story = tour.find_tour(local_user())
+    assert story is not None
+    same = Trial.objects.filter(episode__key=story.decision.episode.key, success=False).exclude(task=story.trial.task)
+    queue = make_queue(same[:1], reviewers=[local_user()], name="Failures", hides_conditions=False, hides_models=True)
+    assert client.get(told["urls"][2]).status_code == 403
+    assert '<nav class="guide"' not in client.get(told["urls"][2]).text
+    assert client.get("/index.json").json()["tour"] is None
+    text = client.get("/").text
+    assert "The tour waits" in text
+    assert queue.get_absolute_url() in text
+    assert "Later trials that read line" not in text
+    make_review(queue.items.get(), local_user(), state="skipped")
+    assert client.get("/index.json").json()["tour"] == told
 
 
 def test_its_words_follow_from_the_probe(client: Client) -> None:

@@ -56,6 +56,18 @@ def test_it_refuses_half_an_account_and_never_prints_a_password(
     assert User.objects.count() == 1
 
 
+def test_single_user_mode_promises_no_login_before_a_restart(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = True
+    assert "Only <b>local</b> works here now." in client.get("/people/").text
+    text = client.get(add(client).url).text
+    assert "grace can log in as operator once Skillglass runs with SINGLE_USER=0." in text
+    assert "1 account can log in after a restart with <code>SINGLE_USER=0</code>: 1 operator." in text
+    rows = [row["account"] for row in client.get("/people.json").json()["people"]]
+    assert rows == ["local", "grace"]
+    assert 'aria-label="Level of grace"' in text
+    assert 'aria-label="Level of local"' not in text
+
+
 def test_an_admin_changes_level_and_state(client: Client, admin: User) -> None:
     grace = make_user(username="grace")
     client.post("/people/grace/change/", {"level": "reviewer", "reason": "joins the team"})

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
+from inspector.pages.review.results.agreement import judge_alpha
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
@@ -66,7 +67,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     assert f"α {value:.2f}" in text
     assert "4 items; 2/4 pairs of reviews alike" in text
     assert "No interval: 4 tasks, too few for an interval." in text
-    assert f"{100 * value:.0f} % closer than any two reviews" in text
+    assert f"Agreement is {100 * value:.0f} % of the way from chance to perfect." in text
     assert "Others of the same kind could give quite another value" in text
     assert "&lt;b&gt;Spring" in text
 
@@ -143,7 +144,7 @@ def test_before_anybody_opened_them_nothing_of_them_is_shown(client: Client, que
 
 def test_opening_them_keeps_the_agreement_first(client: Client, queue: Queue) -> None:
     response = client.post(page("disagreements-open", queue), follow=True)
-    assert "Item 2" in response.text
+    assert "item 2" in response.text
     report = AgreementReport.objects.get()
     assert (report.occasion, report.is_before_discussion) == ("discussion", True)
     assert report.values["codes"]["items"] == 4
@@ -185,6 +186,83 @@ def test_its_queries_do_not_grow_with_the_items(client: Client, opened: Queue, p
     assert_queries_flat(client, page("agreement", opened), more)
 
 
+def test_one_count_of_open_disputes_on_every_page(client: Client, opened: Queue, people: list[User]) -> None:
+    """Two of four differ in codes; one that agrees in codes is none, though no adjudicator said a word of it."""
+
+    def count() -> list[int]:
+        index = client.get("/review.json").json()["queues"][0]["awaiting_resolution"]
+        statuses = client.get(page("queue-json", opened)).json()["statuses"]["awaiting resolution"]
+        rows = client.get(page("disagreements-json", opened, "?about=any")).json()["items"]
+        results = client.get(page("results-json", opened)).json()["items_by_basis"]["unresolved"]
+        return [index, statuses, sum(row["state"] == "open" for row in rows), results]
+
+    def said(query: str) -> tuple[str, str]:
+        listed = client.get(page("disagreements", opened, query)).text
+        settle = client.get(resolve_page(opened.items.first(), query)).text
+        return listed, settle
+
+    assert count() == [2, 2, 2, 2]
+    for query in ("", "?about=any", "?about=step"):
+        assert all("<b>2</b> disputes open" in text for text in said(query))
+    listed, _ = said("?about=any")
+    assert listed.count("not needed: same codes") == 2
+    for item in opened.items.all()[1:3]:
+        client.post(resolve_page(item, "?about=any"), answer(item, "misapplied"))
+    assert count() == [0, 0, 0, 0]
+    assert all("<b>0</b> disputes open" in text for text in said("?about=any"))
+    assert "No dispute is open." in client.get(page("results", opened)).text
+
+
+def test_a_dispute_is_open_before_the_last_review_is_in(client: Client, people: list[User]) -> None:
+    queue = make_queue([make_trial(success=False)], reviews_per_item=3)
+    for person, code in zip(people, ("misapplied", "over-specific"), strict=True):
+        make_review(queue.items.get(), person, [code])
+    take_report(queue, Occasion.DISCUSSION, people[0])
+    assert client.get("/review.json").json()["queues"][0]["awaiting_resolution"] == 1
+    assert client.get(page("queue-json", queue)).json()["statuses"]["awaiting resolution"] == 1
+    assert "<b>1</b> dispute open" in client.get(page("disagreements", queue)).text
+
+
+def test_the_list_names_tasks(client: Client, opened: Queue) -> None:
+    title = opened.items.all()[1].trial.task.title
+    assert client.get(page("disagreements-json", opened)).json()["items"][0]["title"] == title
+    assert f">{title}</a>" in client.get(page("disagreements", opened)).text
+    assert client.get(page("queue", opened)).text.count(f">{title}</a>") == 1
+
+
+def test_opening_says_that_the_agreement_is_kept_already(client: Client, queue: Queue, people: list[User]) -> None:
+    assert "Keep it and open" in client.get(page("disagreements", queue)).text
+    take_report(queue, Occasion.COMPLETE, people[0])
+    text = client.get(page("disagreements", queue)).text
+    assert "The agreement is kept: discuss now" in text
+    assert "Keep it and open" not in text
+
+
+def test_alpha_has_a_word_beside_it_and_unused_codes_are_folded(client: Client, queue: Queue) -> None:
+    text = client.get(page("agreement", queue)).text
+    assert "tentative from .67" in text
+    make_code(queue.version, "never used")
+    folded = client.get(page("agreement", queue)).text.partition('<details class="unused-codes">')[2]
+    assert "1 code nobody used" in folded
+    assert "never used" in folded.partition("</details>")[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "word"),
+    [
+        (None, None, ""),
+        (0.9, None, "reliable"),
+        (0.9, 0.7, "reliable"),
+        (0.7, 0.1, "tentative"),
+        (0.5, 0.1, "read with care"),
+        (0.5, -0.1, "may be chance"),
+        (-0.2, None, "may be chance"),
+    ],
+)
+def test_the_word_follows_from_alpha(value: float | None, low: float | None, word: str) -> None:
+    assert judge_alpha(value, low) == word
+
+
 # --- resolving --------------------------------------------------------------------------------------------------------
 
 
@@ -214,7 +292,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
     assert (made.adjudicator.username, [code.name for code in made.codes.all()]) == ("local", ["misapplied"])
     assert list(Review.objects.values()) == before
     last = client.post(resolve_page(third), answer(third), follow=True)
-    assert "All are resolved." in last.text
+    assert "No dispute is open." in last.text
     assert client.get(page("disagreements-json", opened, "?state=resolved")).json()["items"][0]["category"] == "slip"
 
 

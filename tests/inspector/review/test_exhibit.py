@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from benchapp.models import Blob, Queue, QueueItem, TaskRevision, User
+from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
@@ -55,6 +55,41 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     assert 'id="step-2" class="step agent" data-step="2"' in text
     assert '<pre class="result" data-field="observations/0" data-start="0">\none\ntwo</pre>' in text
     assert '<pre class="call" data-field="tool_calls/0" data-start="5">\ncommand: ls</pre>' in text  # behind its name
+
+
+def checked_trial() -> Trial:
+    trial = make_trial(success=False)
+    record_steps(trial.counting_attempt(), steps("python solve.py", "cat out.txt", answer="27.5"))
+    return trial
+
+
+def test_a_failed_check_shows_what_it_expected_and_leads_to_the_step_that_decided_it() -> None:
+    user = reviewer()
+    item = make_queue([checked_trial()], reviewers=[user], hides_conditions=False, hides_models=True).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    assert '<td>41.2</td><td class="found">27.5</td>' in text
+    assert 'href="?at=2#step-2"><b>2</b> first prints 27.5</a>' in text
+    assert "step agent pointed" in html(exhibit_of(load(item), user, {"at": "2"}))
+
+
+def test_no_step_is_named_while_skills_are_hidden() -> None:
+    """The step that decided a check may be one that read a skill."""
+    user = reviewer()
+    item = make_queue([checked_trial()], reviewers=[user], hides_conditions=True).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    assert '<td>41.2</td><td class="found">27.5</td>' in text
+    assert "step-link" not in text
+
+
+def test_the_task_is_drawn_as_markdown_and_its_html_is_text() -> None:
+    user, trial = reviewer(), make_trial(success=False)
+    told = "# Sum it\n\n- leave `empty` cells out\n\n<script>alert(1)</script>\n"
+    item = load(make_queue([trial], reviewers=[user]).items.get())
+    item.trial.task_revision = TaskRevision(task=trial.task, instruction_id=Blob.objects.put(told.encode()))
+    text = html(exhibit_of(item, user, {}))
+    assert "<h3>Sum it</h3>" in text
+    assert "<code>empty</code>" in text
+    assert "<script>" not in text
 
 
 def test_a_call_without_arguments_keeps_its_whole_name() -> None:

@@ -72,7 +72,7 @@ def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     make_review(make_item(queue, trial=make_trial()), reviewer(), seconds=120)
     page = client.post(NEW, form(what="trial:all", sampling="random", size=2, show="1")).text
     assert "<b>2</b> items" in page
-    assert "about 0.1 hours per person" in page
+    assert "about 4 min per person" in page
     assert Queue.objects.count() == 1
 
 
@@ -114,7 +114,6 @@ def test_the_list_of_trials_leads_to_a_queue_of_the_same_trials(client: Client) 
         ({"version": ""}, "Choose a frozen version"),
         ({"sampling": "random", "size": ""}, "Say how many items to draw"),
         ({"sampling": "stratified", "size": 2, "facet": "status"}, "Choose what makes the strata"),
-        ({"reviews": 2}, "take 2 reviewers; 1 are assigned"),
         ({"what": "trial:unscored"}, "there is nothing to review"),
         ({"controls": 3}, "no passed trial"),
         ({"what": "step:all"}, "Select a valid choice"),
@@ -128,6 +127,39 @@ def test_what_cannot_be_made_is_said_and_what_was_written_stays(client: Client, 
     assert says in response.text.replace("&#x27;", "'")
     assert "keep me" in response.text
     assert not Queue.objects.exists()
+
+
+def test_one_reviewer_shares_with_nobody_and_the_queue_is_made(client: Client) -> None:
+    """The form proposes two reviews of an item where there are two people; unticking one is no mistake."""
+    ben = reviewer()
+    make_trial(success=False)
+    assert client.get(NEW).context["form"]["reviews"].value() == "2"
+    page = client.post(NEW, form(reviews=2, show="1")).text
+    assert "Tick a second reviewer to share items." in page
+    assert client.post(NEW, form(reviews=2)).status_code == 302
+    assert [item.reviews_needed for item in Queue.objects.get().items.all()] == [1]
+    refused = client.post(NEW, form(reviews=3, reviewers=["local", ben.username]))
+    assert refused.status_code == 400
+    assert "3 reviews of one item take 3 reviewers, and you assigned 2." in refused.text
+
+
+def test_it_warns_of_pages_that_close_and_names_the_choice(client: Client) -> None:
+    make_trial(success=False)
+    page = client.post(NEW, form(hides_conditions="", hides_models="on", show="1")).text
+    assert "Reviewers cannot open some pages until they finish." in page
+    assert "You hide the models." in page
+    assert 'for="id_hides_models">Show the models</label>' in page
+    page = client.post(NEW, form(hides_models="on", show="1")).text
+    assert "You hide the condition and the models." in page
+    page = client.post(NEW, form(hides_conditions="", show="1")).text
+    assert "Reviewers cannot open some pages" not in page
+    assert client.get("/review/queues/new.json").json()["closes_pages_because_it_hides"] == ["conditions", "models"]
+
+
+def test_without_a_second_reviewer_it_leads_to_where_one_is_added(client: Client) -> None:
+    make_trial(success=False)
+    page = client.get(NEW).text
+    assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in page
 
 
 def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:

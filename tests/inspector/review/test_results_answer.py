@@ -40,7 +40,8 @@ def test_few_items_are_drawn_one_by_one(client: Client) -> None:
     assert "These are too few to rank." in text
     assert 'aria-label="1½ of 2"' in text
     assert "5 charts wait for more reviews" in text
-    assert "7 more reviews" in text
+    assert "14 more reviews" in text
+    assert "4 of 18 reviews" in text
     assert "Every number here counts the 2 trials reviewed." in text
 
 
@@ -82,13 +83,13 @@ def test_a_closed_queue_asks_for_no_more_reviews(client: Client) -> None:
     world = make_reviewed_world()
     say(world, 0, ["stale"])
     text = client.get(reverse("results", args=[world.queue.public_id])).text
-    assert "8 more reviews" in text
+    assert "17 more reviews" in text
     assert "Open the queue" in text
     Queue.objects.filter(pk=world.queue.pk).update(closed_at=timezone.now())
     text = client.get(reverse("results", args=[world.queue.public_id])).text
     assert "The queue is closed." in text
     assert "8 items stay unreviewed" in text
-    assert "8 more reviews" not in text
+    assert "more reviews</b>" not in text
     assert "wait for more reviews" not in text
     assert "Open the queue" not in text
 
@@ -112,6 +113,40 @@ def test_a_cause_that_only_the_adjudicator_named_hides_no_example(client: Client
     resolution.codes.add(Code.objects.get(version=world.queue.version, name="stale"))
     text = client.get(reverse("results", args=[world.queue.public_id])).text
     assert "No review holds an example." in text
+
+
+def test_an_item_that_lacks_its_second_review_is_neither_reviewed_nor_settled(client: Client) -> None:
+    one, other = make_user(), make_user()
+    queue = make_queue(reviewers=[one, other])
+    for item in queue.items.all():
+        make_review(item, one, ["misapplied"])
+    text = text_of(client, queue)
+    assert "Every item drawn is reviewed." not in text
+    assert '<span class="badge acc">2 of 4 reviews</span>' in text
+    assert "2 more reviews" in text
+    assert "every item has one, and agreement waits for the rest" in text
+    assert "<b>0</b> open; 2 items shared" in text
+    told = client.get(reverse("results-json", args=[queue.public_id])).json()
+    assert (told["reviews"], told["items_shared"]) == ({"submitted": 2, "needed": 4}, 2)
+    assert client.get(f"/review/queues/{queue.public_id}.json").json()["reviews"]["submitted"] == 2
+    for item in queue.items.all():
+        make_review(item, other, ["misapplied"])
+    assert "Every item drawn is reviewed." in text_of(client, queue)
+
+
+def test_a_label_that_the_adjudicator_left_out_is_no_example(client: Client) -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["tool"], ["stale"])
+    address = reverse("results", args=[world.queue.public_id])
+    row = f'id="code-{Code.objects.get(version=world.queue.version, name="tool").public_id}"'
+    assert "?step=1" in client.get(address).text.partition(row)[2].partition("</tr>")[0]
+    made = Resolution.objects.create(item=world.items[0], adjudicator=world.people[1], resolved_at=timezone.now())
+    made.codes.add(Code.objects.get(version=world.queue.version, name="stale"))
+    told = client.get(address).text.partition(row)[2].partition("</tr>")[0]
+    assert "0/1" in told
+    assert "?step=1" not in told
+    above = f'id="code-{Code.objects.get(version=world.queue.version, name="stale").public_id}"'
+    assert "?step=1" in client.get(address).text.partition(above)[2].partition("</tr>")[0]
 
 
 def test_who_reviews_alone_waits_for_nobody(client: Client, settings: Any) -> None:

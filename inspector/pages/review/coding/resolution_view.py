@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from benchapp.models import Attribution, QueueItem, Resolution, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import hidden_in
-from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
+from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items, count_open
 from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.coding.resolutions import (
     MAX_MEMO,
@@ -96,19 +96,23 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
     except Superseded as error:
         return _page(request, item, sent=form.read_sent(), problems=[str(error)], status=409)
     following, query, left = _following(request, item)
-    messages.success(request, f"Item {item.ordinal + 1} is resolved; {left} to go." if left else "All are resolved.")
+    messages.success(request, f"Item {item.ordinal + 1} is resolved. {_say_open(left)}")
     if following is not None:
         return HttpResponseRedirect(f"{_address(following, query)}#main")  # else the browser keeps the step of this one
     return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
 
 
 def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
-    """(the next open one of the list the address names, that list's query, how many are open in it)."""
+    """(the next undecided one of the list the address names, that list's query, open disputes of the whole queue)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
-    rows = [each for each in compared_items(item.queue) if wanted.takes(each)]
-    left = sum(each.resolution is None for each in rows)
-    return after(rows, item.ordinal), query_of(wanted, codes), left
+    rows = compared_items(item.queue)
+    listed = [each for each in rows if wanted.takes(each)]
+    return after(listed, item.ordinal), query_of(wanted, codes), count_open(rows)
+
+
+def _say_open(count: int) -> str:
+    return f"{count} dispute{'' if count == 1 else 's'} still open." if count else "No dispute is open."
 
 
 def _address(compared: Compared, query: str) -> str:

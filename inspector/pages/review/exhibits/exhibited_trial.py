@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.utils.safestring import SafeString
+
+from benchapp.analysis.deciding.deciding_steps import StepIndex
+from benchapp.analysis.deciding.reading_steps import read_step_index
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import read_whole_steps
 from benchapp.review.blinding import Hidden
@@ -12,12 +16,15 @@ from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
 from inspector.pages.review.exhibits.masking import Mask, ShownText
-from inspector.pages.trials.outline import Outline, read_outline_around
+from inspector.pages.trials.decided_checks import decide_checks
+from inspector.pages.trials.outline import Outline, read_chunk_summaries, read_outline_around
 from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
+from inspector.pages.trials.verdict import CheckLine, VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
+from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import one_line, visible
+from runner.base.types import TrajectoryKind
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
@@ -39,6 +46,7 @@ class Way:
 class TrialExhibit:
     trial: Trial
     instruction: LongText | None
+    task: SafeString  # the same as HTML
     trajectories: tuple[Way, ...]
     index: int  # of the trajectory shown
     window: StepWindow
@@ -69,10 +77,16 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
-    verdicts = [_mask_dimensions(view, masks.names) for view in read_verdicts(attempt, clean=masks.names.text)]
+    index_of_steps = _index_steps(trajectory, hidden)
+    verdicts = [
+        _decide(_mask_dimensions(view, masks.names), index_of_steps, masks.names)
+        for view in read_verdicts(attempt, clean=masks.names.text)
+    ]
+    instruction = _instruction(trial)
     return TrialExhibit(
         trial=trial,
-        instruction=_instruction(trial),
+        instruction=instruction,
+        task=render_markdown(instruction.text) if instruction else SafeString(""),
         trajectories=tuple(_ways(trajectories, masks.names)),
         index=index,
         window=window,
@@ -183,6 +197,31 @@ def _mask_dimensions(view: VerdictView, mask: Mask) -> VerdictView:
         for one in view.dimensions
     )
     return replace(view, dimensions=dimensions)
+
+
+def _index_steps(trajectory: Trajectory | None, hidden: Hidden) -> StepIndex | None:
+    """What decided a check may be a step that used a skill: while conditions are hidden no step is named."""
+    if trajectory is None or hidden.conditions or trajectory.kind != TrajectoryKind.MAIN:
+        return None
+    return read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
+
+
+def _decide(view: VerdictView, index: StepIndex | None, mask: Mask) -> VerdictView:
+    """With what each check expected and found, read off its masked words, and the steps that most likely decided it."""
+    decided = decide_checks(view, index).verdict
+    if decided is None or index is None:
+        return decided or view
+    groups = (
+        replace(group, open=_mask_steps(group.open, mask), good=_mask_steps(group.good, mask))
+        for group in decided.groups
+    )
+    return replace(decided, groups=tuple(groups))
+
+
+def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]:
+    return tuple(
+        replace(line, decided=tuple(replace(one, about=mask.text(one.about)) for one in line.decided)) for line in lines
+    )
 
 
 def _output(verdicts: Sequence[VerdictView], mask: Mask) -> LongText | None:

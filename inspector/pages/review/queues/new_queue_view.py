@@ -12,6 +12,7 @@ from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.queue_making import QueueRefused, Sketch, make_queue, seconds_per_item
 from benchapp.stats.comparing.axis_facets import AXES, facets_of
+from benchapp.stats.metrics.amounts import render_rough_duration
 from inspector.pages.review.queues.kept_filter import drop_filter, keep_filter
 from inspector.pages.review.queues.queue_form import (
     FACETS,
@@ -22,6 +23,7 @@ from inspector.pages.review.queues.queue_form import (
     may_review,
     offered_starters,
     propose_name,
+    read_closing,
     read_skill_codes,
     what_choices,
 )
@@ -47,13 +49,17 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
-    skill_codes = read_skill_codes(given)
+    skill_codes, closing = read_skill_codes(given), read_closing(given)
     data = {
         **{"problems": asked.problems, "refused": refused or None, **_read_numbers(sketch)},
-        **{"codes_that_wait": skill_codes.waiting, "codes": skill_codes.total, "next": None},
+        **{"codes_that_wait": skill_codes.waiting, "codes": skill_codes.total},
+        **{"closes_pages_because_it_hides": closing.hidden, "next": None},
     }
     errors = form.errors if makes else drawn.errors if posted else {}
-    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "skill_codes": skill_codes}
+    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch}
+    hours = data["hours_per_person"]
+    context |= {"skill_codes": skill_codes, "closing": closing}
+    context |= {"person_time": render_rough_duration(HOUR * hours) if isinstance(hours, float) else ""}
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
     if not posted and not asked.problems and not asked.is_default and not as_json:

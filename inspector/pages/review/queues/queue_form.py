@@ -101,15 +101,17 @@ class DrawForm(forms.Form):
         return Population(unit, selection.choices, narrowing, preset)
 
     def draw(self) -> Draw:
+        """One reviewer shares with nobody: what stands in the fields for shared items is left aside then."""
         given = self.cleaned_data
         stratified = given["sampling"] == Queue.Sampling.STRATIFIED
+        is_alone = len(given["reviewers"]) == 1
         return Draw(
             sampling=given["sampling"],
             size=given["size"] or 0,
             facet=given["facet"] if stratified else "",
             allocation=given["allocation"] or EQUAL,
             controls=given["controls"] or 0,
-            reviews=given["reviews"],
+            reviews=1 if is_alone else given["reviews"],
             overlap=given["overlap"] / 100,
             seed=given["seed"],
         )
@@ -194,6 +196,30 @@ def propose_name(what: str, selection: Population) -> str:
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
     return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingChoice:
+    """What of the record the form hides, so that pages close (benchapp.review.blinding). hidden: the names of its boxes."""
+
+    hidden: list[str]
+
+    @property
+    def switches(self) -> list[tuple[str, str]]:
+        """(id of the box, what it hides)."""
+        return [(f"id_hides_{name}", CLOSING[name]) for name in self.hidden]
+
+    @property
+    def words(self) -> str:
+        return " and ".join(CLOSING[name] for name in self.hidden)
+
+
+CLOSING = {"conditions": "the condition", "models": "the models"}
+
+
+def read_closing(given: QueryDict) -> ClosingChoice:
+    """Of the form as it stands, complete or not."""
+    return ClosingChoice([name for name in CLOSING if given.get(f"hides_{name}")])
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,14 +57,17 @@ class ItemRow(Shaped):
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the unit is about, and where that belongs."""
-        if self.item.trial:
-            task = self.item.trial.task
-            return task.title, task.family.name if task.family else ""
-        if self.item.decision:
-            return f"decision {self.item.decision.number}", self.item.decision.family.name
-        episode = self.item.episode
-        return (episode.title if episode else "library"), ""
+        return name_unit(self.item)
+
+
+def name_unit(item: QueueItem) -> tuple[str, str]:
+    """What the item is about, and where that belongs; no query after `select_related(*RELATED)`."""
+    if item.trial:
+        task = item.trial.task
+        return task.title, task.family.name if task.family else ""
+    if item.decision:
+        return f"decision {item.decision.number}", item.decision.family.name
+    return (item.episode.title if item.episode else "library"), ""
 
 
 class DrawnStratum(NamedTuple):

@@ -20,6 +20,10 @@ FEW_ITEMS, FEW_TASKS = 30, 10
 HEATS = 5
 NO_CODE = "no code"
 SHORT_NAME = 12
+SURE, RELIABLE = (
+    0.667,
+    0.8,
+)  # alpha below the first: read with care; from the second: reliable (Krippendorff 2004, page 241)
 WORDS = {About.CODES: "codes", About.ATTRIBUTION: "who failed", About.STEP: "first mistake"}
 
 
@@ -41,6 +45,7 @@ class AlphaView:
     name: str
     about: str
     text: str
+    verdict: str  # empty where there is no alpha
     interval: str
     method: str
     note: str
@@ -59,6 +64,7 @@ def alpha_view(name: str, about: str, measured: QuestionAgreement) -> AlphaView:
         name=name,
         about=about,
         text=alpha_text(found.value),
+        verdict=judge_alpha(found.value, ends.low if ends else None),
         interval=interval_text(ends.low, ends.high) if ends else "",
         method=ends.method if ends else "",
         note=found.note,
@@ -68,6 +74,15 @@ def alpha_view(name: str, about: str, measured: QuestionAgreement) -> AlphaView:
         low=low,
         width=None if low is None or high is None else high - low,
     )
+
+
+def judge_alpha(value: float | None, low: float | None) -> str:
+    """By custom, a word for where alpha lies. `low`: the lower end of its interval."""
+    if value is None:
+        return ""
+    if value <= 0 or (low is not None and low <= 0):
+        return "may be chance"
+    return "reliable" if value >= RELIABLE else "tentative" if value >= SURE else "read with care"
 
 
 def _place(value: float) -> float:
@@ -87,7 +102,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
 
 
 def in_words(found: Agreement) -> str:
-    """What alpha means here, without a verdict: no value of it is good or bad by itself."""
+    """What alpha means here."""
     value = found.codes.estimate.value
     if value is None:
         return f"Agreement cannot be measured yet: {found.codes.estimate.note}."
@@ -95,7 +110,7 @@ def in_words(found: Agreement) -> str:
         return "Reviewers give every shared item the same codes."
     if value <= 0:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
-    return f"Two reviews of one item are {100 * value:.0f} % closer than any two reviews: 0 % is chance, 100 % the same codes."
+    return f"Agreement is {100 * value:.0f} % of the way from chance to perfect."
 
 
 def cautions(found: Agreement, *, discussed: bool) -> list[str]:
@@ -257,11 +272,12 @@ class AnswerView(Shaped):
 @dataclass(frozen=True, slots=True)
 class DisagreementRow(Shaped):
     compared: Compared
+    title: str  # of the task, decision or library
     said: list[AnswerView]
     differs: list[str]
 
     json_shape = JsonShape(
-        *("item=compared.item.public_id", ("number", lambda row: row.compared.item.ordinal + 1)),
+        *("item=compared.item.public_id", ("number", lambda row: row.compared.item.ordinal + 1), "title"),
         *(("differs", lambda row: sorted(row.compared.differs)), "state=compared.standing"),
         *("category=compared.resolution.category", "answers=said"),
         link_to("resolve-json", "compared.item.public_id"),
@@ -269,11 +285,14 @@ class DisagreementRow(Shaped):
 
 
 def disagreement_rows(
-    rows: Iterable[Compared], codes: Mapping[int, Code], users: Mapping[int, User]
+    rows: Iterable[Compared], titles: Mapping[int, str], codes: Mapping[int, Code], users: Mapping[int, User]
 ) -> list[DisagreementRow]:
     return [
         DisagreementRow(
-            each, _view_answers(each, codes, users), [word for about, word in WORDS.items() if about in each.differs]
+            each,
+            titles[each.item.pk],
+            _view_answers(each, codes, users),
+            [word for about, word in WORDS.items() if about in each.differs],
         )
         for each in rows
     ]

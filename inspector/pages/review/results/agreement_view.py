@@ -11,11 +11,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Queue, User
+from benchapp.models import Code, Queue, QueueItem, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.answer_overlap import still_to_review
-from benchapp.review.coding.disagreements import About, Compared, Standing, Wanted, code_names, compared_items
+from benchapp.review.coding.disagreements import (
+    About,
+    Compared,
+    Standing,
+    Wanted,
+    code_names,
+    compared_items,
+    count_open,
+)
 from benchapp.review.coding.queue_agreement import (
     Occasion,
     agreement_of,
@@ -28,7 +36,7 @@ from benchapp.review.coding.resolutions import closed_sentence
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
-from inspector.pages.review.queues.queues import load_queue
+from inspector.pages.review.queues.queues import RELATED, load_queue, name_unit
 from inspector.pages.review.results.agreement import (
     REPORT,
     WORDS,
@@ -75,7 +83,8 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "queue_row": queue,
         "found": found,
         "alphas": alphas(found),
-        "rows": rows,
+        "rows": [row for row in rows if row.found.used.k],
+        "unused": [row for row in rows if not row.found.used.k],
         "matrix": matrix(found, rows),
         "report_rows": report_rows(reports),
         "standing": standing,
@@ -101,7 +110,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     wanted, said = parse_wanted(request, codes)
     rows = compared_items(queue) if opened else []
     page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
-    listed = disagreement_rows(page, codes, _users(page.object_list))
+    listed = disagreement_rows(page, _read_titles(page.object_list), codes, _users(page.object_list))
     data = {
         "queue": queue.public_id,
         "opened": opened,
@@ -121,9 +130,10 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "tabs": _tabs(wanted, rows),
         "states": _states(wanted),
         "found": found,
+        "standing": None if opened else standing_report(queue),
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
-        "open_total": sum(each.standing == Standing.OPEN for each in rows if About.CODES in each.differs),
+        "open_total": count_open(rows),
         "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
         "may_open": user_of(request).may(User.Level.REVIEWER),
     }
@@ -200,6 +210,12 @@ def _states(wanted: Wanted) -> list[dict[str, object]]:
 
 def _state(standing: Standing | None) -> list[tuple[str, str]]:
     return [("state", standing)] if standing else []
+
+
+def _read_titles(rows: Iterable[Compared]) -> dict[int, str]:
+    keys = [each.item.pk for each in rows]
+    found = QueueItem.objects.select_related(*RELATED).in_bulk(keys) if keys else {}
+    return {pk: name_unit(item)[0] for pk, item in found.items()}
 
 
 def _users(rows: Iterable[Compared]) -> dict[int, User]:

@@ -15,6 +15,7 @@ from inspector.pages.review.results.results import Results
 NOUNS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
 PLURALS = {Queue.Unit.TRIAL: "trials", Queue.Unit.DECISION: "decisions", Queue.Unit.SNAPSHOT: "libraries"}
 LEDE = 3  # causes named under the sentence
+AGREEMENT_WAITS = "are still to come: every item has one, and agreement waits for the rest."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +100,19 @@ def _lies_above(one: Cause, other: Cause) -> bool:
 
 
 def _next(results: Results) -> tuple[str, str]:
-    """What to do about these numbers: review what was drawn, else settle what is open."""
+    """What to do about these numbers: bring in the reviews that are missing, else settle what is open."""
     counted = results.heading.counted
-    left = counted[Basis.OPEN]
-    if left and results.is_open:
+    unreviewed = counted[Basis.OPEN]
+    if left := results.reviews_left:
         half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
-        return (
-            f"{left} more review{'' if left == 1 else 's'}",
-            f"bring intervals to about {half:.0f} points either side.",
-        )
+        about = f"bring intervals to about {half:.0f} points either side." if unreviewed else AGREEMENT_WAITS
+        return f"{left} more review{'' if left == 1 else 's'}", about
     if split := counted[Basis.SPLIT]:
         return (
             f"Settle {split} dispute{'' if split == 1 else 's'}.",
             "Until then a dispute counts by its reviewers' shares.",
         )
-    if left:
-        items = "item stays" if left == 1 else "items stay"
-        return "The queue is closed.", f"{left} {items} unreviewed: no more reviews come in."
+    if unreviewed:
+        items = "item stays" if unreviewed == 1 else "items stay"
+        return "The queue is closed.", f"{unreviewed} {items} unreviewed: no more reviews come in."
     return "Every item drawn is reviewed.", "No dispute is open."

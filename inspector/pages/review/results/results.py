@@ -19,6 +19,7 @@ from benchapp.review.blinding import closed_trials, unsaid_by
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.condition_guesses import Guesses, guesses_of
 from benchapp.review.queues.review_facets import FACETS, Extent
+from benchapp.review.queues.review_progress import count_reviews
 from benchapp.review.results.headings import Heading, heading_of
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import Basis, Coded, NotTogether, QueueCoding, coding_of, drop_undecided
@@ -142,6 +143,17 @@ class Results:
         """Can reviews still come in?"""
         return any(queue.is_open for queue in self.queues)
 
+    @cached_property
+    def reviews(self) -> tuple[int, int]:
+        """(in, needed), as on the pages of queues."""
+        return count_reviews(self.queues)
+
+    @property
+    def reviews_left(self) -> int:
+        """That can still come in."""
+        filled, needed = self.reviews
+        return needed - filled if self.is_open else 0
+
     @property
     def per(self) -> Per:
         """As asked; else per 100 failed, the one that reads across queues."""
@@ -220,7 +232,7 @@ class Results:
         """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
         ones first. Nothing of a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
-        for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.queues, user)):
+        for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.url != example.url for each in found[code]):
                 found[code].append(example)
         return dict(found)
@@ -246,17 +258,29 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
         yield code, _example(trial, step, note or quote, "codebook", task, condition)
 
 
-def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Example]]:
-    labels = Label.objects.filter(mark__review__item__queue__in=queues, mark__review__state=Review.State.SUBMITTED)
+def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
+    """Without labels that a resolution left out: what does not count is no example."""
+    counted = _count_resolved(coding)
+    labels = Label.objects.filter(
+        mark__review__item__queue__in=coding.queues, mark__review__state=Review.State.SUBMITTED
+    )
     labels = labels.exclude(mark__review__item__trial=None)
     labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
-    names = ("code_id", f"{trial_of}__public_id", "mark__step", "mark__review__reviewer__username")
-    told = (f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
+    names = ("code_id", "mark__review__item_id", f"{trial_of}__public_id", "mark__step")
+    told = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
     rows = labels.values_list(*names, *told, *_words("mark__memo", "mark__quote"))
-    for code, trial, step, who, task, condition, memo, quote in sorted(rows, key=lambda row: row[2] is None):
-        yield code, _example(trial, step, memo or quote, who, task, condition)
+    for code, item, trial, step, *told_of, memo, quote in sorted(rows, key=lambda row: row[3] is None):
+        if item not in counted or code in counted[item]:
+            yield code, _example(trial, step, memo or quote, *told_of)
+
+
+def _count_resolved(coding: QueueCoding) -> dict[int, frozenset[int]]:
+    """Resolved item -> the codes that count there: its resolution's, and those above them."""
+    resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
+    members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
+    return {item.pk: frozenset(pk for pk, below in members.items() if item.share(below)) for item in resolved}
 
 
 def _words(*names: str) -> list[Left]:

@@ -10,9 +10,8 @@ from django.urls import reverse
 
 from benchapp.models import Queue, QueueItem, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_trials
+from benchapp.review.blinding import closed_trials, open_to
 from benchapp.review.coding.queue_agreement import standing_report
-from benchapp.review.queues.claims import may_claim
 from benchapp.review.queues.review_facets import FACETS
 from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.population_shares import Share
@@ -20,6 +19,7 @@ from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
+from inspector.pages.review.results.agreement import SURE
 from inspector.pages.review.results.cause_answer import answer_of
 from inspector.pages.review.results.causes import RankedCauses, count_text
 from inspector.pages.review.results.results import (
@@ -63,7 +63,6 @@ class RowText:
 
 PAIRED = 7  # causes of the table that says which come together
 SHARED = 20  # items that two people reviewed, before agreement on single causes says anything
-SURE = 0.667  # alpha below it: read with care (Krippendorff 2004, page 241)
 
 
 def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
@@ -86,7 +85,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "together": _pairs(results),
         "agreed": _agreed(results, causes),
         "reviewers": len({review.reviewer for review in results.coding.reviews}),
-        "may_go_on": isinstance(user, User) and may_claim(results.queues[0], user),
+        "may_go_on": user.may(User.Level.REVIEWER) and open_to(user).filter(queue=results.queues[0]).exists(),
         "taxonomy_rows": [_row_text(results, row, pers, examples) for row in results.rows],
         "undrawn": len(results.rows) - len(choose_rows(results.rows)),
         "pers": [(per, PER_SAID[per], f"?{results.asked.query(per=per)}") for per in pers],
@@ -260,6 +259,8 @@ def read_twin(results: Results) -> dict[str, object]:
         **results.heading.as_json(),
         "queue_urls": [PageLink("queue-json", queue.public_id) for queue in results.queues],
         "problems": results.problems,
+        "reviews": dict(zip(("submitted", "needed"), results.reviews, strict=True)),
+        "items_shared": results.coding.shared,
         "choices": {**_choices(results), "per": results.per, "covers": results.asked.covers},
         "selection": _read_selection(results),
         "codes": [
