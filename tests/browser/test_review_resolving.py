@@ -47,7 +47,7 @@ def test_three_disagreements_are_resolved_without_a_mouse(context: BrowserContex
     page.get_by_role("link", name="See the disagreements").click()
     arrived(page, "Keep the agreement, then discuss")
     keys.press("Enter")
-    expect(page.get_by_role("link", name="Item 1")).to_be_visible()
+    expect(page.get_by_text("item 1", exact=True)).to_be_visible()
     page.wait_for_load_state()
     assert AgreementReport.objects.get().is_before_discussion
     keys.press("Enter")
