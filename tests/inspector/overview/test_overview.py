@@ -204,7 +204,7 @@ def test_a_finished_experiment_is_judged_once(client: Client) -> None:
             make_learning_run(experiment, condition="selfgen-always")
 
     # as above, without what only open ones need; for new runs also their columns and what they spent
-    assert assert_queries_flat(client, "/", make) == 13
+    assert assert_queries_flat(client, "/", make) == 14
     assert count_queries(client, "/") == 7
 
 
