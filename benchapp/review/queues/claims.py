@@ -38,6 +38,10 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
     for _ in range(ROUNDS):
         held = list(select_held(queue, user)[besides : besides + 1])
         if held:
+            late = held[0].item.reviews.filter(reviewer=user, state=Review.State.SUBMITTED).first()
+            if late:  # submitted in one tab after its time ran out, while another tab took this slot
+                fill(held[0].item, user, late)
+                continue
             if _renew(held[0]):
                 return held[0].item
             continue  # lost between the two: look again

@@ -253,3 +253,18 @@ def test_a_late_review_fills_the_slot_that_another_tab_took_meanwhile(monkeypatc
     monkeypatch.setattr(claims, "free", free_and_late)
     fill(item, ann, review)
     assert [slot.review for slot in item.slots.order_by("place")] == [review, None]
+
+
+def test_a_slot_that_a_tab_took_while_another_one_submitted_late_gets_that_review() -> None:
+    ann, ben = reviewer(), reviewer()
+    queue = queue_of(1, ann, ben, needed=2)
+    item = claim(queue, ann)
+    away = timezone.now() + timedelta(hours=1)
+    first, second = item.slots.order_by("place")
+    for slot, other in ((first, ben), (second, reviewer())):  # all slots are somebody's as Ann submits in her first tab
+        Slot.objects.filter(pk=slot.pk).update(holder=other, held_until=away)
+    late = finish(item, ann)
+    assert not item.slots.filter(review=late).exists()
+    Slot.objects.filter(pk=second.pk).update(holder=ann)  # which her second tab took before it saw that
+    assert claim(queue, ann) is None
+    assert item.slots.get(review=late) == second
