@@ -121,9 +121,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "columns": name_columns(groups),
         "causes": _rank_causes(comparison, refused),
         "sourced": any(each.source for each in refused),
-        "by_source": [(row, _drop_empty(groups, _cells(comparison.choices, row, {"source": row.key}))) for row in rows]
-        if any(row.key for row in rows)
-        else [],
+        "by_source": _draw_sources(comparison, rows, groups) if any(row.key for row in rows) else [],
         "by_group": _draw_groups(comparison, by_group),
         "counted": len(refused),
         "failed": count_failed(request, comparison),
@@ -172,6 +170,13 @@ def _draw_groups(
     return [
         (row, _drop_empty(rows, _cells(comparison.choices.but(**group.narrowing), row, {}))) for group, row in found
     ]
+
+
+def _draw_sources(
+    comparison: GroupComparison, rows: Sequence[FailureRow], groups: Sequence[FailureRow]
+) -> list[tuple[FailureRow, list[FailureCell]]]:
+    """With the columns of the table by group."""
+    return [(row, _drop_empty(groups, _cells(comparison.choices, row, {"source": row.key}))) for row in rows]
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:

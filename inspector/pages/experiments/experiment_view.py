@@ -76,9 +76,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **_build_costs(found, spending.values()),
     }
     still = _read_standing_still(found)
-    data["standing_still"] = [
-        {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
-    ]
+    data["standing_still"] = [{"status": word, "reason": why or None, "episodes": n} for word, why, n in still]
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         data["groups_next"] = next_url(request, groups, name="groups")
@@ -103,12 +101,17 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "runs_list": "#runs",
         "conditions": len({run.condition for run in runs}),
         "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
-        "models": list(dict.fromkeys(run.agent_model for run in runs if run.agent_model not in ("", Run.UNKNOWN)))[
-            :MOST_MODELS
-        ],
+        "models": _list_models(runs),
         "launch_again": _find_launch(found),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _list_models(runs: Iterable[Run]) -> list[str]:
+    """The first agent models, each once, where they are known."""
+    return list(dict.fromkeys(run.agent_model for run in runs if run.agent_model not in ("", Run.UNKNOWN)))[
+        :MOST_MODELS
+    ]
 
 
 def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
