@@ -38,6 +38,8 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
     """Keys of those of these queues of which any number made of labels would tell this person too much. Four queries."""
+    if not queues:
+        return frozenset()
     own = unsaid_by(user).filter(queue__in=[queue.pk for queue in queues])
     return asked_elsewhere(queues, user) | set(own.values_list("queue", flat=True).distinct())
 

@@ -7,7 +7,7 @@ nothing else spoke.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
@@ -239,15 +239,13 @@ class FailureRow(Shaped):
 
 def choose_column(refused: RefusedRow) -> str:
     primary = refused.classified.primary
-    return primary.value if primary else UNCLASSIFIED
+    return str(primary) if primary else UNCLASSIFIED
 
 
 def count_row(key: str, title: str, refused: Iterable[RefusedRow]) -> FailureRow:
-    counts: Counter[Hashable] = Counter()
-    further: Counter[Hashable] = Counter()
-    for each in refused:
-        counts[choose_column(each)] += 1
-        further.update(failure.value for failure in each.classified.others)
+    found = list(refused)
+    counts = Counter(choose_column(each) for each in found)
+    further = Counter(str(failure) for each in found for failure in each.classified.others)
     return FailureRow(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
 
 

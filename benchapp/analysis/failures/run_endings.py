@@ -174,9 +174,10 @@ def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
 
 def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     pks = [run.pk for run in runs]
+    without_model = {run.pk for run in runs if run.harness in WITHOUT_MODEL}  # calls that nobody made are not missing
     trials: dict[int, list[EndedTrials]] = defaultdict(list)
     for run, kind, observed, called, count in _count_trials(pks):
-        trials[run].append((kind, observed, called, count))
+        trials[run].append((kind, observed and run not in without_model, called, count))
     answers: dict[int, list[AuthorAnswers]] = defaultdict(list)
     for row in _count_answers(pks):
         answers[row[0]].append(AuthorAnswers(*row[1:]))
@@ -205,7 +206,6 @@ def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, 
     attempt = {"trajectory__attempt__trial": OuterRef("pk"), "trajectory__attempt__counts": True}
     chunks = Chunk.objects.filter(**attempt, trajectory__is_superseded=False)
     telling = chunks.exclude(trajectory__source_format=PLAIN_TEXT)
-    telling = telling.exclude(trajectory__attempt__trial__episode__run__harness__in=WITHOUT_MODEL)
     ended = Trial.objects.filter(episode__run__in=runs, is_done=True).order_by()
     marked = ended.annotate(observed=Exists(telling), called=Exists(telling.exclude(summary__tools={})))
     return marked.values_list("episode__run", "exception_type", "observed", "called").annotate(count=Count("pk"))

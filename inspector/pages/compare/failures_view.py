@@ -126,7 +126,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "counted": len(refused),
         "failed": count_failed(request, comparison),
         "query": comparison.choices.query(),
-        "here": _address(comparison.choices),
+        "here": f"{reverse('compare-failures')}?{urlencode(comparison.choices.pairs())}",
     }
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
@@ -135,14 +135,16 @@ def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]
     """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
-            outcomes = SOLVED.select_covered(comparison.outcomes[run.pk])
-            failed = set(outcomes.trial[outcomes.success == 0].tolist())
+            outcomes = comparison.outcomes[run.pk]
+            failed = set(outcomes.trial[SOLVED.mask(outcomes) & (outcomes.success == 0)].tolist())
             yield from (RefusedTrial(each, group, run) for each in found[run.pk].refused if each.pk in failed)
 
 
 def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
-    wanted = asked.get("class"), asked.get("source")
-    return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
+    refused = shown.refused
+    return ("class" not in asked or asked["class"] == choose_column(refused)) and (
+        "source" not in asked or asked["source"] == refused.source
+    )
 
 
 def list_failure_rows(
@@ -208,12 +210,14 @@ def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> 
         if cell.count or cell.further
     ]
     found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
-    return [_build_cause(name, cell, refused) for name, cell in found]
+    of_class: dict[str, list[RefusedRow]] = defaultdict(list)
+    for each in refused:
+        of_class[choose_column(each)].append(each)
+    return [_build_cause(name, cell, of_class[name]) for name, cell in found]
 
 
-def _build_cause(name: str, cell: FailureCell, refused: Sequence[RefusedRow]) -> FailureCause:
+def _build_cause(name: str, cell: FailureCell, of_class: Sequence[RefusedRow]) -> FailureCause:
     title, meaning = WORDS[name]
-    of_class = [each for each in refused if choose_column(each) == name]
     quoted = ((each, quote) for each in of_class if (quote := _quote(each)))
     example, quote = next(quoted, (next(iter(of_class), None), ""))
     drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
@@ -228,20 +232,16 @@ def _quote(refused: RefusedRow) -> str:
 
 def _cells(choices: Choices, row: FailureRow, narrower: Mapping[str, str]) -> list[FailureCell]:
     """With the address of their trials."""
+    head, asked = reverse("compare-failures"), choices.pairs()
     return [
         FailureCell(
             count,
             count / row.total if row.total else None,
             further,
-            _address(choices, **{"class": name, **narrower}),
+            f"{head}?{urlencode([*asked, ('class', name), *narrower.items()])}#trials",
         )
         for name, count, further in zip(COLUMNS, row.counts, row.further, strict=True)
     ]
-
-
-def _address(choices: Choices, **narrower: str) -> str:
-    query = urlencode([*choices.pairs(), *narrower.items()])
-    return f"{reverse('compare-failures')}?{query}" + ("#trials" if narrower else "")
 
 
 SIGN = JsonShape(

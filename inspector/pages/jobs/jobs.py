@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -141,11 +141,10 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
     episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
     total = len(episodes) if len(episodes) <= limit else found.count()
-    latest = _find_latest_attempts(Attempt.objects.filter(trial__episode__in=episodes[:limit]))
-    aside = _find_latest_attempts(
-        Attempt.objects.filter(trial__episode__in=episodes[:limit], trial__status=Trial.Status.BLOCKED)
-    )
-    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in episodes[:limit]]
+    shown = episodes[:limit]
+    latest = _find_latest_attempts(shown, Attempt.objects.all())
+    aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
+    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in shown]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -166,9 +165,11 @@ _OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
 _UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
-def _find_latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
+def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:
     """By episode."""
-    newest = among.order_by().values("trial__episode")
+    if not episodes:
+        return {}
+    newest = among.filter(trial__episode__in=episodes).order_by().values("trial__episode")
     keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)
     attempts = Attempt.objects.filter(pk__in=list(keys)).select_related("trial__task")
     return {attempt.trial.episode_id: attempt for attempt in attempts}

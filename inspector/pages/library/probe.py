@@ -202,9 +202,10 @@ def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[ProbeRe
 
 
 def _read_newest(probes: QuerySet[Probe], limit: int) -> tuple[list[ProbeResult], bool]:
-    """The results of the newest, and whether there are older ones."""
-    found = list(probes[: limit + 1])
-    return (read_results(found[:limit]) if found else []), len(found) > limit
+    """The results of the newest, and whether there are older ones. One short query where there is none, as for most runs."""
+    newest = list(probes.values_list("pk", flat=True)[: limit + 1])
+    found = list(probes.filter(pk__in=newest[:limit])) if newest else []
+    return (read_results(found) if found else []), len(newest) > limit
 
 
 def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:

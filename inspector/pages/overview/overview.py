@@ -123,7 +123,7 @@ class ExperimentRow(Shaped):
     verdict: ExperimentVerdict | None = None
     bill: WorkProgress = field(default_factory=WorkProgress)
     stopped: str = ""
-    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> all of its trials
+    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
@@ -269,7 +269,7 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
             verdicts.get(each.pk),
             progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
             stopped.get(each.pk, ""),
-            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]},
+            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
         )
         for each in experiments
     ]

@@ -72,12 +72,7 @@ MAX_LISTED = 30  # names in the aside; the rest is counted
 
 @require_safe
 def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(
-        Run.objects.for_detail().select_related(
-            "forked_from__experiment", "probe__origin__run__experiment", "probe__decision"
-        ),
-        public_id=public_id,
-    )
+    found = get_object_or_404(Run.objects.for_detail().select_related("probe"), public_id=public_id)
     if read_htmx(request).target == "evolution":
         return _evolution_part(request, found)
     trials = Trial.objects.filter(episode__run=found)
@@ -261,9 +256,12 @@ def _read_library_facts(found: Run) -> LibraryFacts:
         elif family:
             lines[episode, family] = Lines(seeded=True)
     rounds: dict[int, int] = {}
-    applied = Decision.objects.filter(episode__run=found, status=DecisionStatus.APPLIED).order_by()
+    # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions there are.
+    decisions = Decision.objects.filter(episode__run=found).order_by().values_list("episode_id", "family_id", "status")
     sums = (Sum("lines_added"), Sum("lines_removed"), Max("round"))
-    for episode, family, added, removed, last in applied.values_list("episode_id", "family_id").annotate(*sums):
+    for episode, family, status, added, removed, last in decisions.annotate(*sums):
+        if status != DecisionStatus.APPLIED:
+            continue
         seeded = (episode, family) in lines
         lines[episode, family] = Lines(added, removed, seeded)
         rounds[episode] = max(rounds.get(episode, 0), last)

@@ -73,7 +73,8 @@ class FieldPieceForm(forms.Form):
 @of_trial
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
-    others = find_counterparts(found, without=closed_trials(cast(User, request.user)), most=MOST_BESIDE)
+    most = MOST_BESIDE if found.success is False else SHOWN_BESIDE
+    others = find_counterparts(found, without=closed_trials(cast(User, request.user)), most=most)
     beside = others[:SHOWN_BESIDE]
     live = read_live_steps(inspection.attempt) if inspection.trajectory is None else None
     strip = None if as_json else open_strip(found.episode.run, found.episode, trial=found)
