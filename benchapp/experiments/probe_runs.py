@@ -15,7 +15,7 @@ from itertools import islice
 from django.conf import settings
 from django.db import transaction
 
-from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, list_hunks, take_back
+from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
@@ -72,16 +72,17 @@ class ProbePreview:
 
 @dataclass(frozen=True, slots=True)
 class ProbeChoice:
-    """What an episode offers to a probe: `states` in order, and of `decision` its hunks."""
+    """What an episode offers to a probe: `states` in order, of `decision` its hunks, and the echoes of their lines in `state`."""
 
     states: tuple[LibraryState, ...]
     state: LibraryState
     decision: Decision | None
     hunks: tuple[Hunk, ...] = field(default=())
+    echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
         """The hunks and single lines of these ids; a line that its whole hunk takes along is left out. NotPossible for others."""
-        known = {hunk.id: hunk for hunk in self.hunks}
+        known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
         if strange := next((name for name in ids if name not in known and name not in lines), None):
             if self.decision is None:
@@ -103,7 +104,8 @@ def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
         decided = state.decision
     if decided is None or not decided.changed_library:
         return ProbeChoice(states, state, decided)
-    return ProbeChoice(states, state, decided, list_hunks(decided.before.read(), decided.after.read()))
+    hunks = list_hunks(decided.before.read(), decided.after.read())
+    return ProbeChoice(states, state, decided, hunks, find_echoes(hunks, _read_files(state.snapshot)))
 
 
 def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: AskedProbe) -> Decision | None:

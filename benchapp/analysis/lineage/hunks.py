@@ -2,13 +2,15 @@
 
 A hunk is a run of lines that the decision changed, as the time machine draws it, or a whole file where lines do not tell
 (it came in, went away, is binary, or only its mode changed). Of what it only added, each line is also a hunk of its own.
-Taking one back from a later library follows its lines
+An echo is the same line in another file of the library that is frozen, whoever wrote it: as long as it stays, readers of
+that file still read the line. Taking a hunk back from a later library follows its lines
 through every state in between. Where one of these touched them there is nothing left to take back, and that is an
 error that names the state: guessing would try another change than the one that was asked about.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,7 +22,8 @@ from benchapp.record.writing.human_acts import NotPossible
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.types import File, Files
 
-Kind = Literal["lines", "added", "deleted", "content", "mode"]
+Kind = Literal["lines", "echo", "added", "deleted", "content", "mode"]
+BY_LINES = ("lines", "echo")
 ID_LENGTH = 10
 
 
@@ -38,7 +41,7 @@ class NamedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Hunk(Shaped):
-    """`old` and `new`: half-open ranges of line numbers from 0, where `kind` is "lines"; (0, 0) otherwise."""
+    """`old` and `new`: half-open ranges of line numbers from 0, where `kind` is "lines" or "echo"; (0, 0) otherwise."""
 
     path: str
     kind: Kind
@@ -79,8 +82,8 @@ class Hunk(Shaped):
 
     @property
     def place(self) -> str:
-        """For people: "lines 3-5", of the state after the decision."""
-        if self.kind != "lines":
+        """For people: "lines 3-5", of the state after the decision; of an echo, of the state that is frozen."""
+        if self.kind not in BY_LINES:
             return "the mode" if self.kind == "mode" else "the whole file"
         first, last = self.new[0] + 1, self.new[1]
         return f"line {first}" if last == first else f"lines {first}-{last}" if last > first else f"before line {first}"
@@ -90,6 +93,7 @@ class Hunk(Shaped):
         """What the decision did here."""
         return {
             "lines": f"{len(self.removed)} removed, {len(self.added)} added",
+            "echo": "the same line in another file",
             "added": "added by this decision",
             "deleted": "the file went away",
             "content": "its content was replaced",
@@ -107,6 +111,24 @@ def list_hunks(before: Files, after: Files) -> tuple[Hunk, ...]:
     )
 
 
+def find_echoes(hunks: Iterable[Hunk], files: Files) -> tuple[Hunk, ...]:
+    """Lines of `files` that say what one of these hunks added in another file; no headings, which every skill has."""
+    paths: dict[bytes, set[str]] = defaultdict(set)
+    for hunk in hunks:
+        alone = hunk.lines or ((hunk,) if hunk.kind == "lines" and not hunk.removed and len(hunk.added) == 1 else ())
+        for line in alone:
+            text = line.added[0].strip()
+            if not text.startswith(b"#") and any(map(str.isalpha, text.decode(errors="replace"))):
+                paths[text].add(hunk.path)
+    return tuple(
+        Hunk(path, "echo", (at, at), (at, at + 1), (), (text,))
+        for path, file in sorted(files.items())
+        if not _is_one_piece(b"", file.content)
+        for at, text in enumerate(split_lines(file.content))
+        if (own := paths.get(text.strip())) and path not in own
+    )
+
+
 def take_back(hunks: Iterable[Hunk], line: Sequence[NamedFiles]) -> dict[str, File]:
     """The last library of `line` without these hunks. `line`: from the state the decision left, one state after another.
 
@@ -116,9 +138,11 @@ def take_back(hunks: Iterable[Hunk], line: Sequence[NamedFiles]) -> dict[str, Fi
     files = dict(last)
     for path in dict.fromkeys(hunk.path for hunk in asked):
         of_path = [hunk for hunk in asked if hunk.path == path]
-        for hunk in (each for each in of_path if each.kind != "lines"):
+        for hunk in (each for each in of_path if each.kind not in BY_LINES):
             _take_back_file(hunk, line, files)
-        by_lines = [_carry(hunk, line) for hunk in of_path if hunk.kind == "lines"]
+        by_lines = [
+            _carry(hunk, line if hunk.kind == "lines" else line[-1:]) for hunk in of_path if hunk.kind in BY_LINES
+        ]
         if by_lines:
             files[path] = replace(files[path], content=_remove_lines(files[path].content, by_lines))
     _require_whole_skills(last, files)

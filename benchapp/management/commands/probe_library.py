@@ -66,7 +66,7 @@ class Command(BaseCommand):
         self.stdout.write(f"states: {' '.join(state.key for state in chosen.states)}; frozen at {chosen.state.key}")
         if chosen.decision is not None:
             self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
-        for hunk in chosen.hunks:
+        for hunk in (*chosen.hunks, *chosen.echoes):
             sign = "-" if hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.did}")
             for line in hunk.lines:

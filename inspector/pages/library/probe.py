@@ -82,6 +82,7 @@ class ProbePage:
     asked: AskedProbe
     choice: ProbeChoice | None
     hunks: tuple[ShownHunk, ...]
+    echoes: tuple[ShownHunk, ...]
     decisions: tuple[Decision, ...]  # that changed the library
     tasks: tuple[tuple[Task, bool], ...]  # in order, and whether it is ticked
     preview: ProbePreview | None
@@ -120,7 +121,7 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     try:
         choice = read_choice(episode, asked)
     except RunnerError as error:
-        return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
+        return ProbePage(asked, None, (), (), (), (), None, str(error), results, has_older)
     names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
     lines = None
     if choice.decision and not any(query.get(name) for name in names):  # nobody chose yet
@@ -128,14 +129,16 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
         found_lines = {text: _find_line(choice, query.get("file", ""), text) for text in texts}
         asked = replace(asked, revert=_choose_hunks(choice, found_lines.values()))
         lines = _count_asked(query, sum(map(bool, found_lines.values()))) if texts else None
-    known = {each.id for hunk in choice.hunks for each in (hunk, *hunk.lines)}
+    known = {each.id for hunk in (*choice.hunks, *choice.echoes) for each in (hunk, *hunk.lines)}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
     decisions = tuple(state.decision for state in choice.states if state.decision)
     ticked = set(asked.tasks or choose_default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _order_tasks(episode))
-    shown = tuple(_draw_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
-    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older, lines)
+    shown, echoes = (
+        tuple(_draw_hunk(hunk, asked.revert) for hunk in some[:MAX_HUNKS]) for some in (choice.hunks, choice.echoes)
+    )
+    return ProbePage(asked, choice, shown, echoes, decisions, tasks, found, problem, results, has_older, lines)
 
 
 def _try_preview(episode: Episode, asked: AskedProbe, problem: str) -> tuple[ProbePreview | None, str]:
@@ -160,7 +163,8 @@ def _choose_hunks(choice: ProbeChoice, lines: Iterable[Sequence[Hunk]]) -> tuple
 
 
 def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
-    """The line alone wherever the decision added it, in one file where a path is given; else the hunks that added it."""
+    """The line alone wherever the decision added it, with its echoes, in one file where a path is given; else the hunks
+    that added it."""
 
     def adds(hunk: Hunk) -> bool:
         texts = (text.decode(errors="replace").strip() for text in hunk.added)
@@ -170,7 +174,8 @@ def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
         return line == text[:MAX_LENGTH] or len(line) == ASKED_LENGTH and text.startswith(line)
 
     alone = [each for hunk in choice.hunks for each in hunk.lines if adds(each)]
-    return alone or [hunk for hunk in choice.hunks if adds(hunk)]
+    found = alone or [hunk for hunk in choice.hunks if adds(hunk)]
+    return [*found, *filter(adds, choice.echoes)] if found else []
 
 
 def _count_asked(query: QueryDict, ticked: int) -> AskedLines:
@@ -268,7 +273,7 @@ PAGE = JsonShape(
 
 
 def _hunks(page: ProbePage) -> Iterator[dict[str, object]]:
-    for hunk in page.choice.hunks if page.choice else ():
+    for hunk in (*page.choice.hunks, *page.choice.echoes) if page.choice else ():
         lines = [
             {"id": line.id, "place": line.place, "taken_back": line.id in page.asked.revert} for line in hunk.lines
         ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.analysis.lineage.hunks import HunkGone, NamedFiles, list_hunks, take_back
+from benchapp.analysis.lineage.hunks import HunkGone, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.record.textual_change import split_lines
 from runner.base.types import File
 
@@ -160,3 +160,15 @@ def test_lines_that_took_the_place_of_others_are_taken_back_together() -> None:
 def test_a_binary_file_has_no_lines() -> None:
     (hunk,) = list_hunks({}, {"a/assets/x": File(b"\0a\nb\n")})
     assert hunk.lines == ()
+
+
+def test_an_echo_is_the_same_line_in_another_file_and_is_taken_out_of_the_library_that_is_frozen() -> None:
+    added = "# Steps\n1. Read it.\n6. Tidy up.\n"
+    (hunk,) = list_hunks({}, files({PATH: added}))
+    library = {PATH: added, "b/SKILL.md": "# Steps\n0. Begin.\n6. Tidy up.\n", "c/data.bin": "6. Tidy up.\n\0"}
+    (echo,) = find_echoes([hunk], files(library))
+    assert (echo.path, echo.place, echo.did) == ("b/SKILL.md", "line 3", "the same line in another file")
+    line_of_hunk = next(each for each in hunk.lines if each.added == (b"6. Tidy up.\n",))
+    left = take_back([line_of_hunk, echo], line({PATH: added}, library))
+    assert left["b/SKILL.md"].content == b"# Steps\n0. Begin.\n"
+    assert left[PATH].content == b"# Steps\n1. Read it.\n"

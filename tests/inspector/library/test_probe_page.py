@@ -82,6 +82,19 @@ def test_an_address_that_names_lines_ticks_those_and_says_what_stays_untested(cl
     assert "stays untested" not in page(client, run, f"?{urlencode([('decision', 1), ('line', text)])}")
 
 
+def test_a_line_that_another_skill_holds_too_is_ticked_in_both(client: Client) -> None:
+    run = make_learning_run(make_experiment(suite=make_suite(environments=1, families=2)))
+    episode = run.episodes.get()
+    first = episode.decisions.order_by("number")[0]
+    (path,) = first.after.read()
+    (other,) = {name for name in episode.library.read() if name.endswith("SKILL.md")} - {path}
+    asked = urlencode([("decision", first.number), ("state", twin(client, run)["states"][-1]), ("line", "- a rule")])
+    hunks = twin(client, run, f"?{asked}")["hunks"]
+    echoes = [hunk for hunk in hunks if hunk["did"] == "the same line in another file"]
+    assert [(hunk["path"], hunk["taken_back"]) for hunk in echoes] == [(other, True)] * 2
+    assert "The same lines in other files of this library." in page(client, run, f"?{asked}")
+
+
 def test_nonsense_in_the_address_is_said(client: Client, run: Run) -> None:
     assert "was never at &#x27;R77&#x27;" in page(client, run, "?state=R77")
     assert "there is no decision 9" in page(client, run, "?decision=9")
