@@ -185,6 +185,9 @@ class Answer:
     @property
     def question(self) -> str:
         baseline = self.comparison.choices.baseline
+        if self.comparison.is_without_model:
+            solved = all(group.harness == "oracle" for group in self.comparison.groups.all)
+            return "Do the tasks’ own solutions pass?" if solved else "What passes without a model?"
         if self.comparison.groups.compares_with_no_skill:
             return "Did skills help?"
         if baseline.startswith(MODEL):

@@ -269,6 +269,11 @@ class GroupComparison:
     def stand_ins(self) -> frozenset[StandIn]:
         return join_stand_ins(self.runs)
 
+    @property
+    def is_without_model(self) -> bool:
+        """Solutions ran, or nothing: tasks were tried, not skills."""
+        return bool(self.runs) and all(run.works_without_model for run in self.runs)
+
     def tally(self, group: Group) -> TrialTally:
         """All trials of its runs, as the record knew them at the pin."""
         return sum((TrialTally.of(outcomes) for outcomes in self.of_group(group)), TrialTally())

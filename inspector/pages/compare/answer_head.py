@@ -156,6 +156,8 @@ def _write_missing(comparison: GroupComparison) -> str:
     groups = comparison.groups
     if comparison.unfinished:
         return "Not all trials have ended yet."
+    if comparison.is_without_model:
+        return "No model took part. Next, launch these tasks with one."
     if any(map(groups.baseline_of, groups.all)):
         return "No task was scored on both sides."
     if not groups.compares_with_no_skill:

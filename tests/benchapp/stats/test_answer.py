@@ -85,6 +85,17 @@ def test_nothing_to_compare_is_said() -> None:
     assert (answer.heading, answer.best, answer.is_few) == ("Nothing to compare yet.", None, False)
 
 
+def test_runs_without_a_model_try_the_tasks_and_no_skills() -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    alone = {"agent_model": "", "author_model": "", "setup_digest": "d" * 64}
+    make_learning_run(experiment, condition="no-skill", harness="oracle", **alone)
+    assert answer_of(experiment).question == "Do the tasks’ own solutions pass?"
+    make_learning_run(experiment, condition="no-skill", harness="nop", replicate=2, **alone)
+    assert answer_of(experiment).question == "What passes without a model?"
+    make_learning_run(experiment, condition="no-skill", replicate=3)
+    assert answer_of(experiment).question == "Did skills help?"
+
+
 def difference(low: float, high: float, replicates: int) -> Difference:
     return Difference(
         *(90, 6, (replicates, replicates), 0.4, 0.3, (low + high) / 2, "welch", Interval(low, high), 0.2, None)
