@@ -21,7 +21,7 @@ def render_count(count: float) -> str:
         if count >= limit * 0.9995:
             value = count / limit
             return f"{value:.1f}{letter}" if value < 9.95 else f"{value:.0f}{letter}"
-    return str(count)
+    return str(int(count)) if count == int(count) else str(count)
 
 
 def render_usd(cost: float, below: float = 0.01) -> str:

@@ -116,6 +116,11 @@ class CheckedLaunch(Shaped):
         return self.design.chosen.wall_seconds
 
     @property
+    def asks_models(self) -> bool:
+        """Not where the tasks' own solutions run, or nothing: then tasks are tried and no conditions are compared."""
+        return any(arm.agent_model for arm in self.prepared.setups)
+
+    @property
     def untried(self) -> int:
         """Arms of which nothing ran here before."""
         return sum(not each.basis for each in self.estimate.arms.values())

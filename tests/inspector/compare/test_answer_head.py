@@ -117,7 +117,7 @@ def test_the_head_names_all_that_tie(client: Client) -> None:
     said = words(client, experiment.get_absolute_url()).partition("Did skills help?")[2].partition("Go deeper")[0]
     lede = said.partition("95 % interval")[0].partition("correcting")[0]
     assert lede.index("Raw traces") < lede.index("Self-written, always revised")
-    assert "Read its library" not in said
+    assert "Read the best library" not in said
 
 
 def test_verdicts_name_what_they_are_corrected_with(client: Client) -> None:
@@ -127,7 +127,7 @@ def test_verdicts_name_what_they_are_corrected_with(client: Client) -> None:
     make_pair(8)
     said = words(client, "/compare/")
     assert "after correcting for 2 comparisons of 2 experiments" in said
-    assert "Verdicts of each metric correct for its 2 comparisons of 2 experiments." in said
+    assert "Each metric’s verdicts are corrected for its 2 comparisons of 2 experiments." in said
 
 
 def test_a_replay_s_difference_names_the_first_try_it_is_taken_from(client: Client) -> None:

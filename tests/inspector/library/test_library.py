@@ -64,7 +64,7 @@ def run() -> Run:
 def test_it_opens_on_the_change_after_a_failure_that_says_most_and_says_why(client, run):
     text = page(client, run)
     assert "R1 → R2" in text
-    assert "Opens first: answers a failure, then 3 of 3 later readers in its family passed" in text
+    assert "Shown first because it answers a failure: 3 of 3 later readers in its family passed" in text
     assert "Decision 2" in text
     assert twin(client, run)["to"] == "R2"
 

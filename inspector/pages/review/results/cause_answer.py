@@ -105,7 +105,7 @@ def _next(results: Results) -> tuple[str, str]:
     unreviewed = counted[Basis.OPEN]
     if left := results.reviews_left:
         half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
-        about = f"bring intervals to about {half:.0f} points either side." if unreviewed else AGREEMENT_WAITS
+        about = f"shrink the intervals to about ±{half:.0f} points." if unreviewed else AGREEMENT_WAITS
         return f"{left} more review{'' if left == 1 else 's'}", about
     if split := counted[Basis.SPLIT]:
         return (
