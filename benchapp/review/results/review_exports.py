@@ -24,6 +24,7 @@ from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import half_up
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 TOO_FEW = "fewer than ten coded"
@@ -154,7 +155,9 @@ def _value(share: Share) -> str:
     if share.shown is None:
         return "--"
     ends = _ends(share.interval)
-    return f"{100 * share.shown:.1f}" + ("" if None in ends else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+    return str(half_up(100 * share.shown, 1)) + (
+        "" if None in ends else f" [{half_up(ends[0], 1)}, {half_up(ends[1], 1)}]"
+    )
 
 
 def number(count: float) -> str:
