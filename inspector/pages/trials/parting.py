@@ -79,9 +79,9 @@ def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
 
 
 def _is_wording(row: AlignedRow, left: AlignedSide) -> bool:
-    """Another command that printed the same. Where nothing is printed, as when a file is written, nobody knows that."""
+    """Another command that printed the same, and wrote no file: what is in a file shows later."""
     is_pair = row.kind is RowKind.CHANGED and DifferingPart.RESULT not in row.differs
-    return is_pair and row.left is not None and left.signs[row.left].result_words != 0
+    return is_pair and row.left is not None and row.left + 1 not in left.writes
 
 
 def _find_step(alignment: Alignment, row: int, side: str) -> int | None:

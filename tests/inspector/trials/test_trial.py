@@ -393,6 +393,8 @@ def test_another_wording_that_prints_the_same_is_not_where_they_part(client):
     there = [shell(1, "ls data", "one two three"), shell(2, "count rows without header", "8 rows")]
     assert 'data-parting="2"' in meet(client, here, there)
     assert 'data-parting="1"' in meet(client, here[:1], there[:1])  # nothing else tells them apart
+    mine, theirs = (shell(1, f"cat > solve.py <<EOF\nprint({text})\nEOF", "exit 0") for text in ("total", "mean"))
+    assert 'data-parting="1"' in meet(client, [mine, here[1]], [theirs, there[1]])  # what a file says shows later
 
 
 def test_a_skill_that_one_of_them_alone_opened_is_where_they_part(client):
