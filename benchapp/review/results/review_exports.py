@@ -154,10 +154,9 @@ def _line(row: TaxonomyRow, pers: Sequence[Per]) -> str:
 def _value(share: Share) -> str:
     if share.shown is None:
         return "--"
-    ends = _ends(share.interval)
-    return str(half_up(100 * share.shown, 1)) + (
-        "" if None in ends else f" [{half_up(ends[0], 1)}, {half_up(ends[1], 1)}]"
-    )
+    low, high = _ends(share.interval)
+    around = "" if low is None or high is None else f" [{half_up(low, 1)}, {half_up(high, 1)}]"
+    return f"{half_up(100 * share.shown, 1)}{around}"
 
 
 def number(count: float) -> str:

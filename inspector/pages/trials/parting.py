@@ -32,7 +32,7 @@ class TrialParting:
 
 
 def find_parting(trial: Trial, other: Trial) -> TrialParting:
-    """A skill that one of them alone opened comes before any other difference. Two queries for each side, one for skills."""
+    """A skill that one of them alone opened comes before any other difference. Three queries for each side."""
     mains = [_find_main(each) for each in (trial, other)]
     left, right = (read_side(main) for main in mains)
     alignment = align(left.signs, right.signs)
@@ -48,18 +48,23 @@ def _find_lone_skill(
     alignment: Alignment, left: Trajectory | None, right: Trajectory | None
 ) -> tuple[int, str, bool] | None:
     """(the first row in which one side opens a skill that the other never does, its name, whether the left side did)"""
-    uses = SkillUse.objects.filter(trajectory__in=[each for each in (left, right) if each], step__isnull=False)
-    opened: dict[int | None, dict[str, int]] = {}
-    for main, skill, step in uses.exclude(kind=UseKind.MOUNTED).values_list("trajectory", "skill", "step"):
-        opened.setdefault(main, {}).setdefault(skill, step - 1)
-    mine, theirs = (opened.get(each and each.pk, {}) for each in (left, right))
-    alone = {("left", mine[skill]): skill for skill in mine.keys() - theirs.keys()}
-    alone |= {("right", theirs[skill]): skill for skill in theirs.keys() - mine.keys()}
+    mine, theirs = _list_opened(left), _list_opened(right)
+    alone = {("left", mine[name]): name for name in mine.keys() - theirs.keys()}
+    alone |= {("right", theirs[name]): name for name in theirs.keys() - mine.keys()}
     for at, row in enumerate(alignment.rows):
-        for side in ("left", "right"):
-            if skill := alone.get((side, getattr(row, side))):
+        for side, place in (("left", row.left), ("right", row.right)):
+            if place is not None and (skill := alone.get((side, place))) is not None:
                 return at, skill, side == "left"
     return None
+
+
+def _list_opened(main: Trajectory | None) -> dict[str, int]:
+    """Skill -> place of the step that first opened it."""
+    uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED) if main else ()
+    opened: dict[str, int] = {}
+    for use in uses:
+        opened.setdefault(use.skill, (use.step or 1) - 1)
+    return opened
 
 
 def _find_main(trial: Trial) -> Trajectory | None:
