@@ -182,6 +182,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("release/", coding_view.release, "review-release"),
         part("ahead/", coding_view.ahead, "review-ahead"),
         part("guess/", coding_view.guess_condition, "review-guess"),
+        part("propose/", coding_view.propose, "review-propose"),
         part("field/", exhibits_view.field, "review-field"),
         page("resolve/", resolution_view.resolution, "resolve"),
     ],

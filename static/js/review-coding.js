@@ -97,6 +97,22 @@ class CodingPage {
     this.leaveText();
   }
 
+  // A code that the codebook lacks goes into its draft, with the place one stands at; the memo keeps the thought here too.
+  async propose() {
+    const name = this.panel.find("[data-find]").value.trim();
+    const words = `Proposed code: ${name}`;
+    this.change((draft) => {
+      const mark = this.#markHere(draft);
+      if (!mark.memo.includes(words)) mark.memo = mark.memo ? `${mark.memo}\n${words}` : words;
+    });
+    const mark = this.draft.active;
+    await this.saver.save();
+    const result = this.saver.isDirty ? null : await post(this.page.urls.propose, { mark, name }).catch(() => null);
+    if (result?.status !== 200) return this.panel.problems([result?.answer.error ?? "The code was not proposed. Its words are in the memo: save, then try again."]);
+    this.#leaveField(this.panel.find("[data-find]"));
+    this.panel.proposed(result.answer);
+  }
+
   attribute(value) {
     this.change((draft) => {
       const mark = this.#markHere(draft);
@@ -411,7 +427,7 @@ class CodingPage {
       first: () => this.first(), remove: () => this.remove(), nothing: () => this.nothing(),
       undo: () => this.back(false), redo: () => this.back(true), submit: () => this.submit(),
       skip: () => this.askWhy(), release: () => this.release(), definitions: () => this.definitions(),
-      mine: () => this.settle(false), theirs: () => this.settle(true),
+      mine: () => this.settle(false), theirs: () => this.settle(true), propose: () => this.propose(),
     };
     acts[name]?.();
   }
@@ -508,7 +524,7 @@ class CodingPage {
     if (event.key === "Escape") return this.#leaveField(field), true;
     if (event.key !== "Enter" || !field.matches("[data-find]")) return false;
     const [code] = this.panel.search(field.value);
-    if (!code) return true; // the page says so, and the words stay
+    if (!code) return this.panel.find("[data-act=propose]")?.focus(), true; // one more Enter proposes it
     this.#leaveField(field);
     this.toggle(code);
     return true;

@@ -115,6 +115,12 @@ class ReviewPanel {
     return found;
   }
 
+  proposed({ name, version, url }) {
+    const note = this.find("[data-proposed]");
+    note.hidden = false;
+    note.replaceChildren(`“${name}” is proposed in the draft `, made("a", { href: url, target: "_blank", rel: "noopener", text: version }), ". The mark and its memo stay here. Where no other code fits, skip the item.");
+  }
+
   tell(kind, words, login = null) {
     if (!this.states || this.told === kind + words) return; // a link in it stays the same under the pointer
     this.told = kind + words;

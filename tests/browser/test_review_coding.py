@@ -216,22 +216,31 @@ def test_a_first_key_waits_for_its_second_however_long(
     expect(page.locator("[data-marks] li")).to_have_count(2)
 
 
-def test_the_finder_says_that_nothing_matches_and_where_a_code_is_proposed(
+def test_a_name_that_the_finder_does_not_know_becomes_a_code_of_the_draft(
     people: list[User], queue: Queue, log_in: Opener, live_server: Any
 ) -> None:
     page = log_in(people[0])
     open_item(page, live_server, queue.items.first(), people[0])
-    press(page, "#")
+    press(page, "j", "j", "#")
     page.keyboard.type("off by one")
     note = page.locator("[data-no-code]")
     expect(note).to_contain_text("No code matches “off by one”")
     expect(note.get_by_role("link")).to_have_attribute("href", queue.version.codebook.get_absolute_url())
     press(page, "Enter")
-    expect(note).to_be_visible()
+    expect(note.get_by_role("button")).to_be_focused()
     assert inaccessible(page) == []
-    press(page, "Escape")
+    press(page, "Enter")
     expect(note).to_be_hidden()
     expect(page.locator("[data-code]:not(.missed)").first).to_be_visible()
+    draft = queue.version.codebook.versions.drafts().get()
+    made = page.locator("[data-proposed]")
+    expect(made).to_contain_text(f"“off by one” is proposed in the draft {draft}")
+    expect(made.get_by_role("link")).to_have_attribute("href", draft.get_absolute_url())
+    [mark] = Mark.objects.all()
+    example = draft.codes.get(name="off by one").examples.get()
+    assert (mark.step, mark.memo, mark.labels.count()) == (2, "Proposed code: off by one", 0)
+    assert (example.trial, example.step, example.note) == (mark.review.item.trial, 2, mark.memo)
+    assert inaccessible(page) == []
 
 
 def test_text_is_selected_by_keyboard_to_the_letter(

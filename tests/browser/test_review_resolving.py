@@ -64,7 +64,7 @@ def test_three_disagreements_are_resolved_without_a_mouse(context: BrowserContex
     for press in ("#", "b", "y", "p", "Enter", "t", "1"):
         keys.press(press)
     keys.press("Control+Enter")
-    expect(page.get_by_text("No dispute is open.")).to_be_visible()
+    expect(page.get_by_text("No disagreement is open.")).to_be_visible()
     found = [
         ([code.name for code in made.codes.all()], made.category, made.attribution, made.memo)
         for made in Resolution.objects.order_by("item")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchapp.analysis.alignment.step_signs import StepSign, build_sign
+from benchapp.analysis.deciding.step_glances import list_written_files
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
 from benchapp.stats.learning.computed_runs import Recent
@@ -26,6 +27,7 @@ class AlignedSide:
     tokens: tuple[tuple[int | None, int | None], ...]
     errors: frozenset[int]  # numbers of steps with an error
     total: int
+    writes: frozenset[int] = frozenset()  # numbers of steps that write a file
 
     @property
     def left_out(self) -> int:
@@ -53,7 +55,7 @@ def read_side(trajectory: Trajectory | None) -> AlignedSide:
 
 
 def _read(trajectory: Trajectory) -> AlignedSide:
-    signs, lines, tokens, errors = [], [], [], set()
+    signs, lines, tokens, errors, writes = [], [], [], set(), set()
     for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
         step, usage = stored.step, stored.step.usage
         signs.append(build_sign(step, pieces))
@@ -61,7 +63,10 @@ def _read(trajectory: Trajectory) -> AlignedSide:
         tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
         if any(observation.is_error for observation in step.observations):
             errors.add(step.number)
-    return AlignedSide(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
+        if any(name for call in step.tool_calls for name in list_written_files(call)):
+            writes.add(step.number)
+    ends = frozenset(errors), trajectory.steps_total, frozenset(writes)
+    return AlignedSide(tuple(signs), tuple(lines), tuple(tokens), *ends)
 
 
 def _render_line(step: Step) -> str:

@@ -21,8 +21,8 @@ from runner.base.errors import RunnerError
 
 class Command(BaseCommand):
     help = (
-        "Tests what lines of a library do: freezes a round, whole or without chosen hunks of one decision, and reruns"
-        " tasks with it in a new run. --dry-run lists the hunks and the estimate."
+        "Tests what lines of a library do: freezes a round, whole or without chosen changes of one decision, and reruns"
+        " tasks with it in a new run. --dry-run lists the changes and the estimate."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,9 +30,9 @@ class Command(BaseCommand):
         parser.add_argument("--episode", help="episode key; required if the run has several")
         parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; default: the last")
         parser.add_argument(
-            "--decision", type=int, metavar="N", help="decision with the hunks; default: the round's own"
+            "--decision", type=int, metavar="N", help="decision with the changes; default: the round's own"
         )
-        parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="ids of the hunks to remove")
+        parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="ids of the changes to remove")
         parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="default: the deployment tasks")
         parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials per task (default: {TIMES})")
         parser.add_argument("--with-control", action="store_true", help="also run the unchanged round, for comparison")

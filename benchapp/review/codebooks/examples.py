@@ -14,6 +14,7 @@ from django.db.models import Q
 from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import open_to
+from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold
 from benchapp.review.codebooks.version_changes import VersionDiff
@@ -48,23 +49,36 @@ def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") 
     Where the code's version is frozen, the example goes to what the code became in the draft of the next version,
     which is begun if there is none: to every part of a code that was split, since a reader has to choose.
     """
-    item = mark.review.item
     if mark.review.state != Review.State.SUBMITTED:
         raise CodebookRefused("Only a mark of a submitted review can become an example.")
-    if item.queue.version.codebook_id != code.version.codebook_id:
+    if mark.review.item.queue.version.codebook_id != code.version.codebook_id:
         raise CodebookRefused("The mark was made with another codebook.")
-    if item.snapshot_id:
-        raise CodebookRefused("An example refers to a trial or a decision; this mark refers to a library.")
-    place: dict[str, object] = {name: getattr(mark, name) for name in Mark.ANCHOR if name != "quote"}
-    place |= {"trial": item.trial, "decision": item.decision}
+    place = _place_of(mark)
     with transaction.atomic():
-        codes = [code]
+        shown = [code]
         if code.version.is_frozen:
             draft = draft_of(code.version.codebook, user)
-            codes = [link.after for link in VersionDiff(code.version, draft).links_of(code)]
-        if not codes:
+            shown = [link.after for link in VersionDiff(code.version, draft).links_of(code)]
+        if not shown:
             raise CodebookRefused(f"The draft has no code that follows from “{code.name}”.")
-        return [_add(each, user, quote=mark.quote, note=note, place=place) for each in codes]
+        return [_add(each, user, quote=mark.quote, note=note, place=place) for each in shown]
+
+
+def propose_from_mark(mark: Mark, name: str, user: User) -> Code:
+    """A code that the codebook lacks, in the draft of its next version, with the place of the mark as example and its memo
+    as the note. The review may still be a draft: who codes the item unseen is not shown the example.
+
+    A code that somebody proposed under this name gets one more example. Raises CodebookRefused for the name of a code that
+    an earlier version has: that is no proposal, and whoever codes blind may only not see it yet.
+    """
+    place = _place_of(mark)
+    with transaction.atomic():
+        draft = draft_of(mark.review.item.queue.version.codebook, user)
+        wanted = codes.Wording(name).check_wording()
+        proposed = [each for each in draft.codes.filter(origins=None) if each.name.casefold() == wanted.name.casefold()]
+        code = proposed[0] if proposed else codes.add(draft, wanted, user)
+        _add(code, user, quote=mark.quote, note=mark.memo, place=place)
+    return code
 
 
 def remove_example(example: CodeExample, user: User | None) -> None:
@@ -105,6 +119,14 @@ def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:
     shown = Q(trial__in={row.trial_id for row in rows if row.trial_id})
     shown |= Q(decision__in={row.decision_id for row in rows if row.decision_id})
     note_items_seen(user, QueueItem.objects.filter(shown))
+
+
+def _place_of(mark: Mark) -> dict[str, object]:
+    item = mark.review.item
+    if item.snapshot_id:
+        raise CodebookRefused("An example refers to a trial or a decision; this mark refers to a library.")
+    place: dict[str, object] = {name: getattr(mark, name) for name in Mark.ANCHOR if name != "quote"}
+    return place | {"trial": item.trial, "decision": item.decision}
 
 
 def _add(code: Code, user: User | None, *, quote: str, note: str, place: Mapping[str, object]) -> CodeExample:

@@ -24,6 +24,7 @@ from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import half_up
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 TOO_FEW = "fewer than ten coded"
@@ -153,8 +154,9 @@ def _line(row: TaxonomyRow, pers: Sequence[Per]) -> str:
 def _value(share: Share) -> str:
     if share.shown is None:
         return "--"
-    ends = _ends(share.interval)
-    return f"{100 * share.shown:.1f}" + ("" if None in ends else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+    low, high = _ends(share.interval)
+    around = "" if low is None or high is None else f" [{half_up(low, 1)}, {half_up(high, 1)}]"
+    return f"{half_up(100 * share.shown, 1)}{around}"
 
 
 def number(count: float) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchapp.stats.inference.shares import wilson
+from benchapp.stats.inference.shares import half_up, wilson
 
 FEW = 30  # reviewed items; below it shares and forecasts say nothing
 
@@ -50,9 +50,11 @@ class Saturation:
             return "unknown yet"
         if self.items < FEW:
             return f"appear once {FEW} are reviewed"
-        high = f"{100 * self.at_most:.0f}"
+        high = half_up(100 * self.at_most)
         return (
-            f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"
+            f"about {half_up(100 * self.chance)} in 100 more, {high} at most"
+            if self.lone
+            else f"{high} at most in 100 more"
         )
 
     def says(self) -> str:
@@ -61,10 +63,10 @@ class Saturation:
         codes, items = _count(self.found[-1], "cause"), _count(self.items, "item")
         if not self.found[-1]:
             return f"No cause was used in {items}."
-        high = f"{100 * self.at_most:.0f}"
+        high = half_up(100 * self.at_most)
         if not self.lone:
             return f"{codes} in {items}, each more than once. Of 100 more, {high} at most bring a new one."
-        return f"{codes} in {items}. Of 100 more, about {100 * self.chance:.0f} bring a new one, {high} at most."
+        return f"{codes} in {items}. Of 100 more, about {half_up(100 * self.chance)} bring a new one, {high} at most."
 
 
 def _count(n: int, noun: str) -> str:

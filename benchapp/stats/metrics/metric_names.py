@@ -28,12 +28,12 @@ class MetricName:
 KNOWN = {
     name.code: name
     for name in (
-        MetricName("LSR", "Learning success", "Learning", "learning tasks"),
+        MetricName("LSR", "Acquisition success", "Acquisition", "acquisition tasks"),
         MetricName("RSR", "Replay success", "Replay", "repeated tasks"),
         MetricName("ESR", "Deployment success", "Deployment", "new tasks"),
         MetricName("CSSR", "New-context success", "New context", "tasks in a new setting"),
         MetricName("ARSR", "Trap success", "Traps", "trap tasks"),
-        MetricName("CompSR", "Combination success", "Combination", "combined tasks"),
+        MetricName("CompSR", "Composition success", "Composition", "composition tasks"),
         MetricName("completion", "Tasks completed", "Completed"),
         MetricName("completion-past-first", "Completed, past the first task", "Past first"),
         MetricName("accuracy", "Instances passed", "All instances", "instances", "passed"),
@@ -63,7 +63,7 @@ def note_metric(metric: TrialMetric | RunMetric) -> str:
 ROLES: Mapping[str, str] = {
     Role.CONTEXT_SHIFT: "new context",
     Role.ADVERSARIAL: "trap",
-    Role.COMPOSITION: "combination",
+    Role.COMPOSITION: "composition",
 }
 
 

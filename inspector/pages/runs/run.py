@@ -251,7 +251,7 @@ def find_bypasses(
 
 # metric key -> name and meaning, where a library is made first and tried afterwards.
 _LEARNED_FIRST = {
-    "LSR": ("while learning", "trials the library learned from, before its seal: not its result"),
+    "LSR": ("in acquisition", "trials the library learned from, before its seal: not its result"),
     "ESR": ("after the seal", "trials with the sealed library; some tasks may be those it learned from"),
 }
 LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-agnostic"})

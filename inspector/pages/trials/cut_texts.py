@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspector.web.text.excerpt import Span
 
 RICH, ROUGH = "rich", "rough"
-READERS = {RICH: "the author", ROUGH: "raw memory"}
+READERS = {RICH: "the author", ROUGH: "later agents"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
-from benchapp.analysis.alignment.alignment import Alignment
+from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, RowKind
 from benchapp.analysis.alignment.step_pairing import align
-from benchapp.models import Trajectory, Trial
+from benchapp.models import SkillUse, Trajectory, Trial
 from inspector.web.text.visible import one_line
-from runner.base.types import TrajectoryKind
+from runner.base.types import TrajectoryKind, UseKind
 
 SAID_CHARS = 110
 
@@ -18,7 +18,8 @@ SAID_CHARS = 110
 class TrialParting:
     """`here`, `there`: numbers of the steps at the first row where the agents acted differently, None where a side has no
     step of its own there; `did_here`, `did_there`: these steps in a line. `row`: of the alignment, from 1, None where the
-    two never act differently. `steps`: how many the other has."""
+    two never act differently. `steps`: how many the other has. `skill`: where they part because one of them alone opened
+    this skill; `is_mine`: this trial did."""
 
     row: int | None
     here: int | None
@@ -26,17 +27,44 @@ class TrialParting:
     did_here: str
     did_there: str
     steps: int
+    skill: str = ""
+    is_mine: bool = False
 
 
 def find_parting(trial: Trial, other: Trial) -> TrialParting:
-    """Two queries for each side."""
-    left, right = (read_side(_find_main(each)) for each in (trial, other))
+    """A skill that one of them alone opened comes before any other difference. Three queries for each side."""
+    mains = [_find_main(each) for each in (trial, other)]
+    left, right = (read_side(main) for main in mains)
     alignment = align(left.signs, right.signs)
-    row = _find_row(alignment)
+    row, skill, is_mine = _find_lone_skill(alignment, *mains) or (_find_row(alignment, left), "", False)
     if row is None:
         return TrialParting(None, None, None, "", "", right.total)
     here, there = _find_step(alignment, row, "left"), _find_step(alignment, row, "right")
-    return TrialParting(row + 1, _number(here), _number(there), _say(left, here), _say(right, there), right.total)
+    said = _say(left, here), _say(right, there)
+    return TrialParting(row + 1, _number(here), _number(there), *said, right.total, skill, is_mine)
+
+
+def _find_lone_skill(
+    alignment: Alignment, left: Trajectory | None, right: Trajectory | None
+) -> tuple[int, str, bool] | None:
+    """(the first row in which one side opens a skill that the other never does, its name, whether the left side did)"""
+    mine, theirs = _list_opened(left), _list_opened(right)
+    alone = {("left", mine[name]): name for name in mine.keys() - theirs.keys()}
+    alone |= {("right", theirs[name]): name for name in theirs.keys() - mine.keys()}
+    for at, row in enumerate(alignment.rows):
+        for side, place in (("left", row.left), ("right", row.right)):
+            if place is not None and (skill := alone.get((side, place))) is not None:
+                return at, skill, side == "left"
+    return None
+
+
+def _list_opened(main: Trajectory | None) -> dict[str, int]:
+    """Skill -> place of the step that first opened it."""
+    uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED) if main else ()
+    opened: dict[str, int] = {}
+    for use in uses:
+        opened.setdefault(use.skill, (use.step or 1) - 1)
+    return opened
 
 
 def _find_main(trial: Trial) -> Trajectory | None:
@@ -45,11 +73,20 @@ def _find_main(trial: Trial) -> Trajectory | None:
     return next((each for each in ordered if each.kind == TrajectoryKind.MAIN), ordered[0] if ordered else None)
 
 
-def _find_row(alignment: Alignment) -> int | None:
-    """The first other action; where there is none, the first other result or words. A longer prompt is no deed."""
+def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
+    """The first other action, before one that is only worded differently; where there is none, the first other result or
+    words. A longer prompt is no deed."""
+    acted = [at for at, row in enumerate(alignment.rows) if DifferingPart.ACTION in row.differs]
+    deeds = [at for at in acted if not _is_wording(alignment.rows[at], left)]
     parting = alignment.parting()
     others = [row for row in (parting.result, parting.words) if row is not None]
-    return parting.action if parting.action is not None else min(others, default=None)
+    return min(deeds or acted or others, default=None)
+
+
+def _is_wording(row: AlignedRow, left: AlignedSide) -> bool:
+    """Another command that printed the same, and wrote no file: what is in a file shows later."""
+    is_pair = row.kind is RowKind.CHANGED and DifferingPart.RESULT not in row.differs
+    return is_pair and row.left is not None and row.left + 1 not in left.writes
 
 
 def _find_step(alignment: Alignment, row: int, side: str) -> int | None:

@@ -41,7 +41,7 @@ from inspector.web.subject import of_trial
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
 
-VIEW_WORDS = {"rich": "what the author read", "rough": "raw memory"}
+VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
 SHOWN_BESIDE, MOST_BESIDE = 10, 60  # trials of the same task: in the list, and among which one that passed is sought
 JSON_CHARS = 20_000  # of one text in the JSON twin
 JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together

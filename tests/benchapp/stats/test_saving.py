@@ -170,7 +170,7 @@ def test_it_writes_the_condition_table_with_counts_differences_and_notes() -> No
     lines = condition_table(comparison, (ESR, LSR)).splitlines()
     rows = [line for line in lines if line.endswith(r"\\") and " & " in line]
     assert all(line.count(" & ") == 2 for line in rows)
-    assert rows[:2] == [r"Condition & Deployment & Learning \\", r" & {\scriptsize ESR} & {\scriptsize LSR} \\"]
+    assert rows[:2] == [r"Condition & Deployment & Acquisition \\", r" & {\scriptsize ESR} & {\scriptsize LSR} \\"]
     assert rows[2] == r"No skill$^{\dagger}$ & 0.0 (0/12) & 0/6 \\"
     assert r"Self, always$^{\dagger}$ & 100.0 (12/12) & 6/6 \\" in rows
     raw = next(line for line in rows if line.startswith("Raw traces"))

@@ -85,7 +85,7 @@ def test_it_draws_every_share_on_one_axis_when_asked() -> None:
     drawing = drawn(CHART, "option=metrics:all")
     assert drawing.figure is not None
     panels = [title.text for title in drawing.figure.layout.annotations]
-    assert panels == ["Learning", "Replay", "Deployment", "New context", "Traps", "Combination"][: len(panels)]
+    assert panels == ["Acquisition", "Replay", "Deployment", "New context", "Traps", "Composition"][: len(panels)]
     assert len({tuple(axis.range) for axis in drawing.figure.select_xaxes()}) == 1
     assert len({row["metric"] for row in drawing.table.records()}) == len(panels)
 

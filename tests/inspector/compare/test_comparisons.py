@@ -137,7 +137,7 @@ def test_it_shows_each_declared_difference_with_raw_and_corrected_p(client: Clie
     for each in data["differences"]:
         assert each["group"].startswith("selfgen-always")
         assert each["p_holm"] == pytest.approx(min(1.0, 2 * each["p"]))
-        name = {"ESR": "Deployment", "LSR": "Learning"}[each["metric"]]
+        name = {"ESR": "Deployment", "LSR": "Acquisition"}[each["metric"]]
         told = f"{name} success ({each['metric']}): Self-written, always revised solved"
         assert each["sentence"].startswith(told)
     text = client.get(saved.get_absolute_url()).text

@@ -85,7 +85,7 @@ def test_the_table_says_how_many_of_all_failed_trials_it_counts(client: Client) 
     make_trial(run.episodes.get(), make_task(family=task.family), phase="acquisition", success=False)
     pages = reverse("compare-failures"), f"{run.experiment.get_absolute_url()}?q=fail"
     for text in (client.get(page).text for page in pages):
-        assert "Counts 1 of 3 failed trials: those tried after learning whose agent finished." in text
+        assert "Counts 1 of 3 failed trials: those tried after acquisition whose agent finished." in text
 
 
 def test_a_count_leads_to_its_trials(client: Client) -> None:

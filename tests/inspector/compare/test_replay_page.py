@@ -36,7 +36,7 @@ def test_a_second_try_without_skills_is_told_beside_it(client: Client) -> None:
 
 
 def test_an_empty_record_says_so(client: Client) -> None:
-    assert "No run replayed a task from learning." in page(client)
+    assert "No run replayed a task of acquisition." in page(client)
 
 
 def test_bars_share_an_axis_and_begin_at_its_zero() -> None:

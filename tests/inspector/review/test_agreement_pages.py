@@ -203,14 +203,14 @@ def test_one_count_of_open_disputes_on_every_page(client: Client, opened: Queue,
 
     assert count() == [2, 2, 2, 2]
     for query in ("", "?about=any", "?about=step"):
-        assert all("<b>2</b> disputes open" in text for text in said(query))
+        assert all("<b>2</b> disagreements open" in text for text in said(query))
     listed, _ = said("?about=any")
     assert listed.count("not needed: same codes") == 2
     for item in opened.items.all()[1:3]:
         client.post(resolve_page(item, "?about=any"), answer(item, "misapplied"))
     assert count() == [0, 0, 0, 0]
-    assert all("<b>0</b> disputes open" in text for text in said("?about=any"))
-    assert "No dispute is open." in client.get(page("results", opened)).text
+    assert all("<b>0</b> disagreements open" in text for text in said("?about=any"))
+    assert "No disagreement is open." in client.get(page("results", opened)).text
 
 
 def test_a_dispute_is_open_before_the_last_review_is_in(client: Client, people: list[User]) -> None:
@@ -220,7 +220,7 @@ def test_a_dispute_is_open_before_the_last_review_is_in(client: Client, people: 
     take_report(queue, Occasion.DISCUSSION, people[0])
     assert client.get("/review.json").json()["queues"][0]["awaiting_resolution"] == 1
     assert client.get(page("queue-json", queue)).json()["statuses"]["awaiting resolution"] == 1
-    assert "<b>1</b> dispute open" in client.get(page("disagreements", queue)).text
+    assert "<b>1</b> disagreement open" in client.get(page("disagreements", queue)).text
 
 
 def test_the_list_names_tasks(client: Client, opened: Queue) -> None:
@@ -292,7 +292,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
     assert (made.adjudicator.username, [code.name for code in made.codes.all()]) == ("local", ["misapplied"])
     assert list(Review.objects.values()) == before
     last = client.post(resolve_page(third), answer(third), follow=True)
-    assert "No dispute is open." in last.text
+    assert "No disagreement is open." in last.text
     assert client.get(page("disagreements-json", opened, "?state=resolved")).json()["items"][0]["category"] == "slip"
 
 

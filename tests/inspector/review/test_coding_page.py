@@ -293,7 +293,7 @@ def test_what_is_no_draft_is_refused_in_words(client: Client, item: QueueItem, b
     assert answer.json()["error"]
 
 
-@pytest.mark.parametrize("name", ["save", "submit", "skip", "guess"])
+@pytest.mark.parametrize("name", ["save", "submit", "skip", "guess", "propose"])
 def test_a_form_is_no_draft(client: Client, item: QueueItem, name: str) -> None:
     answer = client.post(address(item, name), {"draft": "{}"})  # as multipart, whose body is read once only
     assert (answer.status_code, answer.json()) == (415, {"error": "Send application/json."})
@@ -305,3 +305,69 @@ def test_a_long_review_is_kept(client: Client, item: QueueItem) -> None:
     padded = json.dumps(said(item)) + " " * 3_000_000
     answer = client.post(address(item, "save"), padded, content_type="application/json")
     assert answer.status_code == 409  # read, and found to be of an earlier revision
+
+
+# --- a code that the codebook lacks --------------------------------------------------------------------------------
+
+
+def propose(client: Client, item: QueueItem, name: str, **place: Any) -> Any:
+    """Saves a draft with one mark without a code, and proposes one from it."""
+    placed = mark(item, labels=[], **place)
+    revision = (
+        Review.objects.filter(item=item, reviewer__username="ada").values_list("revision", flat=True).first() or 0
+    )
+    assert post(client, item, "save", {**said(item, placed), "revision": revision}).status_code == 200
+    return post(client, item, "propose", {"mark": placed["id"], "name": name})
+
+
+def test_a_proposed_code_stands_in_the_draft_with_the_place_it_came_from(client: Client, item: QueueItem) -> None:
+    answer = propose(client, item, " off  by one", field="message", start=4, end=10, quote="column", memo="rows 1 to n")
+    draft = item.queue.version.codebook.versions.drafts().get()
+    assert answer.json() == {"name": "off by one", "version": str(draft), "url": draft.get_absolute_url()}
+    example = draft.codes.get(name="off by one").examples.get()
+    assert (example.trial, example.step, example.field, example.start, example.end, example.quote, example.note) == (
+        *(item.trial, 2, "message", 4, 10, "column", "rows 1 to n"),
+    )
+    assert example.added_by == User.objects.get(username="ada")
+    assert not item.queue.version.codes.filter(name="off by one").exists()  # what the queue codes with never changes
+
+
+def test_a_second_place_of_a_proposed_code_is_one_more_example(client: Client, item: QueueItem) -> None:
+    propose(client, item, "off by one")
+    assert propose(client, item, "Off by one", step=3).status_code == 200
+    [code] = item.queue.version.codebook.versions.drafts().get().codes.filter(origins=None)
+    assert [example.step for example in code.examples.all()] == [2, 3]
+
+
+def test_the_example_of_a_proposal_is_hidden_from_whoever_codes_the_item_unseen(
+    client: Client, user: User, settings: Any
+) -> None:
+    other = make_user(username="bob", level=User.Level.REVIEWER)
+    outside = make_user(username="cy", level=User.Level.REVIEWER)
+    queue = make_queue([make_read_trial()], reviewers=[user, other])
+    item = queue.items.get()
+    Slot.objects.filter(item=item, place=0).update(holder=user)
+    url = propose(client, item, "off by one", memo="rows 1 to n").json()["url"]
+    shown = {}
+    for person in (user, other, outside):
+        client.force_login(person)
+        shown[person.username] = "rows 1 to n" in client.get(url).content.decode()
+    assert shown == {"ada": False, "bob": False, "cy": True}
+
+
+def test_a_code_that_the_version_has_is_no_proposal(client: Client, item: QueueItem) -> None:
+    known = item.queue.version.codes.first()
+    answer = propose(client, item, known.name.upper())
+    assert answer.status_code == 422
+    assert "There is a code" in answer.json()["error"]
+    assert not item.queue.version.codebook.versions.drafts().exists()  # and no draft was begun for it
+
+
+def test_nobody_proposes_from_the_mark_of_somebody_else(client: Client, item: QueueItem) -> None:
+    placed = mark(item, labels=[])
+    post(client, item, "save", said(item, placed))
+    client.force_login(make_user(username="bob", level=User.Level.REVIEWER))
+    assert post(client, item, "propose", {"mark": placed["id"], "name": "off by one"}).status_code == 422
+    client.force_login(make_user(username="vi", level=User.Level.VIEWER))
+    assert post(client, item, "propose", {"mark": placed["id"], "name": "off by one"}).status_code == 403
+    assert not item.queue.version.codebook.versions.drafts().exists()

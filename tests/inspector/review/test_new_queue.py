@@ -71,8 +71,9 @@ def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     queue = make_small_queue([], version=make_version())
     make_review(make_item(queue, trial=make_trial()), reviewer(), seconds=120)
     page = client.post(NEW, form(what="trial:all", sampling="random", size=2, show="1")).text
-    assert "<b>2</b> items" in page
-    assert "about 4 min per person" in page
+    assert "<b>2 items</b>" in page
+    assert "<dt>Time per person</dt><dd>about 4 min</dd>" in page
+    assert page.count('name="make" value="1" form="new-queue"') == 2  # in the bill, and in sight below a narrow form
     assert Queue.objects.count() == 1
 
 
@@ -284,7 +285,7 @@ def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
     make_trial(make_episode(make_run(condition="no-skill")), success=False)
     sent = form(name="kept", instructions="Read first.", narrowed="1", show="1", **{"in.condition": "no-skill"})
     page = client.post(f"{NEW}?condition=curated-static", sent)
-    assert "<b>1</b> item from <b>1</b>" in page.text
+    assert '<b>1 item</b><span class="muted">from 1 ' in page.text
     assert 'value="kept"' in page.text
     assert "Read first." in page.text
     assert page.context["selection"].choices.condition == ("no-skill",)

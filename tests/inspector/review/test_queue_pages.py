@@ -84,6 +84,23 @@ def test_nothing_waits_where_all_is_done_closed_or_held_by_others(client: Client
     assert "You have nothing to code" in client.get("/review/").text
 
 
+def test_the_start_shows_what_results_look_like_and_then_leads_to_them(client: Client) -> None:
+    me = local_user()
+    start = client.get("/review/").text
+    for name in ("review-results-light", "review-results-dark"):
+        address = reverse("document-picture", args=[name])
+        assert f'"{address}"' in start
+        assert client.get(address).status_code == 200
+    done = make_small_queue(reviewers=[me], reviews_per_item=1)
+    results = f'href="{reverse("results", args=[done.public_id])}"'
+    assert results not in client.get("/review/").text
+    for item in done.items.all():
+        make_review(item, me)
+    page = client.get("/review/").text
+    assert results in page
+    assert "What results look like" not in page
+
+
 def test_drafts_say_what_became_of_their_place(client: Client) -> None:
     me, ann = local_user(), reviewer()
     queue = make_small_queue([make_trial(success=False) for _ in range(3)], reviewers=[me, ann], reviews_per_item=1)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchapp.models import Code, Queue, Resolution
 from benchapp.stats.inference.interval import Interval
-from inspector.pages.review.results.causes import count_text, ends_text
+from inspector.pages.review.results.causes import count_text, ends_text, per_hundred
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 from tests.worlds.review_worlds import make_reviewed_world, say
@@ -159,3 +159,8 @@ def test_who_reviews_alone_waits_for_nobody(client: Client, settings: Any) -> No
     world.queue.reviewers.set([world.people[0]])
     text = client.get(address).text
     assert "You still have 8 items to code here. Results open when these are done, or when the queue is closed." in text
+
+
+def test_percentages_round_half_up() -> None:
+    assert [per_hundred(share) for share in (0.625, 0.385, 0.0045)] == ["63", "39", "0.5"]
+    assert ends_text(Interval(0.105, 0.625)) == "11 to 63"

@@ -54,7 +54,7 @@ def test_it_draws_one_square_per_trial_in_the_order_of_the_plan(client: Client) 
         "Task E1-F1-T3, acquisition, variant: not scored, skill not read",
         "Task E1-F1-T4, deployment, new context: passed, read a skill",
         "Task E1-F1-T5, deployment, trap: failed, skill not read",
-        "Task E1-F1-T6, deployment, combination: failed, read a skill",
+        "Task E1-F1-T6, deployment, composition: failed, read a skill",
         "Task E1-F1-T1, replay, canonical: passed, skill not read",
         "Task E1-F1-T2, replay, enriched: passed, read a skill",
         "Task E1-F1-T3, replay, variant: failed, skill not read",

@@ -16,7 +16,7 @@ def test_skillevolbench_keeps_its_own_letters_and_shows_what_is_not_planned() ->
 
 def test_a_library_that_is_learned_first_has_no_unseen_tasks_by_name() -> None:
     cards = build_cards(RATES, {}, frozenset({"skilllearnbench"}), samples=1)
-    assert [(card.short, card.name) for card in cards] == [("", "while learning"), ("", "after the seal")]
+    assert [(card.short, card.name) for card in cards] == [("", "in acquisition"), ("", "after the seal")]
     assert [card.is_pooled for card in cards] == [True, False]
     assert not any("unseen" in card.meaning for card in cards)
 

@@ -32,6 +32,7 @@ PARTS = {
     "review-release": "inspector/review/test_coding_page",
     "review-ahead": "inspector/review/test_coding_page",
     "review-guess": "inspector/review/test_coding_page",
+    "review-propose": "inspector/review/test_coding_page",
     "queue-next": "inspector/review/test_queue_pages",
     "queue-people": "inspector/review/test_queue_pages",
     "queue-close": "inspector/review/test_queue_pages",

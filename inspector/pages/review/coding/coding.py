@@ -137,7 +137,7 @@ class CodingPanel:
 
     def page(self) -> dict[str, object]:
         """What the page's script works with."""
-        names = ("save", "submit", "skip", "release", "ahead", "guess")
+        names = ("save", "submit", "skip", "release", "ahead", "guess", "propose")
         return {
             "item": str(self.item.public_id),
             "reviewer": self.user.get_username(),

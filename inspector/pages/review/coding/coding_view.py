@@ -14,9 +14,11 @@ from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from benchapp.models import QueueItem, Review, User
+from benchapp.models import Mark, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Hidden, hidden_in
+from benchapp.review.codebooks.codebook_versions import CodebookRefused
+from benchapp.review.codebooks.examples import propose_from_mark
 from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import Draft
 from benchapp.review.coding.drafts import (
@@ -62,6 +64,15 @@ class Guessed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     guess: Annotated[str, Field(max_length=100)]
+
+
+class Proposed(BaseModel):
+    """A code that the codebook lacks, and the person's saved mark that shows it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mark: UUID
+    name: Annotated[str, Field(max_length=1000)]
 
 
 @never_cache
@@ -182,6 +193,27 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except DraftRefused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"guess": review.guess})
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def propose(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Puts a code that the finder lacks into the draft of the codebook; the queue's own codes stay as they are."""
+    found = load_item(public_id)
+    if not_json := _refuse_form(request):
+        return not_json
+    try:
+        sent = Proposed.model_validate_json(request.body)
+    except ValidationError as error:
+        return JsonResponse({"error": _first_problem(error)}, status=422)
+    mark = Mark.objects.filter(review__item=found, review__reviewer=user_of(request), public_id=sent.mark).first()
+    if mark is None:
+        return JsonResponse({"error": "That mark is not saved."}, status=422)
+    try:
+        code = propose_from_mark(mark, sent.name, user_of(request))
+    except CodebookRefused as error:
+        return JsonResponse({"error": str(error)}, status=422)
+    return JsonResponse({"name": code.name, "version": str(code.version), "url": code.version.get_absolute_url()})
 
 
 def _refuse_form(request: HttpRequest) -> JsonResponse | None:

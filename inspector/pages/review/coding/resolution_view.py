@@ -112,7 +112,7 @@ def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, 
 
 
 def _say_open(count: int) -> str:
-    return f"{count} dispute{'' if count == 1 else 's'} still open." if count else "No dispute is open."
+    return f"{count} disagreement{'' if count == 1 else 's'} still open." if count else "No disagreement is open."
 
 
 def _address(compared: Compared, query: str) -> str:

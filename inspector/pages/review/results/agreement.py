@@ -14,6 +14,7 @@ from benchapp.review.coding.disagreements import About, Compared
 from benchapp.review.coding.queue_agreement import Agreement, QuestionAgreement
 from benchapp.stats.agreement.confusion import NONE, Cell
 from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
+from benchapp.stats.inference.shares import half_up
 from inspector.web.responses import link_to
 
 FEW_ITEMS, FEW_TASKS = 30, 10
@@ -110,7 +111,7 @@ def in_words(found: Agreement) -> str:
         return "Reviewers give every shared item the same codes."
     if value <= 0:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
-    return f"Agreement is {100 * value:.0f} % of the way from chance to perfect."
+    return f"Agreement is {half_up(100 * value)} % of the way from chance to perfect."
 
 
 def cautions(found: Agreement, *, discussed: bool) -> list[str]:
@@ -162,7 +163,7 @@ def code_rows(found: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRo
         CodeAgreementRow(
             code,
             depth,
-            keys.get(code.pk) or short_name(code),
+            " ".join(keys.get(code.pk, "")) or short_name(code),
             each,
             alpha_text(each.value),
             "κ" if each.coefficient == COHEN else "α",

@@ -8,7 +8,7 @@ from math import sqrt
 from benchapp.models import Queue
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.taxonomy import Per
-from benchapp.stats.inference.shares import Z_95
+from benchapp.stats.inference.shares import Z_95, half_up
 from inspector.pages.review.results.causes import Cause, RankedCauses
 from inspector.pages.review.results.results import Results
 
@@ -105,14 +105,14 @@ def _next(results: Results) -> tuple[str, str]:
     unreviewed = counted[Basis.OPEN]
     if left := results.reviews_left:
         half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
-        about = f"shrink the intervals to about ±{half:.0f} points." if unreviewed else AGREEMENT_WAITS
+        about = f"shrink the intervals to about ±{half_up(half)} points." if unreviewed else AGREEMENT_WAITS
         return f"{left} more review{'' if left == 1 else 's'}", about
     if split := counted[Basis.SPLIT]:
         return (
-            f"Settle {split} dispute{'' if split == 1 else 's'}.",
-            "Until then a dispute counts by its reviewers' shares.",
+            f"Settle {split} disagreement{'' if split == 1 else 's'}.",
+            "Until then a disagreement counts by its reviewers' shares.",
         )
     if unreviewed:
         items = "item stays" if unreviewed == 1 else "items stay"
         return "The queue is closed.", f"{unreviewed} {items} unreviewed: no more reviews come in."
-    return "Every item drawn is reviewed.", "No dispute is open."
+    return "Every item drawn is reviewed.", "No disagreement is open."

@@ -13,7 +13,7 @@ from benchapp.review.results.saturation import FEW
 from benchapp.review.results.taxonomy import TaxonomyRow
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up
 from inspector.pages.review.results.results import Example, Results
 
 HALF = "½"
@@ -221,7 +221,7 @@ def count_text(count: float) -> str:
 
 
 def per_hundred(share: float) -> str:
-    return f"{100 * share:.0f}" if share >= 0.01 or not share else f"{100 * share:.1f}"
+    return str(half_up(100 * share, 0 if share >= 0.01 or not share else 1))
 
 
 def ends_text(around: Interval | None) -> str:
@@ -230,4 +230,4 @@ def ends_text(around: Interval | None) -> str:
         return ""
     if around.low == around.high:
         return "exact"
-    return f"{100 * around.low:.0f} to {100 * around.high:.0f}"
+    return f"{half_up(100 * around.low)} to {half_up(100 * around.high)}"

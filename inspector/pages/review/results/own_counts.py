@@ -11,7 +11,7 @@ from django.db.models import Count
 
 from benchapp.models import Label, Queue, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, wilson
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class OwnCount(Shaped):
     @property
     def percents(self) -> tuple[int, int] | None:
         """The interval in whole percent."""
-        return (round(100 * self.interval[0]), round(100 * self.interval[1])) if self.interval else None
+        return (int(half_up(100 * self.interval[0])), int(half_up(100 * self.interval[1]))) if self.interval else None
 
 
 def count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:

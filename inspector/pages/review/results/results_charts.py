@@ -13,7 +13,7 @@ from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow
 from inspector.charts.drawing.palette import INK, MUTED, layout, veil
 from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
@@ -135,11 +135,11 @@ def _render_numbers(share: Share, results: Results) -> str:
     counts = f"{number(share.k)}/{share.n}"
     if share.shown is None:
         return f"<b>{counts}</b>"
-    return f"<b>{100 * share.shown:.1f}</b>{_ends(results.interval(share))}  {counts}"
+    return f"<b>{half_up(100 * share.shown, 1)}</b>{_ends(results.interval(share))}  {counts}"
 
 
 def _ends(around: Interval | None) -> str:
-    return "" if around is None else f"  {100 * around.low:.1f} to {100 * around.high:.1f}"
+    return "" if around is None else f"  {half_up(100 * around.low, 1)} to {half_up(100 * around.high, 1)}"
 
 
 def _text(text: str, place: int, size: int) -> dict[str, object]:
@@ -151,7 +151,7 @@ def _hover(row: TaxonomyRow, results: Results) -> str:
     share = row.shares[results.per]
     around = results.interval(share)
     counts = f"{number(share.k)} of {share.n} items coded, from {share.clusters} clusters"
-    value = f"{100 * (share.value or 0):.1f} {PER_SAID[results.per]}"
+    value = f"{half_up(100 * (share.value or 0), 1)} {PER_SAID[results.per]}"
     ends = f"95 % interval{_ends(around)}" if around else share.note
     return lines(f"<b>{plain(row.code.name)}</b>", value, ends, counts)
 

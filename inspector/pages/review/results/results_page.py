@@ -19,6 +19,7 @@ from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import half_up
 from inspector.pages.review.results.agreement import SURE
 from inspector.pages.review.results.cause_answer import answer_of
 from inspector.pages.review.results.causes import RankedCauses, count_text
@@ -194,7 +195,7 @@ def cell_text(share: Share, around: Interval | None) -> ShareText:
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
     if share.shown is None:
         return ShareText("", "", counts, share.note)
-    return ShareText(f"{100 * share.shown:.1f}", _ends(around), counts, share.note if around is None else "")
+    return ShareText(str(half_up(100 * share.shown, 1)), _ends(around), counts, share.note if around is None else "")
 
 
 def _ends(around: Interval | None) -> str:
@@ -202,7 +203,7 @@ def _ends(around: Interval | None) -> str:
         return ""
     if around.low == around.high:
         return "exact"
-    return f"{100 * around.low:.1f}–{100 * around.high:.1f}"
+    return f"{half_up(100 * around.low, 1)}–{half_up(100 * around.high, 1)}"
 
 
 def _facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
