@@ -10,7 +10,9 @@ from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
+from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
+from inspector.pages.compare.bar_lanes import draw_share
 from inspector.pages.compare.forest_lanes import ForestLane
 from inspector.templatetags.page_tags import condition
 
@@ -31,6 +33,12 @@ def metric_note(metric: TrialMetric) -> str:
 def is_condition(text: str) -> bool:
     """Whether it is the code of a condition with a name and a mark of its own."""
     return name_condition(text).origin is not None
+
+
+@register.simple_tag
+def share_bar(tally: TrialTally, condition: str = "") -> SafeString:
+    """Passed of scored as a bar from nothing to all; without an interval, since repeats of a task are no independent draws."""
+    return draw_share(condition, tally.rate.value or 0.0, None, f"{tally.passed} of {tally.scored} passed")
 
 
 @register.filter

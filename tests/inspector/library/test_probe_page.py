@@ -124,7 +124,7 @@ def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run)
     assert "under no-skill, on" not in text
     assert "Not tested against the run itself" not in text  # it had another library: said already
     assert (
-        "only learning trials to compare with, not tested"
+        "only acquisition trials to compare with, not tested"
         in client.get(f"/runs/{run.public_id}/library/?decision=2").text
     )
 
