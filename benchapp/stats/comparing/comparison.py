@@ -187,7 +187,7 @@ class GroupComparison:
     def difference(self, group: Group, metric: TrialMetric, *, describe: bool = False) -> Difference | None:
         """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared.
 
-        `describe` adds the secondary intervals, which decide nothing.
+        `describe` adds the secondary intervals that cost more than the test; none of them decides anything.
         """
         key = group.identity, metric.key, describe
         if key not in self._differences:

@@ -151,8 +151,9 @@ class TrialMetric:
         values = outcomes.column(self.column)
         known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
-        means = np.bincount(place, weights=values[known]) / np.bincount(place) if len(tasks) else np.empty(0)
-        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means)
+        samples = np.bincount(place, minlength=len(tasks))
+        means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
+        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means, samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ class Tries:
     def means(self, cluster: Ints) -> TaskMeans:
         """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
         kept = self.complete
-        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], self.solved[kept].astype(float))
+        solved, samples = self.solved[kept].astype(float), self.scored[kept]
+        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], solved, samples)
 
 
 def tries_of(outcomes: Outcomes) -> Tries:
