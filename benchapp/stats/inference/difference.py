@@ -18,12 +18,32 @@ from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 
 
 @dataclass(frozen=True, slots=True)
+class MissingBounds(Shaped):
+    """What trials without a verdict could have made of a difference of shares, over all tasks planned on both sides.
+
+    failed, passed: if all of them had. low, high: if those of one side had failed and those of the other passed."""
+
+    trials: int
+    failed: float
+    passed: float
+    low: float
+    high: float
+
+
+def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> float:
+    """The difference alone, 0 where they share no task."""
+    paired = pair(own, other, by_family=by_family)
+    return float(paired.delta @ paired.weight) if paired else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Difference(Shaped):
     """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
 
     tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
     own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
     method: "welch", "sign-flip", "swap" or "none". smallest_p: the smallest p that the last three can give here.
+    missing: None where every planned trial has a verdict, and where that is not what the metric counts.
     is_exact: under the null both sides could be exchanged, and every way to do so was tried.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
     passed, where both have one pass-or-fail result a task. note: why something is missing.
@@ -45,11 +65,12 @@ class Difference(Shaped):
     dropped: int = 0
     note: str = ""
     is_exact: bool = False
+    missing: MissingBounds | None = None
     flips: Flips | None = field(default=None, compare=False, repr=False)
 
     json_shape = JsonShape(
         *("tasks", "clusters", "replicates", "own", "other", "delta", "method", "interval", "p", "smallest_p"),
-        *("secondary", "discordant", "dropped", "note", "excludes_zero"),
+        *("secondary", "discordant", "dropped", "missing", "note", "excludes_zero"),
     )
 
     @property

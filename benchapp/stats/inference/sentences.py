@@ -59,6 +59,7 @@ def sentence(
         _verdict(difference, clusters, wording),
         _second(difference, clusters, wording),
         _covers(difference, unit),
+        _missing(difference, wording),
     ]
     return "; ".join(filter(None, parts)) + "."
 
@@ -139,6 +140,17 @@ def _second(difference: Difference, clusters: str, wording: DifferenceWording) -
     beside = difference.secondary[0]
     ends = f"{_bare(wording, beside.low)} to {wording.change(beside.high)}"
     return f"if the means of {clusters} were normal, {ends} (Student's t, deciding nothing)"
+
+
+def _missing(difference: Difference, wording: DifferenceWording) -> str:
+    """What the trials without a verdict could have made of it."""
+    bounds = difference.missing
+    if bounds is None:
+        return ""
+    counted = "1 trial has no verdict" if bounds.trials == 1 else f"{bounds.trials} trials have no verdict"
+    all_alike = f"{wording.change(bounds.failed)} if failed, {wording.change(bounds.passed)} if passed"
+    apart = f"{_bare(wording, bounds.low)} to {wording.change(bounds.high)} at the most"
+    return f"{counted}: {all_alike}, {apart}"
 
 
 def _covers(difference: Difference, unit: str) -> str:

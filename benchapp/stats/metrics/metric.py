@@ -80,6 +80,11 @@ class TrialMetric:
         return self.unit is MetricUnit.SHARE
 
     @property
+    def is_of_verdicts(self) -> bool:
+        """A share of passes: what a trial without a verdict could have made of it is known."""
+        return self.is_share and self.column == "success"
+
+    @property
     def phase(self) -> Phase | None:
         """The only phase it covers; None where it covers several."""
         return self.phases[0] if len(self.phases) == 1 else None

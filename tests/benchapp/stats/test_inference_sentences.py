@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.difference import Difference, MissingBounds
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 
@@ -105,3 +105,11 @@ def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
 def test_it_says_what_was_left_out() -> None:
     text = said(dropped=7)
     assert text.endswith("this covers tasks, not reruns; 7 tasks not scored in every run are left out.")
+
+
+def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
+    text = said(dropped=2, missing=MissingBounds(trials=3, failed=0.031, passed=0.052, low=-0.02, high=0.101))
+    assert text.endswith(
+        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, +5.2 points if passed,"
+        " −2.0 to +10.1 points at the most."
+    )
