@@ -45,7 +45,8 @@ FINGERPRINTED = (
 class MetricCell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
-    interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
+    interval: of `value`, of a single run: Wilson's, where it is k of n independent trials, from ten of them on; of a mean over
+    families Student's over these, from six on. Several
     replicates have differences, not this.
     """
 

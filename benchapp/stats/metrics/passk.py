@@ -202,4 +202,4 @@ def _notes(corpora: int, tasks: Interval | None, whole: Interval | None) -> Iter
     elif whole is None:
         yield "one corpus" if corpora == 1 else "every corpus shows the same"
     if whole is not None and corpora < MIN_CLUSTERS:
-        yield f"{corpora} corpora are too few: the interval over corpora is not to be trusted"
+        yield f"{corpora} corpora are fewer than {MIN_CLUSTERS}: the interval over corpora is too narrow, not to be trusted"
