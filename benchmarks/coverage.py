@@ -32,6 +32,7 @@ from benchapp.stats.inference.proportions import newcombe_paired, pairs  # noqa:
 from benchapp.stats.inference.replicates import stratified_parts, welch_parts  # noqa: E402
 from benchapp.stats.inference.resampling import family_draws  # noqa: E402
 from benchapp.stats.inference.shares import wilson  # noqa: E402
+from benchmarks import levels  # noqa: E402
 
 FAMILY_SD = 0.5
 TRIAL_SD = 0.6  # of a single amount, on the log scale
@@ -356,7 +357,9 @@ def write(rows: list[Row], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=2000, help="simulated comparisons per scene")
+    parser.add_argument(
+        "--repeats", type=int, default=2000, help="simulated comparisons per scene; twice as many for levels"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", help="only scenes of this kind, with the numbers they have in a full run")
     parser.add_argument("--csv", type=Path, help="also write one row per scene and method")
@@ -376,6 +379,9 @@ def main() -> None:
     print(
         f"widths in points. Monte-Carlo error (1 SE) of a coverage or level near 95 or 5 %: {100 * error:.2f} points."
     )
+    if asked.kind is None:
+        for line in levels.tabulate(2 * asked.repeats, asked.seed):
+            print(line, flush=True)
     if asked.csv:
         write(rows, asked.csv)
 

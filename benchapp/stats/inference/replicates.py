@@ -17,8 +17,8 @@ HELD = 0.9  # of Satterthwaite's degrees of freedom: with all of them a true nul
 def welch(own: Floats, other: Floats) -> Outcome:
     """Welch's t on replicate means (Welch 1947): own [r], other [s], at least two each, in the metric's unit.
 
-    Covers another round of learning on these tasks. Without any spread on both sides there is no interval. With unequal
-    numbers and fewer than four on a side the degrees of freedom are those of the smaller side (see `is_lopsided`).
+    Covers another round of learning on these tasks. Without any spread on both sides there is no interval. With numbers that
+    are too unequal the degrees of freedom are those of the smaller side (see `is_lopsided`).
     """
     if min(len(own), len(other)) < MIN_REPLICATES:
         raise ValueError(f"welch: expected 2 replicates a side or more, got {len(own)} and {len(other)}")
@@ -34,8 +34,10 @@ SMALLER = "degrees of freedom of the smaller side"
 def is_lopsided(own: int, other: int) -> bool:
     """Whether Satterthwaite's degrees of freedom are unreliable: two or three values estimate their variance so badly that
     a variance that is small by chance gets the larger side's degrees of freedom. With 2 against 10 a true null is then
-    rejected in up to 12 % of comparisons at a nominal 5 % (docs/explanation/statistics.md)."""
-    return own != other and min(own, other) < ENOUGH
+    rejected in up to 12 % of comparisons at a nominal 5 % (docs/explanation/statistics.md). So are they with more than twice as
+    many on one side: where passes are rare the means are lopsided, and only equal numbers cancel that."""
+    few, many = sorted((own, other))
+    return few != many and (few < ENOUGH or many > 2 * few)
 
 
 def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
