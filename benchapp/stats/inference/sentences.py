@@ -149,8 +149,9 @@ def _missing(difference: Difference, wording: DifferenceWording) -> str:
         return ""
     counted = "1 trial has no verdict" if bounds.trials == 1 else f"{bounds.trials} trials have no verdict"
     all_alike = f"{wording.change(bounds.failed)} if failed, {wording.change(bounds.passed)} if passed"
-    apart = f"{_bare(wording, bounds.low)} to {wording.change(bounds.high)} at the most"
-    return f"{counted}: {all_alike}, {apart}"
+    if {bounds.low, bounds.high} == {bounds.failed, bounds.passed}:  # on one side alone
+        return f"{counted}: {all_alike}"
+    return f"{counted}: {all_alike}, {_bare(wording, bounds.low)} to {wording.change(bounds.high)} at the most"
 
 
 def _covers(difference: Difference, unit: str) -> str:

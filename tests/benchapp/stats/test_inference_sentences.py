@@ -113,3 +113,5 @@ def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
         "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, +5.2 points if passed,"
         " −2.0 to +10.1 points at the most."
     )
+    one_side = said(missing=MissingBounds(trials=1, failed=0.031, passed=0.052, low=0.031, high=0.052))
+    assert one_side.endswith("; 1 trial has no verdict: +3.1 points if failed, +5.2 points if passed.")
