@@ -26,12 +26,13 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.inference.clusters import bootstrap_t_many, sign_flip_many  # noqa: E402
+from benchapp.stats.inference.clusters import swap_many  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.stats.inference.proportions import newcombe_paired, pairs  # noqa: E402
 from benchapp.stats.inference.replicates import stratified_parts, welch_parts  # noqa: E402
 from benchapp.stats.inference.resampling import family_draws  # noqa: E402
 from benchapp.stats.inference.shares import wilson  # noqa: E402
+from benchmarks import levels  # noqa: E402
 
 FAMILY_SD = 0.5
 TRIAL_SD = 0.6  # of a single amount, on the log scale
@@ -190,8 +191,7 @@ def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
     own, other = draws.own.mean(axis=(3, 4)), draws.other.mean(axis=(3, 4))  # [k, replicates, clusters]
     values = own.mean(axis=1) - other.mean(axis=1)
     found = {
-        "sign-flip": Ends(*sign_flip_many(values)),
-        "bootstrap-t": _finite(Ends(*bootstrap_t_many(values))),
+        "sign-flip": Ends(*swap_many(_differences(own, other))),
         "t on clusters": _student(
             values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]), values.shape[1] - 1
         ),
@@ -218,9 +218,11 @@ def _first(wanted: Ends, instead: Ends) -> Ends:
     return Ends(*(np.where(given, a, b) for a, b in parts))
 
 
-def _finite(ends: Ends) -> Ends:
-    bad = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
-    return Ends(*(np.where(bad, np.nan, part) for part in (ends.low, ends.high, ends.p)))
+def _differences(own: Floats, other: Floats) -> Floats:
+    """Of cluster means, [k, replicates, clusters]: [k, clusters], or [k, clusters, r] of one run against r."""
+    if 1 in (own.shape[1], other.shape[1]) and own.shape[1] != other.shape[1]:
+        return np.swapaxes(own - other, 1, 2)
+    return np.asarray(own.mean(axis=1) - other.mean(axis=1))
 
 
 def _student(estimate: Floats, error: Floats, freedom: Floats | float) -> Ends:
@@ -355,7 +357,9 @@ def write(rows: list[Row], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=2000, help="simulated comparisons per scene")
+    parser.add_argument(
+        "--repeats", type=int, default=2000, help="simulated comparisons per scene; twice as many for levels"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", help="only scenes of this kind, with the numbers they have in a full run")
     parser.add_argument("--csv", type=Path, help="also write one row per scene and method")
@@ -375,6 +379,9 @@ def main() -> None:
     print(
         f"widths in points. Monte-Carlo error (1 SE) of a coverage or level near 95 or 5 %: {100 * error:.2f} points."
     )
+    if asked.kind is None:
+        for line in levels.tabulate(2 * asked.repeats, asked.seed):
+            print(line, flush=True)
     if asked.csv:
         write(rows, asked.csv)
 

@@ -161,9 +161,9 @@ AGGREGATES = (
     Column(
         "low",
         ValueKind.NUMBER,
-        "low end of Wilson's 95 % interval of a single run's share",
+        "low end of the 95 % interval of a single run's share: Wilson's, or Student's over families",
         "share",
-        "fewer than ten scored, several replicates, several trials of a task, a mean over families, or no share",
+        "fewer than ten scored, several replicates, several trials of a task, a mean over fewer than six families, or no share",
     ),
     Column("high", ValueKind.NUMBER, "its high end", "share", "as for low"),
     Column(
@@ -209,7 +209,7 @@ DIFFERENCES = (
     Column("own", ValueKind.NUMBER, "mean of the group over these tasks", IN_UNIT),
     Column("other", ValueKind.NUMBER, "mean of the baseline over these tasks", IN_UNIT),
     Column("delta", ValueKind.NUMBER, "own minus other: what the interval and the test are about", IN_UNIT),
-    Column("method", ValueKind.TEXT, "primary test: welch, sign-flip or none"),
+    Column("method", ValueKind.TEXT, "primary test: welch, sign-flip, swap (one run against several) or none"),
     Column("low", ValueKind.NUMBER, "low end of the primary 95 % interval", IN_UNIT, WHAT_IS_TESTED),
     Column("high", ValueKind.NUMBER, "its high end", IN_UNIT, WHAT_IS_TESTED),
     Column("p", ValueKind.NUMBER, "two-sided p of the primary test, uncorrected", missing=WHAT_IS_TESTED),
@@ -218,6 +218,12 @@ DIFFERENCES = (
         ValueKind.NUMBER,
         "Holm's corrected p over the declared set of a saved comparison",
         missing="no set was declared: not a saved comparison, or a metric outside the set; or no p",
+    ),
+    Column(
+        "p_joint",
+        ValueKind.NUMBER,
+        "the same by joint sign flips; decides where it has a value",
+        missing="as p_holm; or saved with Holm's correction; or not all differences of the set are sign flips over the same clusters",
     ),
     Column("smallest_p", ValueKind.NUMBER, "smallest p the test can give here", missing="it has no such bound"),
     Column("excludes_zero", ValueKind.BOOLEAN, "whether the primary interval excludes 0"),

@@ -134,7 +134,7 @@ def _run_aggregate(comparison: GroupComparison, group: Group, metric: RunMetric)
 def difference_rows(
     comparison: GroupComparison, metrics: tuple[TrialMetric, ...], corrected: Corrected | None = None
 ) -> Iterator[Row]:
-    """`corrected`: the declared set of a saved comparison, for p_holm."""
+    """`corrected`: the declared set of a saved comparison, for p_holm and p_joint."""
     for group in comparison.groups.all:
         baseline = comparison.groups.baseline_of(group)
         for metric in metrics:
@@ -147,6 +147,7 @@ def _difference(
 ) -> Row:
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
+    declared = corrected.find(group, metric) if corrected else None
     return _plain(
         *_cell(group),
         metric.key,
@@ -166,7 +167,8 @@ def _difference(
         low,
         high,
         found.p,
-        corrected.p(group, metric) if corrected else None,
+        declared.holm if declared else None,
+        declared.joint if declared else None,
         found.smallest_p,
         found.excludes_zero,
         only_own,

@@ -30,13 +30,14 @@ FORMATS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Export:
-    """`narrowing` narrows trials alone. `saved`: the metrics declared to be corrected together, for the differences of a
-    saved comparison."""
+    """`narrowing` narrows trials alone. `declared`: the metrics to be corrected together, for the differences of a saved
+    comparison, and `by` which method."""
 
     what: str
     choices: Choices
     narrowing: Narrowing = Narrowing()
     declared: tuple[TrialMetric, ...] = ()
+    by: str = ""
 
     @property
     def fields(self) -> tuple[Column, ...]:
@@ -60,7 +61,7 @@ class Export:
         metrics = metrics_of(self.comparison)
         if self.what == "aggregates":
             return aggregate_rows(self.comparison, metrics)
-        corrected = Corrected.of(self.comparison, self.declared) if self.declared else None
+        corrected = Corrected.of(self.comparison, self.declared, self.by) if self.declared else None
         further = tuple(metric for metric in self.declared if metric not in metrics)
         return difference_rows(self.comparison, metrics + further, corrected)
 

@@ -69,7 +69,8 @@ def test_a_name_keeps_the_hyphen_of_its_letters_and_buttons_do_not_scroll_up_and
 def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) -> None:
     page.goto(f"{base}/compare/")
     # six episodes that all differ alike: the exact test reaches its smallest p, 2/64
-    expect(page.locator("#answer")).to_contain_text("Likely, but not beyond doubt.")  # Holm doubles the smaller p
+    # and so do both conditions together, flipped jointly: by Holm neither could hold
+    expect(page.locator("#answer")).to_contain_text("Yes, both conditions clearly helped.")
     page.locator("#sentences summary").click()
     first = page.locator("#sentences li").first
     expect(first).to_contain_text(
@@ -112,7 +113,9 @@ def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, p
     page.get_by_role("button", name=re.compile("Save")).click()
     page.wait_for_url(re.compile(r"/comparisons/[0-9a-f-]{36}/"))
     expect(page.locator("h1")).to_contain_text("does it help?")
-    expect(page.locator("main")).to_contain_text("0.062")  # Holm doubles the smaller of two equal p of 2/64
+    expect(page.locator("h2#declared")).to_contain_text("2 of 2 hold.")
+    page.locator("summary", has_text="How this is tested").click()
+    expect(page.locator("main")).to_contain_text("corrected for 2 comparisons together (joint sign-flip)")
 
 
 def test_the_experiment_page_has_no_violation_either(base: str, page: Page) -> None:

@@ -15,8 +15,8 @@ from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.holm import holm
 from benchapp.stats.inference.interval import TAIL
 from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
@@ -30,7 +30,7 @@ ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, befo
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `corrected`: Holm's p over all groups judged in this metric.
+    """One group in one metric, against its baseline. `correction`: over all groups judged in this metric, this one at `place`.
     `more`: further replicates (or episodes, `more_of`) that would settle a difference of 10 points; None where unknown."""
 
     group: Group
@@ -38,21 +38,39 @@ class JudgedGroup(Shaped):
     metric: TrialMetric
     cell: MetricCell
     difference: Difference
-    corrected: float | None
-    effect: Effect
+    correction: Correction
+    place: int
 
     json_shape = JsonShape(
-        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=corrected"),
+        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=holm", "p_joint=joint"),
         *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
     )
+
+    @property
+    def holm(self) -> float | None:
+        return self.correction.holm[self.place]
+
+    @property
+    def joint(self) -> float | None:
+        return self.correction.joint[self.place] if self.correction.joint else None
+
+    @property
+    def corrected(self) -> float | None:
+        """The p that decides."""
+        return self.correction.decides[self.place]
+
+    @property
+    def effect(self) -> Effect:
+        return judge_effect(self.difference, self.corrected, self.metric)
 
     @property
     def says(self) -> str:
         """One sentence, and what is left of its p after the correction."""
         said = difference_in_words(self.difference, self.group, self.baseline, self.metric)
-        if self.corrected is None or self.effect is Effect.UNTESTED:
+        if self.corrected is None or self.effect is Effect.UNTESTED or len(self.correction.holm) == 1:
             return said
-        return f"{said} After Holm's correction for all groups: {say_p(self.corrected)}."
+        how = self.correction.says
+        return f"{said} {how[0].upper()}{how[1:]}: {say_p(self.corrected)}."
 
     @property
     def more(self) -> int | None:
@@ -90,12 +108,9 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     found = [
         (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
     ]
-    corrected = holm({str(place): difference.p for place, (*_, difference) in enumerate(found)})
+    correction = correct([difference for *_, difference in found])
     return [
-        JudgedGroup(
-            *(group, baseline, metric, comparison.cell(group, metric), difference, corrected[str(place)]),
-            judge_effect(difference, corrected[str(place)], metric),
-        )
+        JudgedGroup(group, baseline, metric, comparison.cell(group, metric), difference, correction, place)
         for place, (group, baseline, difference) in enumerate(found)
     ]
 
@@ -127,6 +142,11 @@ class Answer:
     @property
     def judged(self) -> list[JudgedGroup]:
         return self.by_metric[self.metric.key]
+
+    @property
+    def correction(self) -> Correction | None:
+        """Of the heading's metric; None where nothing is judged in it."""
+        return self.judged[0].correction if self.judged else None
 
     @property
     def tested(self) -> list[JudgedGroup]:

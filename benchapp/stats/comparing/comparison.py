@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -18,7 +18,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_settled_after
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
-from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans
 from benchapp.stats.learning.computed_runs import Recent
@@ -45,7 +45,8 @@ FINGERPRINTED = (
 class MetricCell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
-    interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
+    interval: of `value`, of a single run: Wilson's, where it is k of n independent trials, from ten of them on; of a mean over
+    families Student's over these, from six on. Several
     replicates have differences, not this.
     """
 
@@ -187,7 +188,7 @@ class GroupComparison:
     def difference(self, group: Group, metric: TrialMetric, *, describe: bool = False) -> Difference | None:
         """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared.
 
-        `describe` adds the secondary intervals, which decide nothing.
+        `describe` adds the secondary intervals that cost more than the test; none of them decides anything.
         """
         key = group.identity, metric.key, describe
         if key not in self._differences:
@@ -200,7 +201,28 @@ class GroupComparison:
         self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
     ) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
-        return found.within(1.0) if found and metric.is_share else found
+        if found is None or not metric.is_share:
+            return found
+        return replace(found.within(1.0), missing=self._bound_missing(group, baseline, metric))
+
+    def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
+        """None also for runs at work: their trials are still to come."""
+        if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
+            return None
+        phases, own, other = self._reference(baseline, metric), self.of_group(group), self.of_group(baseline)
+        covered = [metric.select_covered(each) for each in own] + [
+            metric.select_covered(each, phases) for each in other
+        ]
+        trials = sum(int(np.isnan(each.success).sum()) for each in covered)
+        if not trials:
+            return None
+
+        def fill(verdict: float, verdict_other: float) -> float:
+            means = [metric.task_means(each.fill_missing(verdict)) for each in own]
+            against = [metric.task_means(each.fill_missing(verdict_other), phases) for each in other]
+            return difference_of_means(means, against, by_family=metric.macro)
+
+        return MissingBounds(trials, fill(0, 0), fill(1, 1), fill(0, 1), fill(1, 0))
 
     def sides(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[list[TaskMeans], list[TaskMeans]]:
         """What a difference rests on: per replicate of each side the means of its tasks."""
@@ -290,7 +312,8 @@ class GroupComparison:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
-            " number, and early ones may not be typical."
+            " number, and early ones may not be typical. Verdicts are interim: who looks after each episode finds a difference"
+            " too often where there is none."
         )
 
     @cached_property

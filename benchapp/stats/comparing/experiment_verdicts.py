@@ -13,8 +13,8 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.selection import MAX_RUNS
+from benchapp.stats.inference.correction import correct
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.holm import holm
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, take_fact
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
@@ -41,7 +41,7 @@ class JudgedWay(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentVerdict(Shaped):
-    """`ways`: those that could be held against no skill, effects corrected together (Holm). Empty where nothing could."""
+    """`ways`: those that could be held against no skill, effects corrected together. Empty where nothing could."""
 
     answer: str
     metric: str
@@ -127,14 +127,14 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     metric = choose_metric(comparison)
     groups = comparison.groups
     others = [group for group in groups.all if groups.baseline_of(group)]
-    differences = {group.label: comparison.difference(group, metric) for group in others}
-    corrected = holm({label: found.p if found else None for label, found in differences.items()})
+    differences = [comparison.difference(group, metric) for group in others]
+    corrected = correct(differences).decides
     ways = tuple(
-        _judge_way(group, found, corrected[group.label], metric)
-        for group in others
-        if (found := differences[group.label]) is not None
+        _judge_way(group, found, p, metric)
+        for group, found, p in zip(others, differences, corrected, strict=True)
+        if found is not None
     )
-    episodes = max((found.clusters for found in differences.values() if found), default=0)
+    episodes = max((found.clusters for found in differences if found), default=0)
     answer = answer_question([way.effect for way in ways], episodes)
     alone = all(map(groups.is_baseline, groups.all))
     return ExperimentVerdict(answer, metric.key, ways, bool(others), alone, episodes)

@@ -15,7 +15,8 @@ from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, 
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.clusters import clusters_for, smallest_p
+from benchapp.stats.inference.clusters import clusters_for
+from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.metrics.catalogue import METRICS
@@ -25,13 +26,20 @@ from benchapp.stats.metrics.metric_names import say_metric
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One declared difference. `difference` is None where no task was scored on both sides: it counts all the same."""
+    """One declared difference. `difference` is None where no task was scored on both sides. `holm`, `joint`: its p, corrected by
+    either method; `joint` decides where it is there."""
 
     group: Group
     baseline: Group
     metric: TrialMetric
     difference: Difference | None
     holm: float | None
+    joint: float | None
+
+    @property
+    def corrected(self) -> float | None:
+        """The p that decides."""
+        return self.holm if self.joint is None else self.joint
 
     @property
     def p(self) -> float | None:
@@ -61,24 +69,28 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Every group that has a baseline x every declared metric, corrected together by Holm."""
+    """Every group that has a baseline x every declared metric, corrected together."""
 
     hypotheses: tuple[Hypothesis, ...]
-    _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
+    correction: Correction
+    _by_place: Mapping[tuple[tuple[object, ...], str], Hypothesis] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, comparison: GroupComparison, metrics: Iterable[TrialMetric]) -> Corrected:
+    def of(
+        cls, comparison: GroupComparison, metrics: Iterable[TrialMetric], method: str = Comparison.CorrectedBy.JOINT
+    ) -> Corrected:
+        """`method`: what was declared. With joint flips Holm decides where they cannot be made."""
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
         declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
         differences = [comparison.difference(group, metric) for group, _, metric in declared]
-        ps = {str(place): found.p if found else None for place, found in enumerate(differences)}
-        corrected = holm(ps)
+        correction = correct(differences, joint=method == Comparison.CorrectedBy.JOINT)
+        joint = correction.joint or (None,) * len(differences)
         found = tuple(
-            Hypothesis(*named, difference, corrected[str(place)])
-            for place, (named, difference) in enumerate(zip(declared, differences, strict=True))
+            Hypothesis(*named, difference, by_holm, jointly)
+            for named, difference, by_holm, jointly in zip(declared, differences, correction.holm, joint, strict=True)
         )
-        return cls(found, {(each.group.identity, each.metric.key): each.holm for each in found})
+        return cls(found, correction, {(each.group.identity, each.metric.key): each for each in found})
 
     @property
     def futile(self) -> str:
@@ -86,22 +98,25 @@ class Corrected:
         tested = [each.difference for each in self.hypotheses if each.difference is not None]
         if not tested or self._least() <= LEVEL:
             return ""
-        count, clusters = len(self.hypotheses), max(found.clusters for found in tested)
-        said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
+        clusters, best = max(found.clusters for found in tested), min(found.smallest_p or 0.0 for found in tested)
+        said = (
+            f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {best:.2g} at best"
+        )
+        count = 1 if self.correction.joint else len(self.hypotheses)
         if count > 1:
             said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
         return f"No result here could be distinguished from chance: {said}. {_explain_needed(count)}"
 
     def _least(self) -> float:
-        """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
-        best = {
-            str(place): None if each.difference is None else each.difference.smallest_p or 0.0
-            for place, each in enumerate(self.hypotheses)
-        }
-        return min(p for p in holm(best).values() if p is not None)
+        """The smallest corrected p that any outcome could give. By Holm with every test at the smallest p it can reach. By joint
+        flips that of one test alone: where it stands out from all others in every pattern, they take nothing from it."""
+        best = [each.difference.smallest_p or 0.0 if each.difference else None for each in self.hypotheses]
+        if not self.correction.joint:
+            best = [*holm({str(place): p for place, p in enumerate(best)}).values()]
+        return min(p for p in best if p is not None)
 
-    def p(self, group: Group, metric: TrialMetric) -> float | None:
-        """None where there is no p value, and where the difference was not declared."""
+    def find(self, group: Group, metric: TrialMetric) -> Hypothesis | None:
+        """None where the difference was not declared."""
         return self._by_place.get((group.identity, metric.key))
 
     @property
@@ -126,6 +141,7 @@ def save_comparison(
         name=name,
         query=pinned.query(seen=fingerprint),
         metrics=[metric.key for metric in metrics],
+        correction=Comparison.CorrectedBy.JOINT,
         fingerprint=fingerprint,
         created_by=user,
     )
@@ -153,7 +169,8 @@ class Reopened:
 
     @cached_property
     def corrected(self) -> Corrected:
-        return Corrected.of(self.comparison, self.metrics)
+        """By the method that it was saved with."""
+        return Corrected.of(self.comparison, self.metrics, self.saved.correction)
 
     @cached_property
     def added(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaincinv, nctdtrinc, ndtr, stdtrit
 
 from benchapp.stats.inference.interval import TAIL
-from benchapp.stats.inference.replicates import MIN_REPLICATES
+from benchapp.stats.inference.replicates import MIN_REPLICATES, hold_freedom
 
 POWER = 0.8
 GRID = 200  # quantiles of a side's variance, at which power is added up
@@ -51,7 +51,7 @@ def _solve_welch(replicates: int) -> float:
     quantiles = (np.arange(GRID) + 0.5) / GRID
     own, other = np.meshgrid(*[2 * gammaincinv(freedom / 2, quantiles) / freedom] * 2)
     satterthwaite = freedom * np.square(own + other) / (np.square(own) + np.square(other))
-    bar = stdtrit(satterthwaite, 1 - TAIL) * np.sqrt((own + other) / replicates)
+    bar = stdtrit(hold_freedom(satterthwaite, freedom), 1 - TAIL) * np.sqrt((own + other) / replicates)
     low, high, error = 0.0, MOST, sqrt(2 / replicates)
     while high - low > 1e-4:
         middle = (low + high) / 2

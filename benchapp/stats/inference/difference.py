@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.clusters import bootstrap_t, sign_flip, student_interval
-from benchapp.stats.inference.interval import Interval, Outcome
+from benchapp.stats.inference.clusters import is_enumerated, sign_flip, student_interval
+from benchapp.stats.inference.interval import Floats, Interval, Outcome
+from benchapp.stats.inference.joint_flips import Flips
 from benchapp.stats.inference.proportions import newcombe_paired, pairs
 from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch
 from benchapp.stats.inference.resampling import family_bootstrap
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 
-BOOTSTRAP_FROM = 20  # clusters from which the bootstrap-t interval stands beside, instead of Student's
+
+@dataclass(frozen=True, slots=True)
+class MissingBounds(Shaped):
+    """What trials without a verdict could have made of a difference of shares, over all tasks planned on both sides.
+
+    failed, passed: if all of them had. low, high: if those of one side had failed and those of the other passed."""
+
+    trials: int
+    failed: float
+    passed: float
+    low: float
+    high: float
+
+
+def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> float:
+    """The difference alone, 0 where they share no task."""
+    paired = pair(own, other, by_family=by_family)
+    return float(paired.delta @ paired.weight) if paired else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +42,12 @@ class Difference(Shaped):
 
     tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
     own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
-    method: "welch", "sign-flip" or "none". smallest_p: the smallest p the sign-flip test can give here.
+    method: "welch", "sign-flip", "swap" or "none". smallest_p: the smallest p that the last three can give here.
+    missing: None where every planned trial has a verdict, and where that is not what the metric counts.
+    is_exact: under the null both sides could be exchanged, and every way to do so was tried.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
     passed, where both have one pass-or-fail result a task. note: why something is missing.
+    flips: what a joint test of several differences needs; None where it is no sign-flip that decides.
     """
 
     tasks: int
@@ -43,10 +64,13 @@ class Difference(Shaped):
     discordant: tuple[int, int] | None = None
     dropped: int = 0
     note: str = ""
+    is_exact: bool = False
+    missing: MissingBounds | None = None
+    flips: Flips | None = field(default=None, compare=False, repr=False)
 
     json_shape = JsonShape(
         *("tasks", "clusters", "replicates", "own", "other", "delta", "method", "interval", "p", "smallest_p"),
-        *("secondary", "discordant", "dropped", "note", "excludes_zero"),
+        *("secondary", "discordant", "dropped", "missing", "note", "excludes_zero"),
     )
 
     @property
@@ -65,13 +89,14 @@ def compare(
 ) -> Difference | None:
     """Compare two conditions, each given by its replicates; None where they share no task.
 
-    Without `describe` the secondary intervals, which cost more than the test, are left out. `by_family`: every family
+    Without `describe` the secondary intervals that cost more than the test are left out. `by_family`: every family
     weighs the same, whatever the number of its tasks; else every task.
     """
     paired = pair(own, other, by_family=by_family)
     if paired is None:
         return None
     outcome = primary(paired)
+    is_flipped = len(paired.own) == len(paired.other) and outcome.method in ("sign-flip", "none")
     counts = pairs(paired.own[0], paired.other[0]) if paired.binary else None
     return Difference(
         tasks=len(paired.task),
@@ -84,17 +109,30 @@ def compare(
         interval=outcome.interval,
         p=outcome.p,
         smallest_p=outcome.smallest_p,
-        secondary=tuple(_secondary(paired, outcome.method)) if describe else (),
+        secondary=(*_beside(paired, outcome.method), *(_describe(paired, outcome.method) if describe else ())),
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
         note=outcome.note,
+        is_exact=paired.is_even and outcome.method in ("sign-flip", "swap") and _tries_all(paired),
+        flips=_flips_of(paired) if is_flipped else None,
     )
+
+
+def _tries_all(paired: Paired) -> bool:
+    own, other = paired.replicates
+    return is_enumerated(paired.clusters, 1 if own == other else max(own, other))
+
+
+def _flips_of(paired: Paired) -> Flips:
+    return Flips(paired.cluster_means * paired.shares, paired.task, paired.named, paired.cluster)
 
 
 def primary(paired: Paired) -> Outcome:
     """The one test that decides: over replicates where both sides have two, else over clusters."""
-    if min(paired.replicates) < MIN_REPLICATES:
+    if paired.replicates == (1, 1):
         return sign_flip(paired.cluster_means, paired.shares)
+    if min(paired.replicates) < MIN_REPLICATES:
+        return sign_flip(_differences_to_each(paired), paired.shares)
     outcome = welch(paired.own @ paired.weight, paired.other @ paired.weight)
     if outcome.interval:
         return outcome
@@ -102,12 +140,19 @@ def primary(paired: Paired) -> Outcome:
     return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
 
 
-def _secondary(paired: Paired, method: str) -> Iterator[Interval]:
+def _differences_to_each(paired: Paired) -> Floats:
+    """Of the only run of one side to each of the other's r: mean in each cluster, [clusters, r]."""
+    return np.stack([paired.in_clusters(row) for row in paired.own - paired.other], axis=1)
+
+
+def _beside(paired: Paired, method: str) -> Iterator[Interval]:
+    """Student's interval next to a test over clusters."""
+    if method in ("sign-flip", "swap"):
+        yield from filter(None, [student_interval(paired.cluster_means, paired.shares)])
+
+
+def _describe(paired: Paired, method: str) -> Iterator[Interval]:
     """What describes: each under assumptions that its name states and that the primary test does not need."""
-    if method == "sign-flip":
-        means, shares = paired.cluster_means, paired.shares
-        few = len(means) < BOOTSTRAP_FROM
-        yield from filter(None, [student_interval(means, shares) if few else bootstrap_t(means, shares).interval])
     if method == "welch" and paired.clusters > 1:
         own, other = (np.stack([paired.in_clusters(row) for row in side]) for side in (paired.own, paired.other))
         yield from filter(None, [stratified(own, other, paired.shares).interval])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchapp.stats.inference.clusters import ENUMERATED
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.replicates import SMALLER, is_lopsided
 from benchapp.stats.inference.shares import percent_text
@@ -58,7 +57,9 @@ def sentence(
     parts = [
         f"{metric}: {_sides(difference, own, other, unit, wording)}: {_delta(difference, clusters, wording)}",
         _verdict(difference, clusters, wording),
+        _second(difference, clusters, wording),
         _covers(difference, unit),
+        _missing(difference, wording),
     ]
     return "; ".join(filter(None, parts)) + "."
 
@@ -99,8 +100,9 @@ def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
         lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
         return f"Welch's t over the means of replicates{lopsided}"
-    even = difference.replicates[0] == difference.replicates[1]
-    exact = "exact " if difference.clusters <= ENUMERATED and even else ""
+    exact = "exact " if difference.is_exact else ""
+    if difference.method == "swap":
+        return f"{exact}swap of replicates in {difference.clusters} {clusters}"
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
 
 
@@ -129,6 +131,27 @@ def _too_few(difference: Difference, clusters: str) -> str:
         f"{difference.clusters} {clusters} are too few to rule out chance "
         f"(the smallest p they can reach is {difference.smallest_p:.2g})"
     )
+
+
+def _second(difference: Difference, clusters: str, wording: DifferenceWording) -> str:
+    """The interval that stands beside the test over clusters, narrower and under an assumption more."""
+    if difference.method not in ("sign-flip", "swap") or not difference.secondary or difference.interval is None:
+        return ""
+    beside = difference.secondary[0]
+    ends = f"{_bare(wording, beside.low)} to {wording.change(beside.high)}"
+    return f"if the means of {clusters} were normal, {ends} (Student's t, deciding nothing)"
+
+
+def _missing(difference: Difference, wording: DifferenceWording) -> str:
+    """What the trials without a verdict could have made of it."""
+    bounds = difference.missing
+    if bounds is None:
+        return ""
+    counted = "1 trial has no verdict" if bounds.trials == 1 else f"{bounds.trials} trials have no verdict"
+    all_alike = f"{wording.change(bounds.failed)} if failed, {wording.change(bounds.passed)} if passed"
+    if {bounds.low, bounds.high} == {bounds.failed, bounds.passed}:  # on one side alone
+        return f"{counted}: {all_alike}"
+    return f"{counted}: {all_alike}, {_bare(wording, bounds.low)} to {wording.change(bounds.high)} at the most"
 
 
 def _covers(difference: Difference, unit: str) -> str:

@@ -14,21 +14,26 @@ from benchapp.stats.inference.interval import Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskMeans:
-    """One replicate of one condition on the tasks that were scored in it. Four columns, [n] each.
+    """One replicate of one condition on the tasks that were scored in it. Columns of [n] each.
 
     task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only who
     is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give
     each task its own. family: the task's family, a fact of the suite. value: mean over the task's samples (0 or 1
-    where there is one), in the metric's unit; never NaN: a task without a verdict has no row.
+    where there is one), in the metric's unit; never NaN: a task without a verdict has no row. samples: how many that mean
+    is over; None: one each.
     """
 
     task: Ints
     cluster: Ints
     family: Ints
     value: Floats
+    samples: Ints | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("task", np.int64), ("cluster", np.int64), ("family", np.int64), ("value", np.float64)):
+        if self.samples is None:
+            object.__setattr__(self, "samples", np.ones(len(self.task)))
+        kinds = dict.fromkeys(("task", "cluster", "family", "samples"), np.int64) | {"value": np.float64}
+        for name, kind in kinds.items():
             column = np.asarray(getattr(self, name), dtype=kind)
             if column.ndim != 1 or len(column) != len(self.task):
                 raise ValueError(f"TaskMeans.{name}: expected one column of {len(self.task)}, got {column.shape}")
@@ -44,17 +49,21 @@ class Paired:
     """n tasks scored in every replicate of both sides, in the order of their keys.
 
     task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n].
+    named: [n], the cluster as the first replicate of the own side names it.
     weight: what a task weighs in every mean of these, [n], sum 1.
     dropped: tasks scored in some replicate but not in all, which no number here uses.
+    is_even: every replicate of both sides has as many samples of a task as the others.
     """
 
     task: Ints
     cluster: Ints
+    named: Ints
     family: Ints
     own: Floats
     other: Floats
     weight: Floats
     dropped: int
+    is_even: bool = True
 
     @property
     def clusters(self) -> int:
@@ -118,15 +127,18 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
         return None
     rows = [_rows(side, task) for side in sides]
     values = np.stack([side.value[row] for side, row in zip(sides, rows, strict=True)])
+    samples = np.stack([np.asarray(side.samples)[row] for side, row in zip(sides, rows, strict=True)])
     family = sides[0].family[rows[0]]
     return Paired(
         task=task,
-        cluster=_join_partitions([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
+        cluster=join_partitions([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
+        named=sides[0].cluster[rows[0]],
         family=family,
         own=values[: len(own)],
         other=values[len(own) :],
         weight=weights_of(task, family, by_family=by_family),
         dropped=seen - len(task),
+        is_even=bool((samples == samples[0]).all()),
     )
 
 
@@ -145,7 +157,7 @@ def _rows(side: TaskMeans, task: Ints) -> Ints:
     return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
 
 
-def _join_partitions(partitions: Sequence[Ints]) -> Ints:
+def join_partitions(partitions: Sequence[Ints]) -> Ints:
     """Labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked
     through any shared cluster."""
     first_one = partitions[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from benchapp.stats.metrics.facts import RunFacts
 
 
+MIN_FAMILIES = 6  # of a mean over them with an interval
 FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
 
 
@@ -80,6 +82,11 @@ class TrialMetric:
         return self.unit is MetricUnit.SHARE
 
     @property
+    def is_of_verdicts(self) -> bool:
+        """A share of passes: what a trial without a verdict could have made of it is known."""
+        return self.is_share and self.column == "success"
+
+    @property
     def phase(self) -> Phase | None:
         """The only phase it covers; None where it covers several."""
         return self.phases[0] if len(self.phases) == 1 else None
@@ -122,11 +129,22 @@ class TrialMetric:
                 yield place, self.rate(part), self.mean(part)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
-        """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has
-        several trials, which are no independent draws."""
-        if not self.is_share or self.macro or self._repeats(outcomes):
+        """Wilson's, of a share that is k of n: not where a task has several trials, which are no independent draws. Of a mean
+        over families, which is another number, Student's over them."""
+        if not self.is_share:
             return None
-        return self.rate(outcomes).interval
+        if self.macro:
+            return self._family_interval(outcomes)
+        return None if self._repeats(outcomes) else self.rate(outcomes).interval
+
+    def _family_interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
+        """From six families on. They are what shares a library, so several tasks or samples of one count once."""
+        tasks = self.task_means(outcomes)
+        families = np.unique(np.where(tasks.family >= 0, tasks.family, -2 - tasks.task), return_inverse=True)[1]
+        if len(np.unique(families)) < MIN_FAMILIES:
+            return None
+        means = np.bincount(families, weights=tasks.value) / np.bincount(families)
+        return share_interval(means.tolist())
 
     def _repeats(self, outcomes: Outcomes) -> bool:
         tasks = outcomes.task[self.mask(outcomes)]
@@ -151,8 +169,9 @@ class TrialMetric:
         values = outcomes.column(self.column)
         known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
-        means = np.bincount(place, weights=values[known]) / np.bincount(place) if len(tasks) else np.empty(0)
-        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means)
+        samples = np.bincount(place, minlength=len(tasks))
+        means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
+        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means, samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,10 @@ class Outcomes:
             mask &= self.role == ROLE_CODES[role]
         return mask
 
+    def fill_missing(self, success: float) -> Outcomes:
+        """As if every trial without a verdict had this one, 0 or 1."""
+        return replace(self, success=np.where(np.isnan(self.success), success, self.success))
+
     def without(self, trials: Collection[int]) -> Outcomes:
         """Treat these trials (keys) as planned and not scored yet."""
         gone = np.isin(self.trial, list(trials))

@@ -50,7 +50,8 @@ class Tries:
     def means(self, cluster: Ints) -> TaskMeans:
         """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
         kept = self.complete
-        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], self.solved[kept].astype(float))
+        solved, samples = self.solved[kept].astype(float), self.scored[kept]
+        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], solved, samples)
 
 
 def tries_of(outcomes: Outcomes) -> Tries:
@@ -201,4 +202,4 @@ def _notes(corpora: int, tasks: Interval | None, whole: Interval | None) -> Iter
     elif whole is None:
         yield "one corpus" if corpora == 1 else "every corpus shows the same"
     if whole is not None and corpora < MIN_CLUSTERS:
-        yield f"{corpora} corpora are too few: the interval over corpora is not to be trusted"
+        yield f"{corpora} corpora are fewer than {MIN_CLUSTERS}: the interval over corpora is too narrow, not to be trusted"

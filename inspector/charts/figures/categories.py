@@ -144,14 +144,14 @@ def _build_row(
 def _find_interval(
     sheet: ChartSheet, metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]
 ) -> tuple[float, float] | None:
-    """In percent: Student's over replicates, of a single run Wilson's from ten trials on, where all its trials have one;
-    None for other units."""
+    """In percent: Student's over replicates, of a single run Wilson's from ten trials on, where all its trials have one and the
+    share is theirs; None for other units."""
     if not metric.is_share:
         return None
     if group.replicates > 1:
         ends = share_interval(means)
     else:
-        ends = rate.interval if sheet.comparison.cell(group, metric).interval else None
+        ends = rate.interval if sheet.comparison.cell(group, metric).interval and not metric.macro else None
     return (100 * ends[0], 100 * ends[1]) if ends else None
 
 

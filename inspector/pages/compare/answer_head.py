@@ -9,6 +9,7 @@ from django.urls import reverse
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
@@ -127,10 +128,16 @@ def _write_delta(answer: Answer) -> str:
 
 
 def _write_lede(answer: Answer) -> str:
-    """How sure the best is."""
+    """How sure the best is, and whether this is a look before the end."""
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
+    said = _write_certainty(answer, best)
+    is_interim = answer.comparison.unfinished and best.effect is not Effect.UNTESTED
+    return f"{said} Interim, not corrected for looking again.".strip() if is_interim else said
+
+
+def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     if best.difference.interval is None:
         if best.effect.tone:
             return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {tell_family(answer)}."

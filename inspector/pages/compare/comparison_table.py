@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.models.stand_ins import StandIn
-from benchapp.stats.comparing.answer import JudgedGroup
+from benchapp.stats.comparing.answer import JudgedGroup, judge_groups
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class DifferenceText:
-    """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty. `against`: the value that
+    """What one cell says. `tone`: better or worse where the effect is clear after correction, else empty. `against`: the value that
     the difference is taken from, where the baseline's row does not show it."""
 
     main: str
@@ -37,11 +37,14 @@ class DifferenceText:
     delta: str = ""
     around: str = ""
     against: str = ""
-    tone: str = ""
     says: str = ""
     url: str = ""
     drawn: SafeString = SafeString("")
     effect: Effect | None = None
+
+    @property
+    def tone(self) -> str:
+        return self.effect.tone if self.effect and self.effect.is_clear else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,15 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
 
 
 def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
-    """`judged`: the differences that have a verdict, in any metric."""
-    shown = list(groups)
+    """`judged`: differences that were judged already, all of a metric or none. Each other metric is corrected on its own; one
+    in which neither direction is better has no verdict."""
+    shown, found = list(groups), list(judged)
     endings = read_endings(run for group in shown for run in group.runs)
-    effects = {(each.group.identity, each.metric.key): each.effect for each in judged}
+    known = {each.metric.key for each in found}
+    for metric in sheet.metrics:
+        if metric.key not in known and metric.better is not Better.NEITHER:
+            found += judge_groups(sheet.comparison, metric)
+    effects = {(each.group.identity, each.metric.key): each.effect for each in found}
     return [_row(sheet, group, endings, effects) for group in shown]
 
 
@@ -141,7 +149,6 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
         delta,
         around,
         _write_first_try(sheet, group, metric, difference.other),
-        tone(difference, metric),
         says(sheet.comparison, group, metric),
         url,
         draw_difference(difference) if metric.is_share else SafeString(""),
@@ -209,9 +216,3 @@ def delta_text(difference: Difference, metric: TrialMetric) -> tuple[str, str]:
         return delta, ""
     low, high = difference.interval.low, difference.interval.high
     return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
-
-
-def tone(difference: Difference, metric: TrialMetric) -> str:
-    if not difference.excludes_zero or metric.better is Better.NEITHER:
-        return ""
-    return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

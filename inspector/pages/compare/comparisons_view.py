@@ -75,7 +75,7 @@ class DeclaredRow:
         found, metric = each.difference, each.metric
         delta, around = delta_text(found, metric) if found else ("", "")
         drawn = draw_difference(found) if found and metric.is_share else SafeString("")
-        return cls(each, delta, around, drawn, judge_effect(found, each.holm, metric))
+        return cls(each, delta, around, drawn, judge_effect(found, each.corrected, metric))
 
 
 @require_safe
@@ -156,6 +156,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "runs": len(reopened.comparison.runs),
         "baseline": reopened.choices.baseline,
         "metrics": reopened.metrics,
+        "correction": corrected.correction,
         "rows": [DeclaredRow.of(each) for each in corrected.hypotheses],
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
@@ -190,7 +191,9 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
     reopened = _reopen(public_id)
-    return stream_export(Export("differences", reopened.choices, declared=reopened.metrics), form)
+    return stream_export(
+        Export("differences", reopened.choices, declared=reopened.metrics, by=reopened.saved.correction), form
+    )
 
 
 def _reopen(public_id: UUID) -> Reopened:
@@ -199,15 +202,23 @@ def _reopen(public_id: UUID) -> Reopened:
 
 _SAVED = (
     *("id=public_id", "name", "created_at", "created_by=created_by.username"),
-    *("query", "metrics", "fingerprint"),
+    *("query", "metrics", "correction", "fingerprint"),
 )
 SAVED = JsonShape(*_SAVED)
 LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
 HYPOTHESIS = JsonShape(
-    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p", "p_holm=holm", "sentence=says"),
+    *(
+        "group=group.label",
+        "baseline=baseline.label",
+        "metric=metric.key",
+        "p",
+        "p_holm=holm",
+        "p_joint=joint",
+        "sentence=says",
+    ),
     "difference",
 )
 
 
 def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
-    return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
+    return sum(each.corrected is not None and each.corrected <= LEVEL for each in hypotheses)

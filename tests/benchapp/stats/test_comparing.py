@@ -14,6 +14,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since, forget
 from benchapp.stats.comparing.groups import Groups
+from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import PHASES, ROLES
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -258,3 +259,50 @@ def test_a_comparison_asks_the_same_number_of_queries_for_many_runs() -> None:
                 comparison.difference(group, METRICS["ESR"])
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 7
+
+
+def test_it_bounds_what_missing_verdicts_could_have_made_of_a_difference(experiment: Experiment) -> None:
+    deployed = Trial.objects.filter(phase="deployment")
+    passed = deployed.filter(episode__run__condition="selfgen-always", success=True)
+    whole = compared(experiment)
+    group = next(group for group in whole.groups.all if group.condition == "selfgen-always")
+    counts = [whole.cell(each, METRICS["ESR"]).rate.passed for each in whole.groups.all]
+    planned = whole.cell(group, METRICS["ESR"]).rate.planned
+    found = whole.difference(group, METRICS["ESR"])
+    assert found is not None
+    assert found.missing is None, "every planned trial has a verdict"
+    lost = [passed.first(), passed.last(), deployed.filter(episode__run__condition="no-skill", success=True).first()]
+    Trial.objects.filter(pk__in=[trial.pk for trial in lost if trial]).update(success=None, status="unscored")
+    Run.objects.all().touch()
+    forget()
+    now = compared(experiment).difference(group, METRICS["ESR"])
+    assert now is not None
+    assert now.missing is not None
+    assert now.dropped > 0
+    base, own = sorted(counts)
+    assert now.missing.trials == 3
+    assert now.missing.failed == pytest.approx((own - 2 - (base - 1)) / planned)
+    assert now.missing.passed == pytest.approx((own - base) / planned)
+    assert now.missing.low == pytest.approx((own - 2 - base) / planned)
+    assert now.missing.high == pytest.approx((own - (base - 1)) / planned)
+
+
+def esr(comparison: GroupComparison) -> Difference:
+    group = next(group for group in comparison.groups.all if group.condition == "selfgen-always")
+    found = comparison.difference(group, METRICS["ESR"])
+    assert found is not None
+    return found
+
+
+def test_trials_still_to_come_are_not_called_missing(experiment: Experiment) -> None:
+    run = experiment.runs.get(condition="selfgen-always")
+    trial = Trial.objects.filter(episode__run=run, phase="deployment").first()
+    Trial.objects.filter(pk=trial.pk).update(success=None, is_done=False, status="waiting")
+    Run.objects.filter(pk=run.pk).touch()
+    forget()
+    found = esr(compared(experiment))
+    assert (found.dropped, found.missing) == (1, None)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.CANCELLED)
+    Run.objects.filter(pk=run.pk).touch()
+    forget()
+    assert esr(compared(experiment)).missing is not None, "a cancelled run brings no verdict any more"

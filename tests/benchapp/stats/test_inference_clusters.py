@@ -1,4 +1,4 @@
-"""The sign-flip test with its interval, and the bootstrap-t interval."""
+"""The sign-flip test with its interval, swaps of one run with several, and Student's interval beside."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from scipy import stats
 
 from benchapp.stats.inference import clusters
 from benchapp.stats.inference.clusters import (
-    RESAMPLES,
-    SEED,
-    bootstrap_t,
-    bootstrap_t_many,
     clusters_for,
     sign_flip,
-    sign_flip_many,
     smallest_p,
     student_interval,
+    swap_many,
 )
 
 shares = st.integers(-15, 15).map(lambda k: k / 15)  # as the means of 15 pass-or-fail tasks come
@@ -69,37 +65,34 @@ def test_clusters_of_unequal_size_add_what_their_tasks_add(drawn: list[tuple[flo
 @pytest.mark.parametrize("m", [8, 12, 20])
 def test_uneven_clusters_keep_level_and_coverage(m: int) -> None:
     """20 tasks in the largest cluster, 1 in the smallest; small clusters spread more. 4,000 comparisons, so 1 SE is 0.34
-    points at 5 %; Student's and the bootstrap-t intervals stand beside and decide nothing."""
+    points at 5 %; Student's interval beside is of what clusters add, so it keeps it too."""
     rng = np.random.default_rng(m)
     sizes = np.resize([20, 10, 5, 3, 2, 1], m)
     noise = rng.normal(0, np.sqrt(0.02 + 0.2 / sizes), size=(4000, m))
-    low, high, p = sign_flip_many(noise, sizes / sizes.sum())
+    low, high, p = swap_many(noise, sizes / sizes.sum())
     assert (p <= 0.05).mean() < 0.06
     truth = 0.15
-    low, high, _ = sign_flip_many(noise + truth, sizes / sizes.sum())
+    low, high, _ = swap_many(noise + truth, sizes / sizes.sum())
     assert ((low <= truth) & (truth <= high)).mean() > 0.94
+    beside = [student_interval(row, sizes / sizes.sum()) for row in noise]
+    assert np.mean([interval is not None and interval.excludes_zero for interval in beside]) < 0.06
 
 
 def test_equal_weights_are_no_weights() -> None:
     values = np.random.default_rng(6).normal(0.1, 0.3, size=20)
-    for method in (sign_flip, bootstrap_t):
-        plain, weighed = method(values), method(values, np.full(20, 1 / 20))
-        assert plain.interval is not None
-        assert weighed.interval is not None
-        ends = weighed.interval.low, weighed.interval.high, weighed.p
-        assert ends == pytest.approx((plain.interval.low, plain.interval.high, plain.p))
+    plain, weighed = sign_flip(values), sign_flip(values, np.full(20, 1 / 20))
+    assert plain.interval is not None
+    assert weighed.interval is not None
+    ends = weighed.interval.low, weighed.interval.high, weighed.p
+    assert ends == pytest.approx((plain.interval.low, plain.interval.high, plain.p))
 
 
-def test_students_interval_of_unequal_clusters_is_that_of_a_ratio() -> None:
-    """Linearised by hand (Cochran 1977, section 6.3): residuals of the totals from the ratio."""
+def test_students_interval_of_unequal_clusters_is_of_what_they_add() -> None:
     values, sizes = np.random.default_rng(9).normal(size=7), np.array([9, 1, 4, 2, 2, 7, 5])
     interval = student_interval(values, sizes / sizes.sum())
-    ratio = (sizes * values).sum() / sizes.sum()
-    error = np.sqrt(7 / 6 * np.square(sizes * values - ratio * sizes).sum()) / sizes.sum()
+    expected = stats.ttest_1samp(7 * sizes * values / sizes.sum(), 0).confidence_interval()
     assert interval is not None
-    assert (interval.low, interval.high) == pytest.approx(
-        (ratio - stats.t.ppf(0.975, 6) * error, ratio + stats.t.ppf(0.975, 6) * error)
-    )
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_it_agrees_with_scipys_permutation_test() -> None:
@@ -205,53 +198,68 @@ def test_it_stays_near_students_interval_with_hundreds_of_clusters() -> None:
     assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.01)
 
 
-def test_it_takes_many_comparisons_as_it_takes_one() -> None:
-    values = np.random.default_rng(5).normal(size=(7, 12))
-    for many in (sign_flip_many, bootstrap_t_many):
-        together = np.stack(many(values))
-        alone = np.concatenate([np.stack(many(row[np.newaxis])) for row in values], axis=1)
-        assert together == pytest.approx(alone)
+@pytest.mark.parametrize("shape", [(7, 12), (7, 5, 3)])
+def test_it_takes_many_comparisons_as_it_takes_one(shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(5).normal(size=shape)
+    together = np.stack(swap_many(values))
+    alone = np.concatenate([np.stack(swap_many(row[np.newaxis])) for row in values], axis=1)
+    assert together == pytest.approx(alone)
 
 
-def test_it_studentises_each_resample() -> None:
-    values = np.random.default_rng(6).exponential(size=21) - 0.8
-    counts = np.random.default_rng((SEED, 21)).multinomial(21, np.full(21, 1 / 21), size=RESAMPLES)
-    t = []
-    for drawn in counts:
-        sample = np.repeat(values, drawn)
-        t.append((sample.mean() - values.mean()) / sample.std())
-    t.sort()
-    found = bootstrap_t(values)
-    interval = found.interval
-    assert interval is not None
-    seen = values.mean() / values.std()
-    assert found.p == pytest.approx(2 * (1 + min(sum(x >= seen for x in t), sum(x <= seen for x in t))) / 4000)
-    low, high = values.mean() - t[-100] * values.std(), values.mean() - t[99] * values.std()
-    assert (interval.low, interval.high) == pytest.approx((low, high))
+# --- one run against several ------------------------------------------------------------------------------------------
 
 
-def test_its_bootstrap_is_near_students_interval_on_normal_values() -> None:
-    values = stats.norm.ppf((np.arange(40) + 0.5) / 40) + 0.3
-    interval = bootstrap_t(values).interval
-    student = stats.ttest_1samp(values, 0).confidence_interval()
-    assert interval is not None
-    assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.04)
+def slow_swap_p(own: list[float], others: list[list[float]], weights: list[float], shift: float = 0.0) -> float:
+    """In each cluster any of all runs may be the one: the observed difference among those of all choices, counted one by one."""
+    runs = [[one - shift, *rest] for one, rest in zip(own, others, strict=True)]
+
+    def measure(choice: tuple[int, ...]) -> float:
+        parts = zip(runs, choice, weights, strict=True)
+        return sum(w * (r[c] - (sum(r) - r[c]) / (len(r) - 1)) for r, c, w in parts)
+
+    found = [measure(choice) for choice in product(*(range(len(each)) for each in runs))]
+    up, down = (sum(sign * (each - found[0]) >= -1e-9 for each in found) for sign in (1, -1))
+    return min(1.0, 2 * min(up, down) / len(found))
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(-9, 9).map(lambda k: k / 10), min_size=20, max_size=24))
-def test_its_bootstrap_excludes_zero_exactly_where_its_p_is_small(values: list[float]) -> None:
-    found = bootstrap_t(np.array(values))
-    if found.interval is not None and found.p is not None:
-        assert found.interval.excludes_zero == (found.p <= 0.05)
+grades = st.integers(0, 6).map(lambda k: k / 6)
 
 
-@pytest.mark.parametrize("values", [[0.2] * 20, [0.1 + 0.2] * 10 + [0.3] * 10, [0.0] * 18 + [0.5, 0.2]])
-def test_it_says_where_clusters_are_too_alike_to_draw_again(values: list[float]) -> None:
-    found = bootstrap_t(np.array(values))
-    assert found.interval is None
-    assert found.p is None
-    assert "same difference" in found.note
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(grades, grades, grades, st.integers(1, 5)), min_size=4, max_size=6))
+def test_one_run_is_swapped_with_any_of_several(drawn: list[tuple[float, float, float, int]]) -> None:
+    """Test and interval against the slow loop, whose weights and shifts are its own."""
+    own, others = [each[0] for each in drawn], [list(each[1:3]) for each in drawn]
+    sizes = [each[3] for each in drawn]
+    weights = [size / sum(sizes) for size in sizes]
+    values = np.array(own)[:, np.newaxis] - np.array(others)
+    found = sign_flip(values, np.array(weights))
+    assert found.p == pytest.approx(slow_swap_p(own, others, weights))
+    assert found.smallest_p == 2 / 3 ** len(own)
+    if found.interval is None:
+        assert np.ptp(values) == pytest.approx(0)
+        return
+    assert found.method == "swap"
+    for end, outside in ((found.interval.low, -1e-6), (found.interval.high, 1e-6)):
+        assert slow_swap_p(own, others, weights, end) > 0.05
+        assert slow_swap_p(own, others, weights, end + outside) <= 0.05
+
+
+@pytest.mark.parametrize(("m", "r"), [(3, 9), (6, 9), (12, 9), (20, 2)])
+def test_where_passes_are_rare_one_run_against_several_keeps_its_level(m: int, r: int) -> None:
+    """A library in twenty lets its episode pass: most runs are below the mean of the others in every episode. A sign flip of
+    the difference to that mean rejects in far more than 5 %. 1,500 comparisons, so 1 SE is 0.6 points."""
+    runs = (np.random.default_rng(m).random((1500, m, r + 1)) < 0.05).astype(float)
+    values = runs[:, :, :1] - runs[:, :, 1:]
+    assert (swap_many(values)[2] <= 0.05).mean() < 0.065
+    if m == 12:
+        assert (swap_many(values.mean(axis=2))[2] <= 0.05).mean() > 0.1
+
+
+def test_too_few_patterns_for_an_interval_are_called_none() -> None:
+    rng = np.random.default_rng(1)
+    assert sign_flip(rng.normal(size=(3, 2))).method == "none"
+    assert sign_flip(rng.normal(size=(4, 2))).method == "swap"
 
 
 def test_it_gives_students_interval_beside_from_six_clusters_on() -> None:

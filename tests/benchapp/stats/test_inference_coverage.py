@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchapp.stats.inference.clusters import sign_flip
 from benchapp.stats.inference.difference import compare
+from benchapp.stats.inference.holm import holm
+from benchapp.stats.inference.joint_flips import Flips, flip_jointly
 from benchapp.stats.inference.sides import TaskMeans
+from benchmarks import levels
 from benchmarks.coverage import Draws, Scene, draw, measure, methods
 
 
@@ -64,3 +68,51 @@ def test_its_primary_intervals_cover_and_its_naive_ones_do_not(clusters: int, re
     if replicates == (1, 1):
         assert rows["Newcombe paired"].coverage < 0.85
         assert rows["McNemar"].level > 0.15
+
+
+# --- levels and families -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicates", [(1, 1), (1, 3), (3, 3), (4, 10)])
+@pytest.mark.parametrize("world", ["shared", "uneven"])
+def test_the_test_whose_level_is_measured_is_the_one_of_the_pages(world: str, replicates: tuple[int, int]) -> None:
+    sides = levels.draw_means(levels.WORLDS[world], 8, replicates, 0.8, 5, np.random.default_rng(1))
+    p = levels.run_tests(*sides)
+    own, other, shares = sides
+    sizes = levels.WORLDS[world].sizes(8)
+    cluster = np.repeat(np.arange(8), sizes)
+    n = np.arange(len(cluster))
+    assert shares == pytest.approx(sizes / sizes.sum())
+    for index in range(5):
+        means = ([TaskMeans(n, cluster, n, row[cluster]) for row in side[index]] for side in (own, other))
+        difference = compare(*means)
+        assert difference is not None
+        assert p["decides"][index] == pytest.approx(difference.p)
+        if "t" in p:
+            beside = difference.secondary[0]
+            assert beside.excludes_zero == (p["t"][index] < 0.05)
+
+
+def test_the_family_whose_level_is_measured_is_corrected_as_on_the_pages() -> None:
+    rng = np.random.default_rng(2)
+    values = levels.draw_family(levels.WORLDS["shared"], 8, (3, 2), np.array([0.8, 0.0, 0.0]), 5, rng)
+    found = levels.correct_many(values)
+    places = np.arange(8)
+    for index, family in enumerate(values):
+        own = sign_flip_p(family)
+        assert found["joint"][index] == pytest.approx(
+            flip_jointly([Flips(row / 8, places, places, places) for row in family])
+        )
+        expected = holm({str(place): p for place, p in enumerate(own)})
+        assert found["holm"][index] == pytest.approx([expected[str(place)] for place in range(6)])
+
+
+def sign_flip_p(family: np.ndarray) -> list[float]:
+    return [sign_flip(row).p or 0.0 for row in family]
+
+
+def test_looking_again_finds_something_too_often() -> None:
+    said = levels.look_again(600, 1)
+    again, end = (float(part.rsplit(" ", 2)[-2]) for part in (said.partition(";")[0], said.rstrip(".")))
+    assert again > 9
+    assert end < 8

@@ -35,8 +35,9 @@ def difference(own: list[TaskMeans], other: list[TaskMeans]) -> Difference:
         (6, (1, 1), "sign-flip"),
         (19, (1, 1), "sign-flip"),
         (20, (1, 1), "sign-flip"),
-        (6, (1, 4), "sign-flip"),
-        (20, (3, 1), "sign-flip"),
+        (6, (1, 4), "swap"),
+        (2, (1, 4), "none"),
+        (20, (3, 1), "swap"),
         (6, (2, 2), "welch"),
         (1, (2, 3), "welch"),
     ],
@@ -78,10 +79,26 @@ def test_it_adds_the_spread_inside_episodes_where_there_are_replicates() -> None
     assert not [interval for interval in alone.secondary if "replicates" in interval.method]
 
 
-@pytest.mark.parametrize(("clusters", "beside"), [(19, "Student's t"), (20, "bootstrap-t")])
-def test_it_puts_one_more_interval_over_episodes_beside(clusters: int, beside: str) -> None:
-    found = difference(random_sides(1, clusters * 5, 5, 1), random_sides(1, clusters * 5, 5, 2))
-    assert found.secondary[0].method.startswith(beside)
+@pytest.mark.parametrize(("clusters", "replicates"), [(6, 1), (19, 3), (30, 1)])
+@pytest.mark.parametrize("describe", [True, False])
+def test_it_puts_students_interval_over_episodes_beside(clusters: int, replicates: int, describe: bool) -> None:
+    sides = random_sides(1, clusters * 5, 5, 1), random_sides(replicates, clusters * 5, 5, 2)
+    found = compare(*sides, describe=describe)
+    assert found is not None
+    assert found.secondary[0].method.startswith("Student's t")
+    assert (len(found.secondary) > 1) == describe
+
+
+def test_it_is_exact_only_where_both_sides_can_be_exchanged() -> None:
+    """As many samples of every task on both sides, and every pattern tried."""
+    n = np.arange(60)
+    own, other = random_sides(1, 60, 6, 1)[0], random_sides(1, 60, 6, 2)[0]
+    assert difference([own], [other]).is_exact
+    thrice = TaskMeans(n, other.cluster, other.family, other.value, np.full(60, 3))
+    assert not difference([own], [thrice]).is_exact
+    assert not difference(random_sides(1, 60, 4, 1), random_sides(1, 60, 4, 2)).is_exact, "15 episodes: patterns drawn"
+    assert difference(random_sides(1, 30, 6, 1), random_sides(2, 30, 6, 2)).is_exact
+    assert not difference(random_sides(3, 60, 6, 1), random_sides(3, 60, 6, 2)).is_exact
 
 
 def test_it_never_lets_a_descriptive_interval_decide() -> None:

@@ -15,7 +15,7 @@ means = st.lists(st.integers(0, 90).map(lambda k: k / 90), min_size=2, max_size=
 
 @pytest.mark.filterwarnings("ignore:Precision loss")  # of scipy, where a side has no spread
 @given(means, means)
-def test_it_gives_scipys_welch_test(own: list[float], other: list[float]) -> None:
+def test_it_gives_scipys_welch_test_with_a_tenth_less_freedom(own: list[float], other: list[float]) -> None:
     found = welch(np.array(own), np.array(other))
     if len(set(own)) == len(set(other)) == 1:
         assert found.interval is None
@@ -24,11 +24,16 @@ def test_it_gives_scipys_welch_test(own: list[float], other: list[float]) -> Non
     if is_lopsided(len(own), len(other)):
         return
     expected = stats.ttest_ind(own, other, equal_var=False)
-    ends = expected.confidence_interval(0.95)
+    freedom = max(min(len(own), len(other)) - 1, 0.9 * expected.df)
+    p = 2 * stats.t.sf(abs(expected.statistic), freedom)
+    delta = np.mean(own) - np.mean(other)
+    error = np.sqrt(np.var(own, ddof=1) / len(own) + np.var(other, ddof=1) / len(other))
+    half = stats.t.ppf(0.975, freedom) * error
     assert found.interval is not None
-    assert found.p == pytest.approx(expected.pvalue, abs=1e-9)
-    assert (found.interval.low, found.interval.high) == pytest.approx((ends.low, ends.high))
-    assert found.interval.excludes_zero == (expected.pvalue < 0.05)
+    assert found.p == pytest.approx(p, abs=1e-9)
+    assert (found.interval.low, found.interval.high) == pytest.approx((delta - half, delta + half))
+    assert found.interval.excludes_zero == (p < 0.05)
+    assert found.p >= expected.pvalue - 1e-12
 
 
 def rejected(r: int, s: int, ratio: float, comparisons: int = 40_000) -> float:
@@ -42,8 +47,8 @@ def rejected(r: int, s: int, ratio: float, comparisons: int = 40_000) -> float:
 @pytest.mark.parametrize("ratio", [0.125, 0.5, 1.0, 2.0, 4.0, 8.0])
 @pytest.mark.parametrize("counts", [(2, 2), (2, 3), (2, 4), (2, 10), (3, 3), (3, 5), (3, 10), (4, 10), (5, 5), (5, 10)])
 def test_it_rejects_no_more_true_nulls_than_it_says(counts: tuple[int, int], ratio: float) -> None:
-    """Monte-Carlo error: 0.11 points at 5 %. Welch with equal numbers comes to 5.9 % at most (3 against 3, spreads 8 to 1)."""
-    assert rejected(*counts, ratio) < 0.0625
+    """Monte-Carlo error: 0.11 points at 5 %. It comes to 5.5 % at most (4 against 10)."""
+    assert rejected(*counts, ratio) < 0.0578
 
 
 def test_with_few_on_one_side_it_has_the_freedom_of_that_side() -> None:
@@ -85,7 +90,7 @@ def test_it_adds_the_spreads_of_the_clusters() -> None:
         for cluster in range(4):
             parts.append(weights[cluster] ** 2 * np.var(side[:, cluster], ddof=1) / count)
             freedoms.append(count - 1)
-    freedom = sum(parts) ** 2 / sum(part**2 / df for part, df in zip(parts, freedoms, strict=True))
+    freedom = 0.9 * sum(parts) ** 2 / sum(part**2 / df for part, df in zip(parts, freedoms, strict=True))
     estimate = float((own.mean(axis=0) - other.mean(axis=0)) @ weights)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(sum(parts))
     found = stratified(own, other, weights).interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.difference import Difference, MissingBounds
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 
@@ -20,6 +20,7 @@ BASE = Difference(
     p=0.4063,
     smallest_p=2 / 64,
     discordant=(11, 7),
+    is_exact=True,
 )
 
 
@@ -54,10 +55,18 @@ def test_it_says_whose_freedom_a_lopsided_test_has() -> None:
 
 
 def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() -> None:
-    text = said(replicates=(1, 3), discordant=None)
+    text = said(replicates=(1, 3), discordant=None, is_exact=False, method="swap")
     assert "1 against 3 replicates" in text
     assert "one replicate on one side: this covers tasks, not reruns" in text
-    assert "(95 % interval −6.1 to +14.8 points; sign-flip over 6 episodes" in text
+    assert "(95 % interval −6.1 to +14.8 points; swap of replicates in 6 episodes" in text
+
+
+def test_it_puts_students_interval_behind_the_verdict() -> None:
+    text = said(secondary=(Interval(-0.021, 0.109, method="Student's t on cluster means"),))
+    assert (
+        "; no clear difference: chance alone could give this; if the means of episodes were normal, −2.1 to +10.9 points "
+        "(Student's t, deciding nothing); one replicate"
+    ) in text
 
 
 def test_it_names_the_smallest_p_of_too_few_episodes() -> None:
@@ -96,3 +105,13 @@ def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
 def test_it_says_what_was_left_out() -> None:
     text = said(dropped=7)
     assert text.endswith("this covers tasks, not reruns; 7 tasks not scored in every run are left out.")
+
+
+def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
+    text = said(dropped=2, missing=MissingBounds(trials=3, failed=0.031, passed=0.052, low=-0.02, high=0.101))
+    assert text.endswith(
+        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, +5.2 points if passed,"
+        " −2.0 to +10.1 points at the most."
+    )
+    one_side = said(missing=MissingBounds(trials=1, failed=0.031, passed=0.052, low=0.031, high=0.052))
+    assert one_side.endswith("; 1 trial has no verdict: +3.1 points if failed, +5.2 points if passed.")

@@ -9,6 +9,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy import stats
 
 from benchapp.stats.metrics import passk
 from benchapp.stats.metrics.catalogue import METRICS, TABLES, table_for
@@ -227,6 +228,22 @@ def test_it_takes_the_mean_of_the_samples_before_that_of_the_instances() -> None
     samples = [plain_row(n, task=1, family=1, sample=n, phase="evaluation", success=n == 1) for n in (1, 2, 3)]
     single = plain_row(4, task=2, family=1, phase="evaluation", success=True)
     assert mean("accuracy", *samples, single) == pytest.approx(2 / 3)
+
+
+def test_a_mean_over_families_has_students_interval_over_them() -> None:
+    """Six families passed 2, 1, 0, 2, 1 and 2 of their 2 instances; five are too few."""
+    passed = (2, 1, 0, 2, 1, 2)
+    rows = [
+        plain_row(2 * family + n, task=2 * family + n, family=family, phase="evaluation", success=n < count)
+        for family, count in enumerate(passed)
+        for n in (0, 1)
+    ]
+    outcomes = as_columns(rows)
+    expected = stats.ttest_1samp(np.array(passed) / 2, 0).confidence_interval()
+    found = METRICS["accuracy"].interval(outcomes)
+    assert found is not None
+    assert found == pytest.approx((max(0.0, expected.low), min(1.0, expected.high)))
+    assert METRICS["accuracy"].interval(as_columns(rows[:10])) is None
 
 
 def test_it_tells_seed_from_held_out_and_neither_where_the_place_is_not_told() -> None:

@@ -135,7 +135,7 @@ def test_replicates_are_averaged_on_the_tasks_complete_in_all() -> None:
     assert (found.value, found.tasks, found.left_out) == (0.75, 2, 1)
 
 
-@pytest.mark.parametrize(("corpora", "trusted"), [(4, False), (5, True)])
+@pytest.mark.parametrize(("corpora", "trusted"), [(29, False), (30, True)])
 def test_it_does_not_trust_an_interval_over_few_corpora(corpora: int, trusted: bool) -> None:
     tasks = {task: (task % corpora < 2,) for task in range(1, 4 * corpora + 1)}
     found = draw_mean([run_of(tasks, corpora=corpora)])

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from benchapp.exports.latex import condition_table, escape
-from benchapp.models import Experiment, Run, Trial
+from benchapp.models import Comparison, Experiment, Run, Trial
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -69,6 +69,29 @@ def test_it_corrects_every_group_that_has_a_baseline_in_every_declared_metric() 
     assert best.holm == pytest.approx(4 * 2 / 64)
     assert found["selfgen-always", "LSR"].holm == pytest.approx(4 * 2 / 64)  # never below one with a smaller p
     assert found["raw-trajectory", "ESR"].holm == 1.0
+    # Joint flips decide: the other differences are 0 in every pattern, so that they take nothing.
+    assert best.corrected == best.joint == pytest.approx(2 / 64)
+    assert found["raw-trajectory", "ESR"].joint == 1.0
+    assert corrected.futile == ""
+
+
+def test_what_was_saved_with_holm_keeps_holm() -> None:
+    """A row from before joint flips: same runs, same metrics, another correction, which its page names."""
+    make_three()
+    fresh = saved(ESR, LSR)
+    assert fresh.saved.correction == Comparison.CorrectedBy.JOINT
+    Comparison.objects.filter(pk=fresh.saved.pk).update(correction=Comparison.CorrectedBy.HOLM)
+    old = Reopened(Comparison.objects.get(pk=fresh.saved.pk)).corrected
+    assert all(each.joint is None and each.corrected == each.holm for each in old.hypotheses)
+    assert [each.holm for each in old.hypotheses] == [each.holm for each in fresh.corrected.hypotheses]
+    assert old.correction.says == "corrected for 4 comparisons together (Holm)"
+    assert "which is 0.12 after Holm's correction over 4 differences" in old.futile
+
+
+def test_five_episodes_find_nothing_by_either_correction() -> None:
+    make_three(environments=5)
+    said = saved(ESR, LSR).corrected.futile
+    assert "with 5 episodes the sign-flip test reaches p = 0.062 at best. It takes 6 episodes, or two" in said
 
 
 def test_it_counts_a_declared_difference_without_a_p_value() -> None:
@@ -82,6 +105,7 @@ def test_it_counts_a_declared_difference_without_a_p_value() -> None:
     assert "no task was scored on both sides" in untested[0].says
     best = next(each for each in corrected.hypotheses if each.p is not None and each.p < 0.05)
     assert best.holm == pytest.approx(4 * 2 / 64)
+    assert best.joint == pytest.approx(2 / 64), "what can never be found takes nothing from the others"
     assert corrected.tested == 2
 
 
@@ -89,9 +113,9 @@ def test_it_corrects_over_what_was_declared_not_over_what_is_looked_at() -> None
     make_three()
     narrow, wide = saved(ESR), saved(ESR, LSR, CSSR)
     group = next(group for group in wide.comparison.groups.all if group.condition == "selfgen-always")
-    assert narrow.corrected.p(group, ESR) == pytest.approx(2 * 2 / 64)
-    assert wide.corrected.p(group, ESR) == pytest.approx(6 * 2 / 64)
-    assert narrow.corrected.p(group, LSR) is None
+    found = narrow.corrected.find(group, ESR), wide.corrected.find(group, ESR)
+    assert [each and each.holm for each in found] == pytest.approx([2 * 2 / 64, 6 * 2 / 64])
+    assert narrow.corrected.find(group, LSR) is None
 
 
 def test_it_pins_what_nobody_pinned_and_keeps_a_pin() -> None:
@@ -190,11 +214,11 @@ def test_it_writes_small_counts_without_a_percentage() -> None:
 
 
 def test_the_table_sets_bold_what_is_clear_after_correction_alone() -> None:
-    """One learning run a side: each difference leaves out 0 by its own test, one of two does so after Holm."""
+    """One learning run a side: each difference leaves out 0 by its own test, one of two does so after correction."""
     make_three(environments=6)
     comparison = comparison_of(Choices())
     judged = judge_groups(comparison, ESR)
     text = condition_table(comparison, (ESR,))
     assert text.count(r"\textbf{") == sum(each.effect.is_clear for each in judged)
-    assert "after Holm's correction for all groups of its column" in text
+    assert "after correction for all groups of its column" in text
     assert "Uncorrected" not in text

@@ -149,6 +149,6 @@ def test_a_sentence_gives_the_corrected_p_too(client: Client) -> None:
     make_learning_run(experiment, condition="curated-static", outcomes=OWN)
     said = words(client, experiment.get_absolute_url())
     assert "p = 0.008" in said
-    assert said.count("After Holm&#x27;s correction for all groups: p = 0.016.") == 2
+    assert said.count("Corrected for 2 comparisons together (joint sign-flip): p = 0.008.") == 2
     assert "Settle 10 points" not in said
     assert "“Detect a difference of 10 points” means" in said

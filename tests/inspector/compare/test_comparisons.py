@@ -54,28 +54,27 @@ def test_the_form_proposes_esr_and_says_what_it_would_declare(client: Client) ->
     assert "2 runs in 2 groups. Compares 1 with no-skill" in text
 
 
-def make_six(conditions: int) -> None:
-    experiment = make_experiment(suite=make_suite(environments=6, families=1))
+def make_several(conditions: int, episodes: int) -> None:
+    experiment = make_experiment(suite=make_suite(environments=episodes, families=1))
     for number in range(conditions):
         make_learning_run(experiment, condition=f"no-skill@{number}" if number else "no-skill", outcomes=BASELINE)
 
 
-SIX = "with 6 episodes the sign-flip test reaches p = 0.031 at best, which is 0.062 after Holm&#x27;s correction over 2"
+FIVE = "with 5 episodes the sign-flip test reaches p = 0.062 at best. It takes 6 episodes"
 
 
 def test_a_set_that_can_find_nothing_is_saved_only_after_the_form_said_so(client: Client) -> None:
-    make_six(conditions=3)
-    asked = {"name": "Six", "metrics": ["ESR"]}
-    assert SIX in client.get("/comparisons/save/").text
+    make_several(conditions=3, episodes=5)
+    asked = {"name": "Five", "metrics": ["ESR"]}
+    assert FIVE in client.get("/comparisons/save/").text
     response = client.post("/comparisons/save/", asked)
     assert (response.status_code, Comparison.objects.count()) == (400, 0)
-    assert SIX in response.text
-    assert "It takes 7 episodes" in response.text
+    assert FIVE in response.text
     other = client.post("/comparisons/save/", {**asked, "metrics": ["ESR", "LSR"], "understood": "ESR"})
     assert (other.status_code, Comparison.objects.count()) == (400, 0), "what was said was said of another set"
     saved = client.post("/comparisons/save/", {**asked, "understood": "ESR"}).headers["Location"]
-    assert SIX in client.get(saved).text
-    assert SIX in client.get(f"{saved}report/").text
+    assert FIVE in client.get(saved).text
+    assert FIVE in client.get(f"{saved}report/").text
     assert (
         client.get(f"{saved.rstrip('/')}.json")
         .json()["futile"]
@@ -84,10 +83,17 @@ def test_a_set_that_can_find_nothing_is_saved_only_after_the_form_said_so(client
 
 
 def test_a_set_that_can_find_something_is_saved_at_once(client: Client) -> None:
-    make_six(conditions=2)
+    """Three conditions over six episodes: by Holm no result could hold, by joint flips one can."""
+    make_several(conditions=4, episodes=6)
     assert "could be distinguished from chance" not in client.get("/comparisons/save/").text
     saved = client.post("/comparisons/save/", {"name": "Six", "metrics": ["ESR"]}).headers["Location"]
     assert client.get(f"{saved.rstrip('/')}.json").json()["futile"] is None
+    Comparison.objects.update(correction=Comparison.CorrectedBy.HOLM)
+    text = client.get(saved).text
+    assert "which is 0.094 after Holm&#x27;s correction over 3 differences. It takes 7 episodes" in text
+    assert "corrected for 3 comparisons together (Holm)" in text
+    assert "Saved with Holm’s correction, which it keeps." in text
+    assert "Saved with Holm's correction, which it keeps." in client.get(f"{saved}report/").text
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,9 @@ def test_it_shows_each_declared_difference_with_raw_and_corrected_p(client: Clie
     saved = save(client, metrics=["ESR", "LSR"])
     data = client.get(f"/comparisons/{saved.public_id}.json").json()
     assert (data["declared"], data["tested"], data["moved_on"]) == (2, 2, [])
+    assert data["correction"] == "joint"
     for each in data["differences"]:
+        assert each["p"] <= each["p_joint"] <= each["p_holm"]
         assert each["group"].startswith("selfgen-always")
         assert each["p_holm"] == pytest.approx(min(1.0, 2 * each["p"]))
         name = {"ESR": "Deployment", "LSR": "Acquisition"}[each["metric"]]
@@ -142,7 +150,8 @@ def test_it_shows_each_declared_difference_with_raw_and_corrected_p(client: Clie
         assert each["sentence"].startswith(told)
     text = client.get(saved.get_absolute_url()).text
     assert data["differences"][0]["sentence"].split(":")[2].split(";")[0].strip() in text
-    assert "Holm" in text
+    assert "corrected for 2 comparisons together (joint sign-flip)" in text
+    assert "Saved with Holm" not in text
 
 
 def test_it_announces_what_came_later(client: Client) -> None:
@@ -172,7 +181,8 @@ def test_its_export_holds_the_corrected_p_values(client: Client) -> None:
     assert data["declared_together"] == ["ESR", "LSR"]
     by_metric = {row["metric"]: row for row in data["rows"]}
     assert by_metric["ESR"]["p_holm"] == pytest.approx(min(1.0, 2 * by_metric["ESR"]["p"]))
-    assert by_metric["CSSR"]["p_holm"] is None
+    assert by_metric["ESR"]["p"] <= by_metric["ESR"]["p_joint"] <= by_metric["ESR"]["p_holm"]
+    assert by_metric["CSSR"]["p_holm"] is by_metric["CSSR"]["p_joint"] is None
     assert client.get(f"/comparisons/{saved.public_id}/differences.xlsx").status_code == 404
 
 
