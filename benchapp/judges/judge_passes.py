@@ -58,6 +58,7 @@ def judge_run(
     judging.stopped = outcome.stopped
     judging.finished_at = None if outcome.stopped else timezone.now()
     judging.save(update_fields=["stopped", "finished_at"])
+    Run.objects.filter(pk=run.pk).touch()  # its judged metrics are others now
     outcome.units.update(judging.units.values_list("status", flat=True))
     return outcome
 
