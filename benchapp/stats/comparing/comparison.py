@@ -244,7 +244,7 @@ class GroupComparison:
 
     @cached_property
     def facts(self) -> dict[int, RunFacts]:
-        """run pk -> its libraries, decisions and bill. Six queries, made only where a number of whole runs is shown."""
+        """run pk -> its libraries, decisions and bill. Seven queries, made only where a number of whole runs is shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
 
     def run_values(self, group: Group, metric: RunMetric) -> list[RunValue]:
