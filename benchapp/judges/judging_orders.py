@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from benchapp.judges.judge_budget import Budget, SliceOver
 from benchapp.judges.judge_passes import PassOutcome, judge_run
-from benchapp.models import JudgingOrder, JudgingTry, Run, User
+from benchapp.models import Judging, JudgingOrder, JudgingTry, Run, User
 from benchapp.record.error_text import words_of
 from benchapp.record.processes import ProcessName, this_process
 from runner.base.errors import SetupError
@@ -156,10 +156,11 @@ def judge_slice(order_id: str) -> None:
         )
         raise
     if outcome.goes_on:
-        _release(order, JudgingOrder.Status.WAITING)
+        _release(order, JudgingOrder.Status.WAITING, judging=outcome.judging)
         enqueue_due()
     else:
-        _release(order, JudgingOrder.Status.STOPPED if outcome.stopped else JudgingOrder.Status.DONE, outcome.stopped)
+        status = JudgingOrder.Status.STOPPED if outcome.stopped else JudgingOrder.Status.DONE
+        _release(order, status, outcome.stopped, outcome.judging)
 
 
 def _claim(order_id: str) -> JudgingOrder | None:
@@ -201,9 +202,11 @@ def _hold(order: JudgingOrder, **told: object) -> None:
         raise SliceOver
 
 
-def _release(order: JudgingOrder, status: JudgingOrder.Status, reason: str = "") -> None:
+def _release(
+    order: JudgingOrder, status: JudgingOrder.Status, reason: str = "", judging: Judging | None = None
+) -> None:
     mine = JudgingOrder.objects.filter(pk=order.pk, lease_epoch=order.lease_epoch)
-    mine.update(status=status, reason=reason, worker="", lease_until=None, failures=0)
+    mine.update(status=status, reason=reason, judging=judging, worker="", lease_until=None, failures=0)
 
 
 @dataclass(slots=True)

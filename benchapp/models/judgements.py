@@ -63,6 +63,11 @@ class JudgingOrderQuerySet(models.QuerySet["JudgingOrder"]):
     def open(self) -> JudgingOrderQuerySet:
         return self.filter(status=JudgingOrder.Status.WAITING, run__experiment__deleted_at=None)
 
+    def unfinished(self) -> JudgingOrderQuerySet:
+        """Every order of the experiments in which one is open or stopped, so that they can be counted together."""
+        left = JudgingOrder.objects.exclude(status=JudgingOrder.Status.DONE).values("run__experiment")
+        return self.filter(run__experiment__in=left)
+
     def due(self, now: datetime) -> JudgingOrderQuerySet:
         """Those whose run has ended and that nobody works on."""
         free = models.Q(worker="") | models.Q(lease_until__lt=now)
@@ -90,6 +95,7 @@ class JudgingOrder(PublicModel):
     asked_at = models.DateTimeField()
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
     reason = models.TextField(blank=True)
+    judging = models.ForeignKey(Judging, null=True, on_delete=models.SET_NULL, related_name="orders")  # null: not begun
     tasks_done = models.PositiveIntegerField(default=0)
     tasks_total = models.PositiveIntegerField(null=True)  # null: not begun
     failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
