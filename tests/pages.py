@@ -78,6 +78,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "imports": list,
     "search": list,
     "experiment": lambda: [_run().experiment.public_id],
+    "experiment-judging": lambda: [Judging.objects.get().run.experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
     "library-beside": lambda: [_run().public_id],

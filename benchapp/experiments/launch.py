@@ -16,6 +16,7 @@ from benchapp.experiments.plans import differences
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
+from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models.base import derived_id
 from benchapp.record.sets.suite_rows import SuiteRows, record_suite
 from benchapp.record.writing.human_acts import note_activity
@@ -90,6 +91,9 @@ def _record(prepared: Prepared, by: models.User | None) -> models.Experiment:
         run = _record_run(experiment, spec, cell, plans[0], prepared.setups[cell.arm])
         for ordinal, plan in enumerate(plans, start=1):
             record_episode(run, plan, ordinal, rows)
+    if (wanted := spec.judging) is not None:
+        wish = JudgingWish(wanted.model, wanted.prompts, wanted.metrics, wanted.calls, wanted.usd)
+        order_judging(experiment.runs.all(), wish, by)
     return experiment
 
 

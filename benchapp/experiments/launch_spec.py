@@ -19,7 +19,7 @@ from runner.protocols.steps import AUTHOR_SAMPLING
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
 # Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
-_LATER = ("prompts", "author_agents", "author_limits", "author_sampling")
+_LATER = ("prompts", "author_agents", "author_limits", "author_sampling", "judging")
 SINGULAR = {
     "agent": "agents",
     "agent_model": "agent_models",
@@ -105,6 +105,18 @@ class BudgetSpec(BaseModel):
     tokens: int | None = Field(default=None, ge=1, lt=2**62)  # input and output together
 
 
+class JudgingSpec(BaseModel):
+    """A judge that passes over each run once it has ended (docs/explanation/judges.md); limits of each run by itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1, max_length=200)
+    prompts: str = OWN
+    metrics: tuple[str, ...] = ()  # empty: all
+    calls: int | None = Field(default=None, ge=1, lt=2**31)
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
 class ProbeSpec(BaseModel):
     """What `benchapp.experiments.probe_runs` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
 
@@ -130,6 +142,7 @@ class LaunchSpec(BaseModel):
     author_agents: tuple[str | None, ...] = Field(default=(None,), min_length=1)  # None: the model is asked once
     author_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
+    judging: JudgingSpec | None = None  # of skills and attempts, after the runs
     prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(default=3, ge=1, le=100)
@@ -250,6 +263,7 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
         "author_limits": AuthorLimitsSpec,
         "author_sampling": AuthorSamplingSpec,
         "budget": BudgetSpec,
+        "judging": JudgingSpec,
     }
     known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)

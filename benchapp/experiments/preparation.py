@@ -16,6 +16,7 @@ from django.conf import settings
 from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, authors_of, cells_of, published_harness
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, try_spec
 from benchapp.experiments.plans import find_unit, make_plan, setup_of
+from benchapp.judges.judging_orders import find_prompts, read_metrics
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import MODELLESS, make_agent
@@ -107,6 +108,7 @@ class _Check:
         yield from self._model_names("agent_models", self.spec.agent_models)
         yield from self._model_names("author_models", self.spec.author_models)
         yield from self._model_names("judge_model", (self.spec.judge_model,))
+        yield from self._judging()
         yield from self._agents()
         yield from self._author()
         yield from self._prompts()
@@ -151,6 +153,13 @@ class _Check:
             for variable in preset.variables if preset and not self.keys_elsewhere else ():
                 if not os.environ.get(variable):
                     yield SpecProblem(field, f"{name}: the environment variable {variable} is not set")
+
+    def _judging(self) -> Iterator[SpecProblem]:
+        if (wanted := self.spec.judging) is None:
+            return
+        yield from self._model_names("judging.model", (wanted.model,))
+        yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
+        yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
 
     def _agents(self) -> Iterator[SpecProblem]:
         """Every agent by itself, and then beside every model it is to work with."""

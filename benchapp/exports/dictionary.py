@@ -53,7 +53,9 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     ),
     Column("harness", ValueKind.TEXT, 'what runs the agent; "unknown" if the source does not report it'),
     Column(
-        "scripted", ValueKind.BOOLEAN, "a scripted or recorded model took part: the numbers say nothing about any LLM"
+        "scripted",
+        ValueKind.BOOLEAN,
+        "a scripted or recorded model took part, or judged: the numbers say nothing about any LLM",
     ),
 )
 
@@ -186,7 +188,10 @@ AGGREGATES = (
         missing="as rests_on",
     ),
     Column(
-        "note", ValueKind.TEXT, "why a number of whole runs is missing, or what it includes", missing="nothing to say"
+        "note",
+        ValueKind.TEXT,
+        "why a number of whole runs is missing, or what it includes; of a judged metric, who judged",
+        missing="nothing to say",
     ),
 )
 
@@ -231,7 +236,7 @@ DIFFERENCES = (
     Column(
         "only_other", ValueKind.INTEGER, "tasks only the baseline passed; descriptive", "tasks", "not one result a task"
     ),
-    Column("note", ValueKind.TEXT, "why something is missing", missing="nothing is"),
+    Column("note", ValueKind.TEXT, "why something is missing; of a judged metric, who judged", missing="nothing is"),
     Column("sentence", ValueKind.TEXT, "the difference in one sentence, from the primary test"),
 )
 

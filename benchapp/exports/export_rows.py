@@ -96,7 +96,7 @@ def aggregate_rows(comparison: GroupComparison, metrics: tuple[TrialMetric, ...]
             cell = comparison.cell(group, metric)
             low, high = cell.interval or (None, None)
             yield _plain(
-                *_cell(group),
+                *_cell(group, comparison, metric),
                 group.replicates,
                 comparison.groups.is_baseline(group),
                 metric.key,
@@ -108,7 +108,8 @@ def aggregate_rows(comparison: GroupComparison, metrics: tuple[TrialMetric, ...]
                 low,
                 high,
                 cell.replicates,
-                *(None,) * 3,
+                *(None,) * 2,
+                comparison.judged_by if metric.is_judged else None,
             )
         yield from (_run_aggregate(comparison, group, metric) for metric in RUN_METRICS.values())
 
@@ -139,17 +140,23 @@ def difference_rows(
         baseline = comparison.groups.baseline_of(group)
         for metric in metrics:
             if baseline is not None and (found := comparison.difference(group, metric)) is not None:
-                yield _difference(found, group, baseline, metric, corrected)
+                yield _difference(found, group, baseline, metric, comparison, corrected)
 
 
 def _difference(
-    found: Difference, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None
+    found: Difference,
+    group: Group,
+    baseline: Group,
+    metric: TrialMetric,
+    comparison: GroupComparison,
+    corrected: Corrected | None,
 ) -> Row:
+    note = " ".join(filter(None, (found.note, comparison.judged_by if metric.is_judged else "")))
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
     declared = corrected.find(group, metric) if corrected else None
     return _plain(
-        *_cell(group),
+        *_cell(group, comparison, metric),
         metric.key,
         metric.unit.value,
         baseline.first.experiment.public_id,
@@ -173,17 +180,19 @@ def _difference(
         found.excludes_zero,
         only_own,
         only_other,
-        found.note,
+        note,
         difference_in_words(found, group, baseline, metric),
     )
 
 
-def _cell(group: Group) -> Row:
+def _cell(group: Group, comparison: GroupComparison | None = None, metric: TrialMetric | None = None) -> Row:
+    """With a metric: what it is scored by may be scripted too."""
+    judge = comparison.judge if comparison and metric and metric.is_judged else None
     run: Run = group.first
     suite = run.experiment.suite
     named = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
     models = (run.agent_model, run.author_model, run.author_agent, run.harness)
-    return (*named, run.condition, *models, group.scripted, group.is_unfinished)
+    return (*named, run.condition, *models, group.scripted or bool(judge and judge.is_scripted), group.is_unfinished)
 
 
 def _plain(*values: object) -> Row:

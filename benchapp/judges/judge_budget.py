@@ -9,6 +9,10 @@ class Stopped(Exception):
     """The judge ends here; says why. What was answered is kept."""
 
 
+class SliceOver(Stopped):
+    """Somebody else has a turn now: the pass goes on later, from here."""
+
+
 @dataclass(slots=True)
 class Budget:
     """What one run may use. None: no limit. A call is counted when it is made, its cost when it is known.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.utils import timezone
 
-from benchapp.judges.judge_budget import Budget, Stopped
+from benchapp.judges.judge_budget import Budget, SliceOver, Stopped
 from benchapp.judges.judge_questions import Asker
 from benchapp.judges.judged_texts import Texts
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
@@ -32,6 +32,7 @@ class PassOutcome:
     budget: Budget
     units: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
+    goes_on: bool = False  # its slice of time is over, its work is not
 
 
 def judge_run(
@@ -42,22 +43,31 @@ def judge_run(
     repeat: int = 1,
     budget: Budget,
     pack: PromptPack | None = None,
+    skip: int = 0,
+    after_task: Callable[[int, int], None] = lambda done, total: None,
 ) -> PassOutcome:
     """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
-    or the pass was begun with another version of the model."""
+    or the pass was begun with another version of the model.
+
+    `skip`: tasks that an earlier slice went through. `after_task` hears of each how many are done, of how many."""
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
     judging = _begin(run, model, metrics, repeat, version_of(pack))
     outcome = PassOutcome(judging, budget)
     going = _Pass(judging, model, budget, set(metrics), pack)
+    works = work_of(run)
     try:
-        for work in work_of(run):
+        for done, work in enumerate(works[skip:], start=skip + 1):
             going.judge(work)
+            after_task(done, len(works))
+    except SliceOver:
+        outcome.goes_on = True
     except Stopped as stop:
         outcome.stopped = str(stop)
     judging.stopped = outcome.stopped
-    judging.finished_at = None if outcome.stopped else timezone.now()
+    judging.finished_at = None if outcome.stopped or outcome.goes_on else timezone.now()
     judging.save(update_fields=["stopped", "finished_at"])
+    Run.objects.filter(pk=run.pk).touch()  # its judged metrics are others now
     outcome.units.update(judging.units.values_list("status", flat=True))
     return outcome
 

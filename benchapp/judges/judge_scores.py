@@ -1,39 +1,13 @@
-"""The rows of passes as the record has them, and how their questions ended."""
+"""How the questions of passes ended."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 
 from django.db.models import Count
 
-from benchapp.judges.aggregation import JudgedRow, Told, rows_of
 from benchapp.models import JudgedUnit, Judgement, Judging
 from runner.judging.metrics import CONTRADICTION, Metric
-
-UNIT = ("unit__task", "unit__snapshot", "unit__skill", "unit__attempt")
-
-
-def read_judged_rows(judgings: Iterable[Judging]) -> dict[int, list[JudgedRow]]:
-    """judging pk -> rows, every pass given. One query."""
-    wanted = [judging.pk for judging in judgings]
-    told: dict[int, list[Told]] = {pk: [] for pk in wanted}
-    columns = (
-        "unit__judging",
-        "unit__metric",
-        *UNIT,
-        "unit__task__family",
-        "unit__attempt__trial__sample",
-        "item",
-        "label",
-        "value",
-    )
-    for judging, metric, task, snapshot, skill, attempt, family, sample, item, label, value in (
-        Judgement.objects.filter(unit__judging__in=wanted).order_by("unit_id", "id").values_list(*columns)
-    ):
-        unit = (task, snapshot, skill, attempt)
-        told[judging].append(Told(Metric(metric), unit, family, sample, item, label, value))
-    return {pk: rows_of(found) for pk, found in told.items()}
 
 
 def endings(judging: Judging) -> dict[Metric, Counter[str]]:

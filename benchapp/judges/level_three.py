@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchapp.judges.aggregation import JudgedRow
 from benchapp.judges.judged_units import PHASES
 from benchapp.models import Run
 from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
 from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.judged.aggregation import JudgedRow
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate

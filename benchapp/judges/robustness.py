@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from benchapp.judges.aggregation import JudgedRow, by_measure, mean_over_tasks
 from benchapp.models import Judging, Run
+from benchapp.stats.judged.aggregation import JudgedRow, by_measure, mean_over_tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
-from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingTry
+from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingOrder, JudgingTry
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import User
 from benchapp.models.probes import Probe
@@ -62,6 +62,7 @@ __all__ = [
     "JudgedUnit",
     "Judgement",
     "Judging",
+    "JudgingOrder",
     "JudgingTry",
     "KeyPoint",
     "Label",

@@ -31,6 +31,11 @@ class Recomputed:
         """Whether some numbers that round to the columns have a difference that rounds to the printed delta."""
         return self.low - self.room <= self.printed <= self.high + self.room
 
+    @property
+    def needs_unrounded(self) -> bool:
+        """Whether the delta adds up, but not with the numbers as printed: only with others that round to them."""
+        return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
+
 
 class References:
     """Finds what a printed delta is against: by table, harness, model, group, condition and metric."""

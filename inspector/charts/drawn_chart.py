@@ -45,7 +45,7 @@ def draw_chart(chart: Chart, sheet: ChartSheet) -> DrawnChart:
     key = _key(chart, sheet)
     found = KEPT.get(key)
     if found is None:
-        drawing = _with_note(chart.draw(sheet), sheet.comparison)
+        drawing = _with_judge(_with_note(chart.draw(sheet), sheet.comparison), chart, sheet)
         found = DrawnChart(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
         KEPT.put(key, found)
     return found
@@ -59,6 +59,14 @@ def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawi
     tally = sum(map(comparison.tally, still), TrialTally())
     named = "; ".join(group.label for group in still[:MAX_NAMED]) + (" and others" if len(still) > MAX_NAMED else "")
     return replace(drawing, notes=(*drawing.notes, f"{named}: {tally.done:,} of {tally.total:,} trials ended so far."))
+
+
+def _with_judge(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartDrawing:
+    """Names the judge under every chart of a judged metric."""
+    shows = chart.uses_metric and sheet.metric is not None and sheet.metric.is_judged
+    if not shows or drawing.figure is None or sheet.comparison.judged_by in drawing.notes:
+        return drawing
+    return replace(drawing, notes=(*drawing.notes, sheet.comparison.judged_by))
 
 
 def figure_json(figure: go.Figure) -> bytes:

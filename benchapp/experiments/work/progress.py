@@ -93,7 +93,7 @@ class Workforce:
 
 
 def progress_of(things: Iterable[Experiment | Run]) -> dict[int, WorkProgress]:
-    """pk -> progress, of every experiment or every run given: the things are all of one kind. Six queries."""
+    """pk -> progress, of every experiment or every run given: the things are all of one kind. Seven queries."""
     members = {thing.pk: [thing] if isinstance(thing, Run) else [] for thing in things}
     for run in Run.objects.filter(experiment__in=[pk for pk, runs in members.items() if not runs]):
         members[run.experiment_id].append(run)

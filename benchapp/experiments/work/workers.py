@@ -18,6 +18,7 @@ from rq.utils import now
 
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from benchapp.judges.judging_orders import enqueue_due
 from benchapp.search.index_following import follow_if_waiting
 from runner.agents import AGENTS
 from runner.base.errors import SandboxError
@@ -118,6 +119,7 @@ class EpisodeWorker(Worker):
         self._reconciled_at = now()
         try:
             advance.reconcile()
+            enqueue_due()
         except DatabaseError:
             log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:

@@ -21,6 +21,7 @@ from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_ru
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans
+from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -114,8 +115,18 @@ class GroupComparison:
     @cached_property
     def outcomes(self) -> dict[int, Outcomes]:
         """run pk -> its trials, as the record knew them at the pin."""
-        found = outcomes_of(self.runs)
+        found = with_judgements(outcomes_of(self.runs), self.judge, self.choices.as_of)
         return {pk: outcomes.without(self._later) for pk, outcomes in found.items()} if self._later else found
+
+    @cached_property
+    def judge(self) -> ChosenJudge | None:
+        """Whose scores the judged metrics are."""
+        return choose_judge(self.runs, self.choices.as_of)
+
+    @property
+    def judged_by(self) -> str:
+        """One sentence, for every place with a judged metric; empty where nobody judged these runs."""
+        return self.judge.say(len(self.judge.passes), len(self.runs)) if self.judge else ""
 
     @cached_property
     def _later(self) -> set[int]:
@@ -255,7 +266,7 @@ class GroupComparison:
 
     @cached_property
     def facts(self) -> dict[int, RunFacts]:
-        """run pk -> its libraries, decisions and bill. Six queries, made only where a number of whole runs is shown."""
+        """run pk -> its libraries, decisions and bill. Seven queries, made only where a number of whole runs is shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
 
     def run_values(self, group: Group, metric: RunMetric) -> list[RunValue]:

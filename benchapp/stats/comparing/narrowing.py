@@ -14,6 +14,7 @@ from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.selection import select_runs
+from benchapp.stats.judged.judged_columns import OF_LIBRARIES
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
 from benchapp.stats.metrics.metric_names import name_role, say_metric
@@ -151,9 +152,18 @@ def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices
         trials = trials.filter(~_is_seed(choices), task__ordinal__gt=1)
     if metric.corpora:
         trials = trials.filter(task__family__environment__kind__in=metric.corpora)
+    if metric.is_judged:
+        trials = trials.filter(_is_judgeable(metric, choices))
     if metric.past_first:
         trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
     return trials
+
+
+def _is_judgeable(metric: TrialMetric, choices: Choices) -> Q:
+    """Those that `Outcomes.judgeable` marks."""
+    judge = comparison_of(choices).judge
+    found = Q(episode__run__in=[judging.run_id for judging in judge.passes] if judge else [])
+    return found & Q(snapshot__isnull=False) if metric.column in OF_LIBRARIES else found
 
 
 def _is_seed(choices: Choices) -> Q:

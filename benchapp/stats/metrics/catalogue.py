@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchapp.stats.benchmarks import skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
+from benchapp.stats.benchmarks import judged_metrics, skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
 from benchapp.stats.metrics import passk, run_metrics
 from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, TrialMetric
 from benchapp.stats.metrics.outcomes import PHASES, Outcomes
@@ -61,9 +61,10 @@ TABLES: dict[str, tuple[TrialMetric, ...]] = {
     "success": skillevolbench_metrics.METRICS,
     "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
     "skillflow": skillflow_metrics.METRICS,
-    "skilllearnbench": skilllearnbench_metrics.METRICS,
+    "skilllearnbench": (*skilllearnbench_metrics.METRICS, *judged_metrics.LEVELS),
     "skillgenbench": passk.METRICS,
     "usage": USAGE,
+    "judged": judged_metrics.METRICS,
 }
 METRICS: dict[str, TrialMetric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
 
@@ -74,6 +75,7 @@ RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
     "skilllearnbench": run_metrics.PASSING,
     "skillgenbench": run_metrics.PASSING,
     "usage": (*run_metrics.SOLVING, *run_metrics.LIBRARY),
+    "judged": (),
 }
 RUN_METRICS: dict[str, RunMetric] = {metric.key: metric for metrics in RUN_TABLES.values() for metric in metrics}
 DEFAULT_METRIC = "ESR"

@@ -25,7 +25,7 @@ class RunFacts:
 def facts_of(
     runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, RunFacts]:
-    """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
+    """run pk -> facts; `outcomes`: run pk -> trials. Seven queries at most, whatever the number of runs."""
     changed = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
     libraries, spent = read_final_libraries(runs, as_of), spending_of(runs, as_of)
     return {

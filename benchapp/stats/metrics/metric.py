@@ -12,7 +12,7 @@ import numpy as np
 
 from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.metrics.outcomes import CORPUS_CODES, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import Split
 from runner.base.types import Phase, Role
@@ -36,6 +36,7 @@ class MetricUnit(StrEnum):
     SECONDS = "seconds"
     SKILLS = "skills"
     COUNT = "count"
+    OF_HUNDRED = "of 100"  # a judge's
 
 
 class Better(StrEnum):
@@ -87,6 +88,11 @@ class TrialMetric:
         return self.is_share and self.column == "success"
 
     @property
+    def is_judged(self) -> bool:
+        """A judging model gave its values: they say nothing without its name."""
+        return self.column.startswith(JUDGED)
+
+    @property
     def phase(self) -> Phase | None:
         """The only phase it covers; None where it covers several."""
         return self.phases[0] if len(self.phases) == 1 else None
@@ -103,6 +109,8 @@ class TrialMetric:
             mask &= outcomes.seed
         elif self.instances is Instances.HELD_OUT:
             mask &= (outcomes.ordinal > 0) & ~outcomes.seed
+        if self.is_judged:
+            mask &= outcomes.judgeable(self.column)
         if self.corpora:
             mask &= np.isin(outcomes.corpus, [CORPUS_CODES[kind] for kind in self.corpora])
         return mask

@@ -28,6 +28,7 @@ CORPUS_NAMES = {
     CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
     "": "source unknown",
 }
+JUDGED = "judged."  # how the columns begin that a judging model filled: `benchapp.stats.judged.judged_columns`
 LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
@@ -87,9 +88,11 @@ class Outcomes:
         return len(self.trial)
 
     def column(self, name: str) -> Floats:
-        """A measured column, or one of DERIVED: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
+        """A measured column, one of DERIVED, or a judge's: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
         if name in DERIVED:
             return DERIVED[name](self)
+        if name.startswith(JUDGED):
+            return np.full(len(self), np.nan)
         return np.asarray(getattr(self, name))
 
     @property
@@ -107,7 +110,11 @@ class Outcomes:
 
     def where(self, mask: Mask) -> Outcomes:
         """Only the trials the mask [n] keeps."""
-        return Outcomes(*(getattr(self, field.name)[mask] for field in fields(self)))
+        return type(self)(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    def judgeable(self, name: str) -> Mask:
+        """[n]: the trials that the judge shown was to give this column; none where nobody judged the run."""
+        return np.zeros(len(self), dtype=bool)
 
     @property
     def rehearsals(self) -> Mask:

@@ -11,7 +11,7 @@ from django.db.models import Case, Count, Q, QuerySet, Sum, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
-from benchapp.models import Attempt, ModelCall, Run
+from benchapp.models import Attempt, JudgingTry, ModelCall, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.recorded import BOUND_OF
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
@@ -64,7 +64,7 @@ def _add(one: float | None, other: float | None) -> Any:
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
     """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library; `judge`:
-    calls that judged artifacts. Replays and judges are the cost of measuring: part of the bill, and not of a method's cost,
+    calls that judged artifacts, or skills and attempts. Replays and judges are the cost of measuring: part of the bill, and not of a method's cost,
     because no replay solves a task that counts."""
 
     first_tries: Spending = Spending()
@@ -136,7 +136,7 @@ KEPT: RunCache[RunSpending] = RunCache(
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
     """run pk -> its usage, for every run given. `as_of` leaves out what was settled or begun later.
 
-    Two grouped queries for all runs that are not cached.
+    Three grouped queries for all runs that are not cached.
     """
     if as_of is not None:
         return _read_spending(list(runs), as_of)
@@ -151,14 +151,37 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
     said = spent_by(
         calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
     )
+    judged = _judges_spending(runs, as_of)
     return {
         run.pk: RunSpending(
             first_tries=agent.get((run.pk, False), none),
             author=said.get((run.pk, False), none),
-            judge=said.get((run.pk, True), none),
+            judge=said.get((run.pk, True), none) + judged.get(run.pk, none),
             replays=agent.get((run.pk, True), none),
         )
         for run in runs
+    }
+
+
+def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int, Spending]:
+    """run pk -> usage of the replies that judges of its skills and attempts gave. One query."""
+    tries = JudgingTry.objects.filter(unit__judging__run__in=[run.pk for run in runs], reply__isnull=False).order_by()
+    if as_of is not None:
+        tries = tries.filter(asked_at__lte=as_of)
+    sums = {name: each for name, each in SUMS.items() if name != "cached"}
+    told = tries.values("unit__judging__run").annotate(**sums, cost=Sum("cost_usd"))
+    return {
+        each["unit__judging__run"]: Spending(
+            things=each["in_all"],
+            input_known=each["with_input"],
+            output_known=each["with_output"],
+            tokens_known=each["with_tokens"],
+            cost_known=each["with_cost"],
+            input_tokens=each["input"],
+            output_tokens=each["output"],
+            cost_usd=each["cost"],
+        )
+        for each in told
     }
 
 

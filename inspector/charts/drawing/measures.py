@@ -9,6 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.benchmarks.judged_metrics import LEVELS as JUDGED_LEVELS
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
@@ -61,6 +62,8 @@ def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the groups, and the measures that at least one of them has."""
     groups = sheet.groups
     found = [_metric(sheet, sheet.metric, groups)] if sheet.metric else []
+    judged = [metric for metric in JUDGED_LEVELS if metric != sheet.metric and sheet.comparison.has(metric)]
+    found += [_metric(sheet, metric, groups) for metric in judged]
     found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, "used"))
     for name, column, unit in (
         ("turns", "turns", MetricUnit.TURNS),

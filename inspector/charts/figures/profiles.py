@@ -92,7 +92,9 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     drawn = [
         (source, labels[:MAX_BARS], [each.first(MAX_BARS) for each in measures]) for source, labels, measures in sets
     ]
-    return ChartDrawing(_figure(drawn), ChartTable.of(COLUMNS, dots), _notes(sets))
+    judged = sheet.comparison.judged_by
+    notes = (*_notes(sets), judged) if judged else _notes(sets)
+    return ChartDrawing(_figure(drawn), ChartTable.of(COLUMNS, dots), notes)
 
 
 Sets = Sequence[tuple[str, Sequence[str], Sequence[ProfileMeasure]]]

@@ -25,6 +25,7 @@ from runner.base.types import Phase
 
 NONE_PLANNED = "none planned"
 UNKNOWN = "unknown"
+NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class ComparisonRow:
     @property
     def is_bare(self) -> bool:
         """None of the metrics shown covers a trial of it."""
-        return all(cell.main == NONE_PLANNED or cell.main == UNKNOWN for cell in self.cells)
+        return all(cell.main in (NONE_PLANNED, UNKNOWN, NOT_JUDGED) for cell in self.cells)
 
 
 def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
@@ -134,6 +135,8 @@ def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
 def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
+        if metric.is_judged:
+            return DifferenceText(NOT_JUDGED)
         if not cell.rate.planned:
             return DifferenceText(NONE_PLANNED)
         return DifferenceText("none scored" if metric.is_share else "unknown")

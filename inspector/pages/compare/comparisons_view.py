@@ -161,6 +161,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
+        "judged_by": reopened.comparison.judged_by if any(each.is_judged for each in reopened.metrics) else "",
         "now_query": reopened.choices.but(as_of=None, seen="").query(),
         "report_bytes": least_bytes(),
     }

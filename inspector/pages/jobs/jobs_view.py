@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import at_work, workforce
-from benchapp.models import Attempt, Experiment, ModelCall
+from benchapp.judges.judging_progress import progress_of_judging
+from benchapp.models import Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
 from inspector.web.access import user_of
@@ -26,6 +27,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     crew = workforce()
     needing, needing_total = find_troubled(each for each in working if each.is_stuck)
     waiting, ended = open_experiments(), ended_experiments()
+    judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {
         "needing": [
             {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
@@ -46,6 +48,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "ended": [
             {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)} for each in ended
         ],
+        "judging": judging,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "next": None,
@@ -56,6 +59,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "working": working,
         "calling": authors,
         "opened": waiting,
+        "judging": judging,
         "finished": ended,
         "crew": crew,
     }

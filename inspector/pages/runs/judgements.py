@@ -9,14 +9,15 @@ from functools import cached_property
 
 from django.db.models import Count, QuerySet
 
-from benchapp.judges.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
-from benchapp.judges.judge_scores import contradictions, count_retried, endings, read_judged_rows
+from benchapp.judges.judge_scores import contradictions, count_retried, endings
 from benchapp.judges.judged_measures import LEVEL_1, LEVEL_2, MEASURES, PARTS, Measure
 from benchapp.judges.level_three import COLUMNS, MeasuredOutcome, outcome_rows, outcomes_by_family
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
 from benchapp.models import Family, JudgedUnit, Judging, Run, Trial
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
+from benchapp.stats.judged.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
+from benchapp.stats.judged.judged_rows import read_judged_rows
 from runner.judging.metrics import REFERENCES, SCORED, Metric
 
 PER_PAGE = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from benchapp.papers.deltas import References
+from benchapp.papers.deltas import References, format_signed
 from benchapp.papers.errata import Erratum
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import PrintedNumber, count_decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,23 @@ def place_of(row: PrintedNumber) -> str:
 
 
 def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
-    """Every printed delta that its own columns contradict, by the counts behind them where these are known."""
+    """Every printed delta that its own columns contradict, by the counts behind them where these are known.
+
+    Also one that only unrounded numbers give: its columns do not contradict it, but nobody gets it from them.
+    """
     rows = list(rows)
     references = References(rows)
     for row in rows:
         delta = references.recompute(row)
-        if delta is None or delta.adds_up:
+        if delta is None or (delta.adds_up and not delta.needs_unrounded):
             continue
-        if delta.of_prints == row.printed_delta:
+        if delta.needs_unrounded:
+            kind = "unrounded numbers"
+            reach = " to ".join(
+                format_signed(end, count_decimals(row.printed_delta)) for end in (delta.low, delta.high)
+            )
+            sentence = f"The columns as printed give {delta.text}; numbers that round to them give {reach}."
+        elif delta.of_prints == row.printed_delta:
             kind = "rounded before subtracting"
             sentence = f"It is the difference of the rounded columns; the counts behind them give {delta.text}."
         else:

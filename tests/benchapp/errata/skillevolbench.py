@@ -14,8 +14,8 @@ from fractions import Fraction
 from benchapp.papers.deltas import format_signed
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.published_rows import PrintedNumber, half_unit
-from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum
-from tests.benchapp.errata.skillevolbench_claims import broken_claims
+from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
+from tests.benchapp.errata.skillevolbench_claims import HIGHEST, broken_claims
 from tests.benchapp.errata.skillevolbench_runs import (
     AVERAGE,
     METRICS,
@@ -47,6 +47,7 @@ def skillevolbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum
         mean_changes,
         wins_and_losses,
         changes_of_models,
+        highest_of_models,
         ranges,
         strongest_raw,
         shares_of_environments,
@@ -169,6 +170,27 @@ def changes_of_models(cells: Cells) -> Iterator[TracedErratum]:
                 if said.number != counts[kind]:
                     sentence = f"The tables and the raw-trajectory run that the mean implies give {counts[kind]}."
                     yield erratum(said, str(counts[kind]), "text", sentence)
+
+
+def highest_of_models(cells: Cells) -> Iterator[TracedErratum]:
+    """Section 5.4 names a model's highest ESR; section 5.6's mean implies the one of raw-trajectory, which no table prints."""
+    compared = cells.one("Text", "conditions_compared").number
+    for section, model, condition in HIGHEST:
+        (told,) = cells.many("Text", "ESR_change", condition="", model=model)
+        known = [change(cells, "ESR", name, model) for name in conditions(cells, "ESR") if name != "no-skill"]
+        more = implied_raw_change(told, known, compared)
+        own, base = (by_table(cells, "ESR", name, model) for name in (condition, "no-skill"))
+        if more is None or own is None or base is None or own.k is None or base.k is None or base.k + more <= own.k:
+            continue
+        implied = f"{100 * (base.k + more) / 90:.1f}"
+        sentence = (
+            f"Said to be the model's highest ESR, {own.printed}; section 5.6's mean over nine conditions "
+            f"implies that {RAW} solved {base.k + more} of 90, {implied}."
+        )
+        place, names = f"Section {section}, {model}, {condition}", names_of((own, told, base))
+        yield TracedErratum(
+            PAPER, "Text", place, "highest ESR", f"{RAW} {implied}", "text against text", sentence, names
+        )
 
 
 def implied_raw_change(told: PrintedNumber, known: Iterable[Span | None], compared: Fraction) -> int | None:

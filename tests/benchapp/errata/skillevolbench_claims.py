@@ -46,7 +46,7 @@ CLAIMS = (
 )
 MOST = (("5.3", "GPT-5.2-Codex", "selfgen-always"),)  # better than no-skill in more than half of the six metrics
 SEVERAL = (("5.3", "Gemini 2.5 Pro", "selfgen-always", "selfgen-revision"),)  # in two deployment metrics at least
-HIGHEST = (("5.4", "GPT-5.4", "curated-always"),)  # the model's highest ESR of all conditions
+HIGHEST = (("5.4", "GPT-5.4", "curated-always"),)  # the model's highest ESR of all conditions of the tables
 
 
 def broken_claims(cells: Cells) -> Iterator[TracedErratum]:

@@ -1,4 +1,4 @@
-"""What does not add up in the numbers that the running text of SkillGenBench prints.
+"""What does not add up in the numbers that the running text of SkillGenBench prints, and in its public numbers of tasks.
 
 The cells of its tables are not in our copy of the text, so nothing is said about them.
 Source: arXiv 2605.18693v1, sections 3 and 4, appendices A, B and F. pass@3: solved in at least one of three trials.
@@ -17,6 +17,9 @@ from tests.benchapp.errata.checks import TracedErratum, count_findings, erratum,
 PAPER = "skillgenbench"
 TEXT = "Text"
 SOURCES = ("Code Repo", "Code Doc", "Domain Knowledge Doc")
+FIGURE = "Figure 3"
+SOURCES_OF_RATES = {"Code": SOURCES[:1], "Doc": SOURCES[1:]}  # what the rates of section 4.2 are over
+BACKBONES = 6
 Z_95 = 1.96
 
 
@@ -25,6 +28,8 @@ def skillgenbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
     checks = (
+        tasks_of_sources,
+        averages_of_sources,
         ends_of_bands,
         acceptance,
         failure_shares,
@@ -38,11 +43,26 @@ def skillgenbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]
     return [*count_findings(own), *(finding for check in checks for finding in check(cells))]
 
 
-def ends_of_bands(cells: Cells) -> Iterator[TracedErratum]:
-    """The lowest and highest rate over the whole suite are k of 187, whichever backbone has them.
+def tasks_of_sources(cells: Cells) -> Iterator[TracedErratum]:
+    """The tasks of the three sources are those of the suite."""
+    parts, whole = [cells.one(FIGURE, "tasks", group=source) for source in SOURCES], cells.one(TEXT, "tasks")
+    total = sum(part.number for part in parts)
+    if total != whole.number:
+        yield erratum(whole, str(total), "sum", "The three sources have another number of tasks together.", *parts)
 
-    Rates of Code and Doc alone are not tested: their numbers of tasks are not in the text.
-    """
+
+def averages_of_sources(cells: Cells) -> Iterator[TracedErratum]:
+    """A mean of six backbones over Code or Doc is k of six times its tasks."""
+    for group, sources in SOURCES_OF_RATES.items():
+        n = BACKBONES * sum(int(cells.one(FIGURE, "tasks", group=source).number) for source in sources)
+        for metric in ("pass@3", "pass@3_lowest", "pass@3_highest"):
+            for cell in cells.many(TEXT, metric, group=group):
+                if find_count(cell, n) is None:
+                    yield erratum(cell, "", "no k of n", f"No count of {BACKBONES} x {n // BACKBONES} tasks gives it.")
+
+
+def ends_of_bands(cells: Cells) -> Iterator[TracedErratum]:
+    """The lowest and highest rate over the whole suite are k of 187, whichever backbone has them."""
     n = int(cells.one(TEXT, "tasks").number)
     for metric in ("pass@3_lowest", "pass@3_highest"):
         for cell in cells.many(TEXT, metric, group=""):

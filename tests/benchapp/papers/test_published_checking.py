@@ -32,6 +32,7 @@ def test_it_counts_the_deltas_of_skillevolbench_that_its_columns_contradict() ->
         ("Table 2", ROUNDED): 33,
         ("Table 9", TWO_DELTAS): 22,
         ("Text", "text"): 1,
+        ("Text", "text against text"): 1,
         ("Text", "implied by its parts"): 1,
         ("Text", "unclear"): 2,
     }
@@ -80,6 +81,7 @@ def test_it_lists_what_else_does_not_add_up_in_skillevolbench() -> None:
     found = [told(finding) for finding in read_errata("skillevolbench") if finding.table == "Text"]
     assert found == [
         ("Section 5.3, Claude Opus 4.6, selfgen-revision, LSR_change", "5.5", "+5.6", "text"),
+        ("Section 5.4, GPT-5.4, curated-always", "highest ESR", "raw-trajectory 42.2", "text against text"),
         ("Section 5.5, average of ten models, raw-trajectory, ESR", "37.6", "CSSR 42.3", "implied by its parts"),
         (f"Section 5.5, {TEN}, E2 Tool & API Orchestration, CSSR", "84.7", "", "unclear"),
         (f"Section 5.5, {TEN}, E3 Data Processing & Structured Query, CompSR", "4.5", "", "unclear"),
@@ -89,6 +91,7 @@ def test_it_lists_what_else_does_not_add_up_in_skillevolbench() -> None:
 def test_it_lists_what_does_not_add_up_in_skillflow() -> None:
     history = "Claude Opus 4.6, history-context, completion"
     assert [told(finding) for finding in read_errata("skillflow")] == [
+        ("Claude Opus 4.5, skill-evolution, cost", "-32.87", "-32.75", "unrounded numbers"),
         ("GPT 5.4, skill-evolution, completion", "+3.62", "+3.61", ROUNDED),
         (history, "51.04", "84/166 = 50.60 and 85/166 = 51.20", "no k of n"),
         (f"Section 3.3, {history}", "51.04", "84/166 = 50.60 and 85/166 = 51.20", "no k of n"),

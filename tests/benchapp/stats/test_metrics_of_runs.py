@@ -89,7 +89,7 @@ def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
         outcomes = outcomes_of(runs)
         with CaptureQueriesContext(connection) as captured:
             facts_of(runs, outcomes)
-        assert len(captured) == 6
+        assert len(captured) == 7
 
 
 def test_the_value_of_a_group_is_the_mean_of_its_replicates_that_have_one() -> None:

@@ -185,7 +185,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
 
     # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors,
     # three of how they ended
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 15
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 17
 
 
 def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:

@@ -1,0 +1,141 @@
+"""A judge's scores beside the trials of runs: the columns that judged metrics are means of.
+
+A comparison shows one judge: scores of two judges differ by the judges. Which one is decided by what the runs have: the judge
+of most of them; of several a real one before a scripted one, then the first pass before its repeats, then the latest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from statistics import fmean
+from typing import cast
+
+import numpy as np
+
+from benchapp.models import Attempt, Judging, Run
+from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.judged.aggregation import LEVEL_1, LEVEL_2, JudgedRow
+from benchapp.stats.judged.judged_rows import read_judged_rows
+from benchapp.stats.metrics.outcomes import JUDGED, Floats, Mask, Outcomes
+
+COLUMNS = tuple(f"{JUDGED}{measure}" for measure in (*LEVEL_1, *LEVEL_2))
+PLACES = {name: place for place, name in enumerate(COLUMNS)}
+OF_LIBRARIES = frozenset(COLUMNS[: len(LEVEL_1)])
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenJudge(Shaped):
+    """The judge whose scores are shown, and its passes over the runs. `other_judges`: how many more have judged them."""
+
+    model: str
+    prompts: str
+    repeat: int
+    passes: tuple[Judging, ...]
+    other_judges: int = 0
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.passes)
+
+    @property
+    def is_scripted(self) -> bool:
+        return any(each.scripted for each in self.passes)
+
+    def say(self, judged: int, runs: int) -> str:
+        """One sentence, for every place that shows its scores. `judged` and `runs`: of the runs shown."""
+        name = f"{self.model} (scripted: its scores say nothing)" if self.is_scripted else self.model
+        which = f", prompts {self.prompts}" + (f", pass {self.repeat}" if self.repeat > 1 else "")
+        others = f" {self.other_judges} more judged them too." if self.other_judges else ""
+        return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}"
+
+    json_shape = JsonShape("model", "prompts", "repeat", "scripted=is_scripted", "other_judges")
+
+
+def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | None:
+    """None where nobody judged any of these runs. One query."""
+    found = Judging.objects.filter(run__in=[run.pk for run in runs]).order_by("pk")
+    if as_of is not None:
+        found = found.filter(started_at__lte=as_of)
+    judges: dict[tuple[str, str, str, int], list[Judging]] = defaultdict(list)
+    for judging in found:
+        judges[judging.model, judging.model_version, judging.prompt_version, judging.repeat].append(judging)
+    if not judges:
+        return None
+    passes = max(judges.values(), key=_rank)
+    first = passes[0]
+    return ChosenJudge(first.model, first.prompt_version, first.repeat, tuple(passes), len(judges) - 1)
+
+
+def _rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
+    return len(passes), not passes[0].scripted, -passes[0].repeat, max(each.started_at for each in passes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedOutcomes(Outcomes):
+    """The trials of a judged run. `scores` [n, COLUMNS]: 0..100, NaN where the judge gave none."""
+
+    scores: Floats
+
+    def column(self, name: str) -> Floats:
+        place = PLACES.get(name)
+        return Outcomes.column(self, name) if place is None else self.scores[:, place]
+
+    def judgeable(self, name: str) -> Mask:
+        """[n]: of libraries the trials that were given one."""
+        return self.library >= 0 if name in OF_LIBRARIES else np.ones(len(self), dtype=bool)
+
+    def without(self, trials: Collection[int]) -> Outcomes:
+        blank = cast(JudgedOutcomes, Outcomes.without(self, trials))
+        gone = np.isin(blank.trial, list(trials))
+        return with_scores(blank, np.where(gone[:, np.newaxis], np.nan, blank.scores))
+
+
+def with_scores(outcomes: Outcomes, scores: Floats) -> JudgedOutcomes:
+    columns = {field.name: getattr(outcomes, field.name) for field in fields(Outcomes)}
+    return JudgedOutcomes(**columns, scores=scores)
+
+
+def with_judgements(
+    outcomes: Mapping[int, Outcomes], judge: ChosenJudge | None, as_of: datetime | None
+) -> dict[int, Outcomes]:
+    """run pk -> its trials, with the scores of this judge beside those of the runs that it judged. Two queries, or none."""
+    found = dict(outcomes)
+    if judge is None:
+        return found
+    rows = read_judged_rows(judge.passes, as_of)
+    trials = _trials_of({row.unit[3] for each in rows.values() for row in each} - {None})
+    for judging in judge.passes:
+        found[judging.run_id] = with_scores(
+            found[judging.run_id], _lay_beside(found[judging.run_id], rows[judging.pk], trials)
+        )
+    return found
+
+
+def _trials_of(attempts: Collection[int | None]) -> dict[int, int]:
+    """Attempt -> trial, of those that still count."""
+    return dict(Attempt.objects.filter(pk__in=attempts, counts=True).values_list("pk", "trial_id"))
+
+
+def _lay_beside(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
+    """[n, COLUMNS]: of a library the mean over its skills, for each trial of the task that was given it."""
+    libraries: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    attempts: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        place = PLACES.get(f"{JUDGED}{row.measure}")
+        task, library, _, attempt = row.unit
+        if place is None:
+            continue
+        if attempt is not None and attempt in trials:
+            attempts[trials[attempt]][place].append(row.value)
+        elif library is not None:
+            libraries[task, library][place].append(row.value)
+    scores = np.full((len(outcomes), len(COLUMNS)), np.nan)
+    places = zip(outcomes.trial.tolist(), outcomes.task.tolist(), outcomes.library.tolist(), strict=True)
+    for number, (trial, task, library) in enumerate(places):
+        for place, values in (*attempts.get(trial, {}).items(), *libraries.get((task, library), {}).items()):
+            scores[number, place] = fmean(values)
+    return scores
