@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('benchapp', '0017_agentic_authors'),
+        ('benchapp', '0018_comparison_correction'),
     ]
 
     operations = [
