@@ -192,8 +192,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_running_trial()
 
     # reader, counts of tabs and page, experiments with suite, runs, trials by run and phase, probes, the tour's, running
-    # attempts; of the open ones what fails, runs, trials, running attempts, workable episodes, durations, what agents and author spent
-    assert assert_queries_flat(client, "/", make) == 17
+    # attempts; of the open ones what fails, runs, trials, running attempts, workable episodes, durations, what agents, author and judges spent
+    assert assert_queries_flat(client, "/", make) == 18
 
 
 def test_a_finished_experiment_is_judged_once(client: Client) -> None:
@@ -204,7 +204,7 @@ def test_a_finished_experiment_is_judged_once(client: Client) -> None:
             make_learning_run(experiment, condition="selfgen-always")
 
     # as above, without what only open ones need; for new runs also their columns and what they spent
-    assert assert_queries_flat(client, "/", make) == 14
+    assert assert_queries_flat(client, "/", make) == 15
     assert count_queries(client, "/") == 7
 
 
