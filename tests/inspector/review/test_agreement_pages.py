@@ -55,7 +55,8 @@ def resolve_page(item: QueueItem, query: str = "") -> str:
 
 def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
     known = dict(item.queue.version.codes.values_list("name", "public_id"))
-    return {"codes": [str(known[code]) for code in codes], "category": "slip", "attribution": "", "memo": "", **fields}
+    said = {"codes": [str(known[code]) for code in codes]} if codes else {"nothing_wrong": "on"}
+    return {**said, "category": "slip", "attribution": "", "memo": "", **fields}
 
 
 # --- agreement --------------------------------------------------------------------------------------------------------
@@ -303,6 +304,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
         ({"category": "moon"}, 400, "moon"),
         ({"category": "agreed"}, 400, "did not all give these codes"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
+        ({"codes": []}, 400, "No code is set. Press 0, or tick"),
         ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),
     ],
 )
@@ -316,6 +318,21 @@ def test_what_cannot_stand_is_refused_and_stays_in_the_form(
     assert said in response.text
     assert "kept &amp; shown" in response.text
     assert not Resolution.objects.exists()
+
+
+def test_nothing_wrong_is_said_aloud(client: Client, opened: Queue, people: list[User]) -> None:
+    ticked = 'name="nothing_wrong" checked'
+    item = opened.items.all()[1]
+    text = client.get(resolve_page(item)).text
+    assert ticked not in text
+    assert text.count("(required)") == 2
+    client.post(resolve_page(item), answer(item))
+    assert Resolution.objects.get().codes.count() == 0
+    assert ticked in client.get(resolve_page(item)).text, "it stands so"
+    clean = make_item(opened, trial=make_trial(success=False))
+    for person in people:
+        make_review(clean, person)
+    assert ticked in client.get(resolve_page(clean)).text, "all reviews said so"
 
 
 def test_a_resolution_is_replaced_only_by_who_saw_it(client: Client, opened: Queue) -> None:
