@@ -162,6 +162,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("next/", queues_view.queue_next, "queue-next"),
         part("people/", queues_view.queue_people, "queue-people"),
         part("close/", queues_view.queue_close, "queue-close"),
+        part("reviews/", queues_view.queue_reviews, "queue-reviews"),
         part("second-pass/", queues_view.queue_second_pass, "queue-second-pass"),
         page("results/", results_view.results, "results"),
         part("results.<str:form>", results_view.results_export, "results-export"),

@@ -129,6 +129,35 @@ def test_reading_it_leaves_nothing_in_the_record(client: Client, queue: Queue) -
     assert not AgreementReport.objects.exists()
 
 
+def test_a_queue_of_single_reviews_leads_to_second_ones(client: Client, accounts: None, people: list[User]) -> None:
+    """Looking for the way is no look at what others said."""
+    ann, bob = people
+    queue = make_queue([make_trial(success=False)], reviewers=people, reviews_per_item=1, created_by=ann)
+    make_review(queue.items.get(), ann, ["misapplied"])
+    client.force_login(bob)
+    assert "can ask for more" in client.get(page("agreement", queue)).text
+    client.force_login(ann)
+    way = f"{queue.get_absolute_url()}#raise"
+    assert way in client.get(page("agreement", queue)).text
+    assert 'min="2" max="2"' in client.get(queue.get_absolute_url()).text
+    client.post(page("queue-reviews", queue), {"reviews": "2"})
+    client.force_login(bob)
+    assert client.post(page("queue-next", queue)).url == queue.items.get().get_absolute_url()
+    make_review(queue.items.get(), bob, ["misapplied"])
+    client.force_login(ann)
+    text = client.get(page("agreement", queue)).text
+    assert way not in text
+    assert agreement_of(queue).double == 1
+
+
+@pytest.mark.parametrize("sent", ["1", "x", "", "9" * 30, "3"])
+def test_reviews_are_raised_in_numbers_that_people_can_give(client: Client, people: list[User], sent: str) -> None:
+    queue = make_queue([make_trial(success=False)], reviewers=people, reviews_per_item=1)
+    assert client.post(page("queue-reviews", queue), {"reviews": sent}).status_code == 302
+    queue.refresh_from_db()
+    assert queue.reviews_per_item == 1
+
+
 # --- disagreements ----------------------------------------------------------------------------------------------------
 
 

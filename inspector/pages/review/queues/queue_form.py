@@ -18,7 +18,7 @@ from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
 from benchapp.review.codebooks.starters import Starter, starters
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
-from benchapp.review.queues.queue_making import QueueSpec
+from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueSpec
 from inspector.pages.review.offered_rows import offer_rows
 from inspector.pages.review.queues.queue_selection import AT_ONCE, QueueSelection
 
@@ -68,7 +68,7 @@ class DrawForm(forms.Form):
     facet = forms.ChoiceField(required=False, choices=[("", ""), *FACETS.items()])
     allocation = forms.ChoiceField(required=False, choices=[(EQUAL, "each"), (PROPORTIONAL, "in all")])
     controls = forms.IntegerField(required=False, min_value=0, max_value=MAX_SIZE)
-    reviews = forms.IntegerField(min_value=1, max_value=9)
+    reviews = forms.IntegerField(min_value=1, max_value=MAX_REVIEWS)
     overlap = forms.IntegerField(min_value=0, max_value=100)
     seed = forms.IntegerField(min_value=0, max_value=MAX_SEED)
     reviewers = forms.ModelMultipleChoiceField(
