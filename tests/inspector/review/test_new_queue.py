@@ -62,6 +62,17 @@ def form(**changes: Any) -> dict[str, Any]:
     }
 
 
+def test_who_cannot_log_in_is_no_reviewer(people: None) -> None:
+    ann, local = reviewer(), local_user()
+    text = as_person(ann).get(NEW).text
+    assert f'value="{ann.username}" checked' in text
+    assert f'value="{local.username}"' not in text
+    make_trial(success=False)
+    answer = as_person(ann).post(NEW, form(reviewers=[local.username]))
+    assert answer.status_code == 400
+    assert not Queue.objects.exists()
+
+
 def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     for success in (False, False, True, None):
         make_trial(success=success)

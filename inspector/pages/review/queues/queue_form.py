@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.models import CodebookVersion, Experiment, Queue, User
+from benchapp.people.accounts import LOCAL_USER
 from benchapp.review.codebooks.codebook_versions import freeze_starter
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
@@ -268,8 +270,10 @@ def offered_starters() -> list[Starter]:
 
 
 def may_review() -> QuerySet[User]:
+    """Those who can code here: nobody logs in as the one person of single-user mode."""
     levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
-    return User.objects.filter(is_active=True, level__in=levels).order_by("username")
+    people = User.objects.filter(is_active=True, level__in=levels).order_by("username")
+    return people if settings.SINGLE_USER else people.exclude(username=LOCAL_USER)
 
 
 def frozen_versions() -> QuerySet[CodebookVersion]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
+from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.db.models.functions import Left
 from django.http import QueryDict
 from django.urls import reverse
 
-from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
+from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
 from benchapp.review.blinding import closed_trials, unsaid_by
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.condition_guesses import Guesses, guesses_of
@@ -101,6 +102,13 @@ class Example:
     by: str
     task: str
     condition: str
+
+
+class MemoPlace(NamedTuple):
+    """Where somebody wrote a memo and gave no code."""
+
+    url: str
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +230,17 @@ class Results:
         rows = [row for row in self.rows if row.is_used]
         return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
 
+    @cached_property
+    def uncoded_memos(self) -> list[MemoPlace]:
+        """Marks that say something and carry no code, so that no cause counts them."""
+        kept = {item.pk for item in self.chosen_items}
+        marks = Mark.objects.filter(
+            review__item__queue__in=self.queues, review__state=Review.State.SUBMITTED, labels=None
+        )
+        marks = marks.exclude(memo="").order_by("review__item__queue", "review__item__ordinal", "pk")
+        rows = marks.values_list("review__item", "review__item__public_id", "review__item__ordinal", "step")
+        return [_locate_memo(public_id, ordinal, step) for item, public_id, ordinal, step in rows if item in kept]
+
     @property
     def groups(self) -> dict[str, list[Share]]:
         """By the chosen facet, the largest groups; shares in the order of the taxonomy's own tree."""
@@ -290,6 +309,11 @@ def _words(*names: str) -> list[Left]:
 def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
     return Example(url, f"step {step}" if step else "trial", says, by, task, condition)
+
+
+def _locate_memo(public_id: UUID, ordinal: int, step: int | None) -> MemoPlace:
+    url, says = reverse("review-item", args=[public_id]), f"item {ordinal + 1}"
+    return MemoPlace(f"{url}?step={step}#step-{step}", f"{says}, step {step}") if step else MemoPlace(url, says)
 
 
 def _notes(results: Results) -> Iterable[str]:
