@@ -206,6 +206,7 @@ ROUTES: dict[str, list[Routes]] = {
     "review/": [
         page("", review_view.review, "review"),
         page("queues/new/", new_queue_view.queue_new, "queue-new"),
+        part("queues/new/forget/", new_queue_view.queue_forget, "queue-forget"),
         part("codes/<uuid:public_id>/<slug:act>/", codes_view.code_act, "code-act"),
         part("examples/<uuid:public_id>/remove/", codes_view.example_remove, "example-remove"),
         part(
