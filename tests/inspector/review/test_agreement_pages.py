@@ -123,6 +123,14 @@ def test_a_report_is_kept_on_asking(client: Client, queue: Queue) -> None:
     assert "the one to publish" in client.get(page("agreement", queue)).text
 
 
+def test_a_report_that_nobody_asked_for_names_nobody(client: Client, queue: Queue, people: list[User]) -> None:
+    take_report(queue, Occasion.COMPLETE, people[1])
+    text = client.get(page("agreement", queue)).text
+    assert "by itself" in text
+    assert "by bob" not in text
+    assert client.get(page("agreement-json", queue)).json()["reports"][0]["taken_by"] == people[1].pseudonym
+
+
 def test_reading_it_leaves_nothing_in_the_record(client: Client, queue: Queue) -> None:
     for name in ("agreement", "disagreements"):
         client.get(page(name, queue))
