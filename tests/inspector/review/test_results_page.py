@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -64,6 +66,15 @@ def test_marks_with_a_memo_and_no_code_are_told(client: Client) -> None:
     assert f'<a href="{address}?step=3#step-3">item 2, step 3</a>' in text
     assert f'<a href="{world.items[4].get_absolute_url()}">item 5</a>' in text
     assert client.get(f"{address}?step=3").status_code == 200
+
+
+def test_the_table_of_the_picture_leads_to_the_trials_of_each_cause(client: Client) -> None:
+    world = reviewed()
+    text = client.get(reverse("results-chart", args=[world.queue.public_id, "taxonomy", "csv"])).text
+    rows = {row["code"]: row["trials"] for row in csv.DictReader(StringIO(text))}
+    assert all("?code=" in address for address in rows.values())
+    listed = client.get(rows["tool"].removeprefix("http://testserver")).context["shown"]
+    assert [row.number for row in listed] == [4, 7, 8]
 
 
 def test_it_puts_the_most_frequent_code_of_each_level_first(client: Client) -> None:

@@ -188,6 +188,12 @@ class Results:
     def link(self, code: Code) -> str:
         return f"{self.url}#code-{code.public_id}"
 
+    def items_url(self, code: Code) -> str:
+        """The items that carry it; empty for several queues, which no page lists together."""
+        if len(self.queues) > 1:
+            return ""
+        return f"{self.queues[0].get_absolute_url()}?code={code.public_id}#items"
+
     @cached_property
     def saturation(self) -> Saturation:
         """Over the reviews as submitted: what was resolved later brought no code up."""
