@@ -163,6 +163,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("next/", queues_view.queue_next, "queue-next"),
         part("people/", queues_view.queue_people, "queue-people"),
         part("close/", queues_view.queue_close, "queue-close"),
+        part("reviews/", queues_view.queue_reviews, "queue-reviews"),
         part("second-pass/", queues_view.queue_second_pass, "queue-second-pass"),
         page("results/", results_view.results, "results"),
         part("results.<str:form>", results_view.results_export, "results-export"),
@@ -206,6 +207,7 @@ ROUTES: dict[str, list[Routes]] = {
     "review/": [
         page("", review_view.review, "review"),
         page("queues/new/", new_queue_view.queue_new, "queue-new"),
+        part("queues/new/forget/", new_queue_view.queue_forget, "queue-forget"),
         part("codes/<uuid:public_id>/<slug:act>/", codes_view.code_act, "code-act"),
         part("examples/<uuid:public_id>/remove/", codes_view.example_remove, "example-remove"),
         part(

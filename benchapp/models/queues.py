@@ -13,7 +13,8 @@ from benchapp.models.trials import Trial
 
 
 class Queue(PublicModel):
-    """What is reviewed, with which version, by whom, how often, and what is hidden meanwhile. Fixed when it is made."""
+    """What is reviewed, with which version, by whom, how often, and what is hidden meanwhile. Fixed when it is
+    made, but for the number of reviews, which can be raised."""
 
     class Unit(models.TextChoices):
         TRIAL = "trial"

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from benchapp.models import Queue, QueueItem, Review, User
+from benchapp.models import Queue, QueueItem, Review, Slot, User
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
+from benchapp.review.queues.claims import is_unfilled
 
 
 def still_to_code(queues: Sequence[Queue], user: User) -> int:
     """Items of blind queues among these that this person may still answer. One query."""
     blind = [queue.pk for queue in queues if queue.is_open and (queue.hides_labels or queue.is_blind)]
     return open_to(user).filter(queue__in=blind).count() if blind else 0
+
+
+def answered_unseen(queues: QuerySet[Queue]) -> QuerySet[Queue]:
+    """Those of these where somebody may still answer without knowing what others said: a place is left, or an assigned
+    reviewer has a draft. No query of its own."""
+    left = Slot.objects.filter(is_unfilled(), item__queue=OuterRef("pk"))
+    drafts = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.DRAFT)
+    drafts = drafts.filter(reviewer__queues=F("item__queue"))
+    return queues.filter(Exists(left) | Exists(drafts), closed_at=None, hides_labels=True)
 
 
 def reviews_alone(queue: Queue, user: User) -> bool:

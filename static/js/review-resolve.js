@@ -4,6 +4,7 @@
 const form = document.querySelector("form[data-resolve]");
 const find = document.getElementById("find");
 const memo = document.getElementById("memo");
+const nothing = form?.querySelector('[name="nothing_wrong"]'); // said aloud: nothing is wrong here
 let armed = null;
 let typed = ""; // the first keys of a code in a group
 
@@ -12,7 +13,7 @@ const boxOf = (keys) => form.querySelector(`[data-direct="${CSS.escape(keys)}"]`
 
 function keep() {
   const chosen = new FormData(form);
-  const state = { codes: chosen.getAll("codes"), category: chosen.get("category"), attribution: chosen.get("attribution"), memo: memo.value };
+  const state = { codes: chosen.getAll("codes"), category: chosen.get("category"), attribution: chosen.get("attribution"), memo: memo.value, nothing: nothing.checked };
   sessionStorage.setItem(`resolve ${form.dataset.resolve}`, JSON.stringify(state));
 }
 
@@ -26,6 +27,7 @@ function restore() {
     if (radio) radio.checked = true;
   }
   memo.value = state.memo;
+  nothing.checked = Boolean(state.nothing);
 }
 
 function arm(group) {
@@ -35,10 +37,19 @@ function arm(group) {
   group?.scrollIntoView({ block: "nearest" });
 }
 
-function startFrom(ids) {
+// Ids of codes; `empty`: a review that says that nothing is wrong.
+function startFrom(ids, empty = false) {
   const wanted = new Set(ids.split(" "));
   for (const box of boxes()) box.checked = wanted.has(box.value);
+  nothing.checked = empty;
   keep();
+}
+
+// Codes and "nothing wrong" exclude each other: what was ticked last stays.
+function exclude(ticked) {
+  if (!ticked.checked) return;
+  if (ticked === nothing) for (const box of boxes()) box.checked = false;
+  else if (ticked.name === "codes") nothing.checked = false;
 }
 
 function narrow() {
@@ -85,7 +96,7 @@ function pressed(key) {
   const group = form.querySelector(`[data-prefix="${CSS.escape(key)}"]`);
   if (boxOf(key)) code(key);
   else if (group) arm(group);
-  else if (key === "0") startFrom("");
+  else if (key === "0") nothing.click();
   else if (key === "#") find.focus();
   else if (key === "w") memo.focus();
   else return false;
@@ -127,10 +138,13 @@ if (form) {
   document.addEventListener("keydown", onKey, true);
   find.addEventListener("input", narrow);
   form.addEventListener("input", keep);
-  form.addEventListener("change", keep);
+  form.addEventListener("change", (event) => {
+    exclude(event.target);
+    keep();
+  });
   form.addEventListener("click", (event) => {
     const start = event.target.closest("[data-start]");
-    if (start) startFrom(start.dataset.start);
+    if (start) startFrom(start.dataset.start, "nothing" in start.dataset);
   });
   form.addEventListener("submit", () => sessionStorage.removeItem(`resolve ${form.dataset.resolve}`));
 }

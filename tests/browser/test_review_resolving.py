@@ -61,8 +61,11 @@ def test_three_disagreements_are_resolved_without_a_mouse(context: BrowserContex
     keys.type("w 1 a")
     keys.press("Control+Enter")
     arrived(page, "Resolve item 4")
+    keys.press("0")
+    assert (ticked(page), page.is_checked("[name=nothing_wrong]")) == ([], True)
     for press in ("#", "b", "y", "p", "Enter", "t", "1"):
         keys.press(press)
+    assert not page.is_checked("[name=nothing_wrong]")
     keys.press("Control+Enter")
     expect(page.get_by_text("No disagreement is open.")).to_be_visible()
     found = [

@@ -21,12 +21,13 @@ MAX_MEMO = 20_000
 
 @dataclass(frozen=True, slots=True)
 class AdjudicatorVerdict:
-    """What the adjudicator says: codes of the queue's version (none: nothing is wrong), what failed, why they differed."""
+    """What the adjudicator says: codes of the queue's version or `nothing_wrong`, what failed, why they differed."""
 
     codes: frozenset[UUID]
     category: str
     attribution: str = ""
     memo: str = ""
+    nothing_wrong: bool = False
 
 
 class Unresolvable(ValueError):
@@ -98,9 +99,13 @@ def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: U
 
 
 def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
-    """The rows of its codes. Raises Unresolvable with everything that is wrong."""
+    """The rows of its codes. Raises Unresolvable with everything that is wrong. No empty answer by haste, as when coding."""
     codes = list(item.queue.version.codes.filter(public_id__in=verdict.codes))
     problems = []
+    if not verdict.codes and not verdict.nothing_wrong:
+        problems.append("No code is set. Press 0, or tick “Nothing wrong”, if nothing is wrong here.")
+    if verdict.codes and verdict.nothing_wrong:
+        problems.append("You said that nothing is wrong, and set codes.")
     if len(codes) < len(verdict.codes):
         problems.append("A code is not of this queue's codebook version.")
     if verdict.category not in Resolution.Category.values:

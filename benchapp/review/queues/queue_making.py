@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from benchapp.models import CodebookVersion, Decision, Episode, Queue, QueueItem, Review, Slot, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.queues.claims import free_slots
+from benchapp.review.queues.claims import fill, free_slots
 from benchapp.review.queues.item_drawing import STRATIFIED, Draw, Drawn, Undrawable, draw
 from benchapp.review.queues.populations import WITHOUT_PASSES, Population
 
 MAX_ITEMS = 5_000  # of one queue: more than a team reads
+MAX_REVIEWS = 9  # of one item
 NEW = 500  # rows looked up at once
 TIMED = 2_000  # of the newest reviews tell how long one takes
 
@@ -141,6 +142,26 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
     return True
 
 
+def raise_reviews(queue: Queue, total: int, *, user: User) -> None:
+    """Asks for more reviews of each shared item, of every item where none is shared. Never for fewer, and of no closed queue.
+
+    Which items there are stays as drawn, and no review is lost. Whoever may answer an item again is blind to it again; if
+    they read meanwhile what others said, their answer does not count for agreement (`seeing`).
+    """
+    people = queue.reviewers.count()
+    if total > min(people, MAX_REVIEWS):
+        raise QueueRefused(f"{total} reviews of one item take {total} reviewers, and this queue has {people}.")
+    with transaction.atomic():
+        # A submission writes to the queue's row as well: none comes between the new slots and the reviews that lack one.
+        if not Queue.objects.filter(pk=queue.pk, closed_at=None, reviews_per_item__lt=total).update(
+            reviews_per_item=total
+        ):
+            raise QueueRefused("The reviews per item can only be raised, while the queue is open.")
+        _add_slots(queue, total)
+        note_activity(user, "queue.raised", queue, detail={"reviews_per_item": total, "before": queue.reviews_per_item})
+    queue.refresh_from_db(fields=["reviews_per_item", "overlap_share"])
+
+
 def assign(queue: Queue, person: User, *, user: User) -> bool:
     """False where they were assigned before."""
     _check_people([person])
@@ -210,6 +231,20 @@ def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
         for ordinal, each in enumerate(drawn)
     )
     Slot.objects.bulk_create(Slot(item=item, place=place) for item in items for place in range(item.reviews_needed))
+
+
+def _add_slots(queue: Queue, total: int) -> None:
+    """So many in all. Reviews that came after all slots were taken get the first of them."""
+    items = queue.items.filter(is_overlap=True)
+    if not items.exists():
+        items = queue.items.all()
+        Queue.objects.filter(pk=queue.pk).update(overlap_share=1.0)
+    needed = list(items.values_list("pk", "reviews_needed"))
+    Slot.objects.bulk_create(Slot(item_id=pk, place=place) for pk, had in needed for place in range(had, total))
+    items.update(is_overlap=True, reviews_needed=total)
+    late = Review.objects.filter(item__queue=queue, slot=None).exclude(state=Review.State.DRAFT)
+    for review in late.select_related("item", "reviewer"):
+        fill(review.item, review.reviewer, review)
 
 
 def _targets(unit: str, public_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, int]]:

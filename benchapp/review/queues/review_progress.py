@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from benchapp.models import Label, Queue, Resolution, Review, Slot, User
@@ -33,13 +33,14 @@ class PersonProgress:
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """`filled` of `slots` reviews are in; `held`: slots somebody has now."""
+    """`filled` of `slots` reviews are in; `held`: slots somebody has now, `held_until` at the latest, with a draft or without."""
 
     queue: Queue
     items: int
     slots: int
     filled: int
     held: int
+    held_until: datetime | None = None
     own_left: int = 0
     own_done: int = 0
 
@@ -61,12 +62,13 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
             slots=Count("pk"),
             filled=Count("pk", filter=Q(review__isnull=False)),
             held=Count("pk", filter=Q(review=None, held_until__gt=now)),
+            held_until=Max("held_until", filter=Q(review=None, held_until__gt=now)),
         )
     }
     left = dict(_for_them(slots, user, now).values_list("item__queue").annotate(Count("item", distinct=True)))
     finished = Review.objects.filter(item__queue__in=queues, reviewer=user).exclude(state=State.DRAFT).order_by()
     done = dict(finished.values_list("item__queue").annotate(Count("pk")))
-    none = {"items": 0, "slots": 0, "filled": 0, "held": 0}
+    none = {"items": 0, "slots": 0, "filled": 0, "held": 0, "held_until": None}
     found = []
     for queue in queues:
         row = counts.get(queue.pk, none)

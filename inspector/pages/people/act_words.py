@@ -61,6 +61,7 @@ VERBS = {
     "queue.closed": "closed",
     "queue.created": "made",
     "queue.examined": "let rules read",
+    "queue.raised": "asked for more reviews in",
     "queue.withdrawn": "took from a reviewer",
     "raise budget": "raised the budget of",
     "resume": "resumed",

@@ -99,18 +99,22 @@ class ActRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ActLine:
-    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: each one's details."""
+    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: each one's details.
+    `things`: what was acted on, fewer than the acts where one was acted on again."""
 
     act: ActRow
     words: str
     name: str
     count: int
+    things: int
     told: list[list[tuple[str, str, str]]]
 
     @property
-    def times(self) -> int:
-        """How often, where the sentence does not count its things."""
-        return 0 if f" {self.count} " in self.words else self.count
+    def often(self) -> str:
+        """How many acts, where the sentence does not say so by counting its things."""
+        if self.things > 1 and f" {self.things} " in self.words:
+            return "" if self.things == self.count else f"in {self.count} acts"
+        return f"{self.count} times" if self.count > 1 else ""
 
 
 def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
@@ -122,9 +126,10 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
     lines = []
     for (_, _, verb, kind, name, _), group in groupby(acts, key=read):
         same = list(group)
-        words = f"{say_verb(verb)} {say_thing(kind, is_named=bool(name), count=len(same))}"
+        things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
+        words = f"{say_verb(verb)} {say_thing(kind, is_named=bool(name), count=things)}"
         told = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(same[0], words, name, len(same), told))
+        lines.append(ActLine(same[0], words, name, len(same), things, told))
     return lines
 
 

@@ -8,8 +8,10 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from benchapp.models import Queue, QueueItem, Review, Slot, User
+from benchapp.audit.review_check import _check_items
+from benchapp.models import Activity, Queue, QueueItem, Review, Slot, User
 from benchapp.review.queues.claims import claim, fill, free_slots, give_back, hold, renew
+from benchapp.review.queues.queue_making import QueueRefused, close, raise_reviews
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 
@@ -268,3 +270,55 @@ def test_a_slot_that_a_tab_took_while_another_one_submitted_late_gets_that_revie
     Slot.objects.filter(pk=second.pk).update(holder=ann)  # which her second tab took before it saw that
     assert claim(queue, ann) is None
     assert item.slots.get(review=late) == second
+
+
+# --- asking for more reviews ------------------------------------------------------------------------------------------
+
+
+def test_more_reviews_are_asked_for_and_none_is_lost() -> None:
+    ann, ben = reviewer(), reviewer()
+    queue = queue_of(2, ann, ben)
+    queue.items.update(is_overlap=False)
+    first = finish(claim(queue, ann), ann)
+    finish(claim(queue, ben), ben)
+    assert claim(queue, ben) is None
+    raise_reviews(queue, 2, user=ann)
+    item = queue.items.first()
+    assert (queue.reviews_per_item, item.reviews_needed, item.is_overlap) == (2, 2, True)
+    assert [slot.review for slot in item.slots.all()] == [first, None]
+    assert claim(queue, ben) == item
+    act = Activity.objects.get(verb="queue.raised")
+    assert act.detail == {"reviews_per_item": 2, "before": 1}
+    assert not list(_check_items())
+
+
+def test_more_reviews_are_asked_of_the_shared_items_alone() -> None:
+    queue = queue_of(2, reviewer(), reviewer(), reviewer(), needed=2)
+    queue.items.filter(ordinal=1).update(is_overlap=False, reviews_needed=1)
+    Slot.objects.filter(item__ordinal=1, place=1).delete()
+    raise_reviews(queue, 3, user=reviewer())
+    assert [item.slots.count() for item in queue.items.all()] == [3, 1]
+
+
+def test_a_review_that_came_late_fills_a_new_slot() -> None:
+    ann, ben = reviewer(), reviewer()
+    queue = queue_of(1, ann, ben)
+    item = queue.items.get()
+    for person in (ann, ben):
+        finish(item, person)
+    assert item.slots.count() == 1
+    raise_reviews(queue, 2, user=ann)
+    assert {slot.review.reviewer for slot in item.slots.all()} == {ann, ben}
+
+
+def test_reviews_are_never_lowered_nor_more_than_the_people_nor_of_a_closed_queue() -> None:
+    ann, ben = reviewer(), reviewer()
+    queue = queue_of(1, ann, ben, needed=2)
+    for total, why in ((1, "only be raised"), (2, "only be raised"), (3, "this queue has 2")):
+        with pytest.raises(QueueRefused, match=why):
+            raise_reviews(queue, total, user=ann)
+    queue.reviewers.add(reviewer())
+    close(queue, user=ann)
+    with pytest.raises(QueueRefused, match="while the queue is open"):
+        raise_reviews(queue, 3, user=ann)
+    assert Slot.objects.count() == 2

@@ -38,7 +38,8 @@ def judge() -> User:
 
 def verdict(item: QueueItem, *codes: str, category: str = "slip", **fields: Any) -> AdjudicatorVerdict:
     known = dict(item.queue.version.codes.values_list("name", "public_id"))
-    return AdjudicatorVerdict(frozenset(known[code] for code in codes), category, **fields)
+    said = {"nothing_wrong": not codes, **fields}
+    return AdjudicatorVerdict(frozenset(known[code] for code in codes), category, **said)
 
 
 def test_it_stands_beside_the_reviews_and_changes_none(item: QueueItem, judge: User) -> None:
@@ -96,6 +97,7 @@ def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: Use
         ({"category": "agreed"}, "did not all give these codes"),
         ({"attribution": "moon"}, "Unknown attribution"),
         ({"memo": "x" * 20_001}, "longer than 20,000"),
+        ({"nothing_wrong": False}, "Press 0, or tick “Nothing wrong”"),
     ],
 )
 def test_it_refuses_an_answer_that_cannot_stand(
@@ -104,6 +106,11 @@ def test_it_refuses_an_answer_that_cannot_stand(
     with pytest.raises(Unresolvable, match=problem):
         resolve(item, judge, verdict(item, **fields), seen=None)
     assert not Resolution.objects.exists()
+
+
+def test_nothing_wrong_excludes_codes(item: QueueItem, judge: User) -> None:
+    with pytest.raises(Unresolvable, match="nothing is wrong, and set codes"):
+        resolve(item, judge, verdict(item, "misapplied", nothing_wrong=True), seen=None)
 
 
 def test_it_refuses_codes_of_another_version(item: QueueItem, judge: User) -> None:

@@ -154,3 +154,17 @@ def test_a_launch_and_a_loaded_suite_are_in_it_once(client: Client, tmp_path: Pa
     assert "launched the experiment" in text
     assert "loaded the suite" in text
     assert "2 entries, newest first." in text
+
+
+def test_a_thing_that_was_acted_on_again_counts_once(client: Client) -> None:
+    ada = make_user(username="ada")
+    queue = make_queue()
+    first, second = queue.items.all()
+    for item in (first, second, first):
+        note_activity(ada, "item.resolved", item)
+    page = client.get("/activity/").text
+    assert "settled 2 items of</span> " in page
+    assert ", in 3 acts" in page
+    for _ in range(2):
+        note_activity(ada, "queue.examined", queue)
+    assert ", 2 times" in client.get("/activity/").text

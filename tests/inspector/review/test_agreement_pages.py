@@ -55,7 +55,8 @@ def resolve_page(item: QueueItem, query: str = "") -> str:
 
 def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
     known = dict(item.queue.version.codes.values_list("name", "public_id"))
-    return {"codes": [str(known[code]) for code in codes], "category": "slip", "attribution": "", "memo": "", **fields}
+    said = {"codes": [str(known[code]) for code in codes]} if codes else {"nothing_wrong": "on"}
+    return {**said, "category": "slip", "attribution": "", "memo": "", **fields}
 
 
 # --- agreement --------------------------------------------------------------------------------------------------------
@@ -122,10 +123,47 @@ def test_a_report_is_kept_on_asking(client: Client, queue: Queue) -> None:
     assert "the one to publish" in client.get(page("agreement", queue)).text
 
 
+def test_a_report_that_nobody_asked_for_names_nobody(client: Client, queue: Queue, people: list[User]) -> None:
+    take_report(queue, Occasion.COMPLETE, people[1])
+    text = client.get(page("agreement", queue)).text
+    assert "by itself" in text
+    assert "by bob" not in text
+    assert client.get(page("agreement-json", queue)).json()["reports"][0]["taken_by"] == people[1].pseudonym
+
+
 def test_reading_it_leaves_nothing_in_the_record(client: Client, queue: Queue) -> None:
     for name in ("agreement", "disagreements"):
         client.get(page(name, queue))
     assert not AgreementReport.objects.exists()
+
+
+def test_a_queue_of_single_reviews_leads_to_second_ones(client: Client, accounts: None, people: list[User]) -> None:
+    """Looking for the way is no look at what others said."""
+    ann, bob = people
+    queue = make_queue([make_trial(success=False)], reviewers=people, reviews_per_item=1, created_by=ann)
+    make_review(queue.items.get(), ann, ["misapplied"])
+    client.force_login(bob)
+    assert "can ask for more" in client.get(page("agreement", queue)).text
+    client.force_login(ann)
+    way = f"{queue.get_absolute_url()}#raise"
+    assert way in client.get(page("agreement", queue)).text
+    assert 'min="2" max="2"' in client.get(queue.get_absolute_url()).text
+    client.post(page("queue-reviews", queue), {"reviews": "2"})
+    client.force_login(bob)
+    assert client.post(page("queue-next", queue)).url == queue.items.get().get_absolute_url()
+    make_review(queue.items.get(), bob, ["misapplied"])
+    client.force_login(ann)
+    text = client.get(page("agreement", queue)).text
+    assert way not in text
+    assert agreement_of(queue).double == 1
+
+
+@pytest.mark.parametrize("sent", ["1", "x", "", "9" * 30, "3"])
+def test_reviews_are_raised_in_numbers_that_people_can_give(client: Client, people: list[User], sent: str) -> None:
+    queue = make_queue([make_trial(success=False)], reviewers=people, reviews_per_item=1)
+    assert client.post(page("queue-reviews", queue), {"reviews": sent}).status_code == 302
+    queue.refresh_from_db()
+    assert queue.reviews_per_item == 1
 
 
 # --- disagreements ----------------------------------------------------------------------------------------------------
@@ -303,6 +341,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
         ({"category": "moon"}, 400, "moon"),
         ({"category": "agreed"}, 400, "did not all give these codes"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
+        ({"codes": []}, 400, "No code is set. Press 0, or tick"),
         ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),
     ],
 )
@@ -316,6 +355,21 @@ def test_what_cannot_stand_is_refused_and_stays_in_the_form(
     assert said in response.text
     assert "kept &amp; shown" in response.text
     assert not Resolution.objects.exists()
+
+
+def test_nothing_wrong_is_said_aloud(client: Client, opened: Queue, people: list[User]) -> None:
+    ticked = 'name="nothing_wrong" checked'
+    item = opened.items.all()[1]
+    text = client.get(resolve_page(item)).text
+    assert ticked not in text
+    assert text.count("(required)") == 2
+    client.post(resolve_page(item), answer(item))
+    assert Resolution.objects.get().codes.count() == 0
+    assert ticked in client.get(resolve_page(item)).text, "it stands so"
+    clean = make_item(opened, trial=make_trial(success=False))
+    for person in people:
+        make_review(clean, person)
+    assert ticked in client.get(resolve_page(clean)).text, "all reviews said so"
 
 
 def test_a_resolution_is_replaced_only_by_who_saw_it(client: Client, opened: Queue) -> None:

@@ -257,8 +257,26 @@ def test_labels_of_submitted_reviews_are_counted_but_not_for_who_still_codes_uns
         return next(code["labels"] for code in codes if code["name"] == "misapplied")
 
     assert (total(eve), total(bob)) == (0, 0)  # eve might be assigned later
+    text = client.get(queue.version.get_absolute_url()).text
+    assert "labels not counted yet" in text
+    assert "0 labels" not in text
     Queue.objects.filter(pk=queue.pk).update(hides_labels=False)
     assert (total(eve), total(bob)) == (1, 1)
+
+
+def test_labels_are_counted_once_nobody_is_left_to_answer(client: Client) -> None:
+    people = [make_user(level=User.Level.REVIEWER) for _ in range(3)]
+    queue = make_queue(reviewers=people)
+    address = queue.version.get_absolute_url()
+    make_review(queue.items.last(), people[2], state="draft")
+    for item in queue.items.all():
+        for person in people[:2]:
+            make_review(item, person, ["misapplied"])
+    assert "labels not counted yet" in client.get(address).text, "the third can hand in a draft"
+    queue.reviewers.remove(people[2])
+    text = client.get(address).text
+    assert "<b>4</b> labels" in text
+    assert "not counted yet" not in text
 
 
 def test_a_diff_shows_every_change_with_its_words(client: Client) -> None:

@@ -62,6 +62,17 @@ def form(**changes: Any) -> dict[str, Any]:
     }
 
 
+def test_who_cannot_log_in_is_no_reviewer(people: None) -> None:
+    ann, local = reviewer(), local_user()
+    text = as_person(ann).get(NEW).text
+    assert f'value="{ann.username}" checked' in text
+    assert f'value="{local.username}"' not in text
+    make_trial(success=False)
+    answer = as_person(ann).post(NEW, form(reviewers=[local.username]))
+    assert answer.status_code == 400
+    assert not Queue.objects.exists()
+
+
 def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     for success in (False, False, True, None):
         make_trial(success=success)
@@ -280,6 +291,17 @@ def test_many_failures_are_sampled_until_somebody_says_otherwise(client: Client)
     assert client.get("/review/queues/new.json").json()["items"] == 40
 
 
+def test_what_is_ticked_is_counted_anew_with_the_sketch(client: Client) -> None:
+    for name in ("one", "two"):
+        Experiment.objects.filter(pk=finished_experiment(1).pk).update(name=name)
+    page = client.get(NEW).text
+    assert "#chosen-experiment" in page.partition('hx-select-oob="')[2].partition('"')[0]
+    both = [str(each.public_id) for each in Experiment.objects.exclude(finished_at=None)]
+    sent = {**sent_as_opened(client), "narrowed": "1", "in.experiment": both, "show": "1"}
+    text = client.post(NEW, sent).text
+    assert re.search(r'id="chosen-experiment">2 of \d+<', text)
+
+
 def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
     make_trial(make_episode(make_run(condition="curated-static")), success=False)
     make_trial(make_episode(make_run(condition="no-skill")), success=False)
@@ -322,5 +344,10 @@ def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_a_way_
     assert 'for="id_hides_conditions">Show skills, code once</label>' in page
     assert "which this queue hides" not in client.get(f"{NEW}?shown=skills").text
     client.post(reverse("codebook-new"), {"starter": "skill-evolution", "name": "Mine"})
-    draft = client.get(Codebook.objects.get().versions.get().get_absolute_url()).text
-    assert f'href="{NEW}?shown=skills">Make a queue that shows skills</a>' in draft
+    draft = Codebook.objects.get().versions.get()
+    offer = f'href="{NEW}?shown=skills">Make a queue that shows skills</a>'
+    text = client.get(draft.get_absolute_url()).text
+    assert "17 of 22 codes judge skills" in text
+    assert offer not in text, "no queue can use a draft"
+    client.post(reverse("codebook-freeze", args=[draft.public_id]))
+    assert offer in client.get(draft.get_absolute_url()).text

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Queue, User
+from benchapp.review.codebooks.codebook_versions import draft_of
 from benchapp.review.queues.passes import first_pass_of, second_pass_of
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review, make_version
@@ -107,6 +108,20 @@ def test_a_filter_is_kept_through_making_a_codebook(client: Client, maker: User)
     text = client.get(version.get_absolute_url()).text
     assert "You are making a queue of trials that failed" in text
     assert f'href="{reverse("queue-new")}?condition=no-skill&amp;unit=trial&amp;preset=failed"' in text
+
+
+def test_the_filter_can_be_dropped_and_a_draft_offers_no_queue(client: Client, maker: User, queue: Queue) -> None:
+    client.get(f"{reverse('queue-new')}?condition=no-skill&unit=trial&preset=failed")
+    version = queue.version
+    draft = draft_of(version.codebook, maker)
+    offer = "Make one in two passes"
+    assert offer in client.get(version.get_absolute_url()).text
+    text = client.get(draft.get_absolute_url()).text
+    assert "1 of 2 codes judge skills" in text
+    assert offer not in text
+    assert "Make no queue" in text
+    assert client.post(reverse("queue-forget")).url == reverse("codebooks")
+    assert "You are making a queue" not in client.get(reverse("codebooks")).text
 
 
 @pytest.mark.parametrize("kept", ["condition=%FF&preset=dozen", "x" * 4000, "<script>"])

@@ -60,6 +60,18 @@ def test_an_empty_record_is_told_how_a_review_goes(client: Client) -> None:
     assert "Yours to code" not in page
 
 
+def test_items_that_are_held_are_told_apart_from_drafts(client: Client) -> None:
+    me = local_user()
+    queue = make_small_queue(reviewers=[me], reviews_per_item=1)
+    claim(queue, me)
+    claim(queue, me, besides=1)
+    text = client.get(queue.get_absolute_url()).text
+    assert "2 open with a reviewer" in text
+    assert "the last hold ends <time" in text
+    assert ">in 30 m" in text or ">in 29 m" in text
+    assert "2 open with a reviewer" in client.get("/review/").text
+
+
 def test_what_waits_comes_first_with_a_button_and_its_key(client: Client) -> None:
     queue = make_small_queue(reviewers=[local_user()], name="first pass")
     make_small_queue(name="not mine")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Code, CodeExample, Queue, User
+from benchapp.models import Code, CodeExample, Mark, Queue, User
 from inspector.pages.review.results.results_charts import FIGURES
 from tests.queries import count_queries
 from tests.worlds.factories import make_trial, make_user
@@ -51,6 +53,28 @@ def test_it_says_the_same_on_the_page_and_in_the_twin(client: Client) -> None:
     assert "<b>9</b> of 9 drawn, from 12" in text
     assert "3/9" in text
     assert "24 trials ran and 12 failed" in text
+
+
+def test_marks_with_a_memo_and_no_code_are_told(client: Client) -> None:
+    world = reviewed()
+    assert "a memo and no code" not in client.get(page(world)).text
+    for item, step, memo in ((world.items[1], 3, "odd"), (world.items[4], None, "very odd"), (world.items[2], 1, "")):
+        Mark(review=item.reviews.first(), step=step, memo=memo).save_base(force_insert=True)
+    text = client.get(page(world)).text
+    assert "2 marks have a memo and no code" in text
+    address = world.items[1].get_absolute_url()
+    assert f'<a href="{address}?step=3#step-3">item 2, step 3</a>' in text
+    assert f'<a href="{world.items[4].get_absolute_url()}">item 5</a>' in text
+    assert client.get(f"{address}?step=3").status_code == 200
+
+
+def test_the_table_of_the_picture_leads_to_the_trials_of_each_cause(client: Client) -> None:
+    world = reviewed()
+    text = client.get(reverse("results-chart", args=[world.queue.public_id, "taxonomy", "csv"])).text
+    rows = {row["code"]: row["trials"] for row in csv.DictReader(StringIO(text))}
+    assert all("?code=" in address for address in rows.values())
+    listed = client.get(rows["tool"].removeprefix("http://testserver")).context["shown"]
+    assert [row.number for row in listed] == [4, 7, 8]
 
 
 def test_it_puts_the_most_frequent_code_of_each_level_first(client: Client) -> None:
@@ -268,7 +292,7 @@ def test_it_asks_as_much_of_the_database_for_many_items_as_for_few(client: Clien
         for place in range(size):
             say(world, place, ["stale"], ["tool"])
         counts.append(count_queries(client, page(world)))
-    assert counts[0] == counts[1] < 31
+    assert counts[0] == counts[1] < 32
 
 
 def test_a_hostile_name_stays_text_in_the_figure(client: Client) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -17,7 +17,7 @@ from benchapp.review.codebooks.examples import hidden_examples
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.codebooks.version_changes import Change, VersionDiff
-from benchapp.review.review_access import asked_elsewhere
+from benchapp.review.review_access import answered_unseen, asked_elsewhere
 from inspector.web.text.diff import FileDiff, diff_file
 
 Detail = dict[str, Any]  # of an act in the log, as JSON
@@ -90,14 +90,14 @@ class CodeRow(Shaped):
         return list(self.key)
 
 
-def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
-    """Every code in reading order. The same number of queries however many there are."""
+def code_rows(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
+    """Every code in reading order, with its labels in these queues. The same number of queries however many there are."""
     codes = version.codes.prefetch_related(
         "origins__before", "examples__trial__task", "examples__decision__episode__run"
     )
     ordered = in_order(codes)
     hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
-    labels = label_counts(version, user) if version.is_frozen else None
+    labels = label_counts(version, counted) if version.is_frozen else None
     names = {code.pk: code.name for code, _ in ordered}
     keys, judging = keys_of(version), judging_skills(codes)
     rows = []
@@ -117,13 +117,17 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
     return rows
 
 
-def label_counts(version: CodebookVersion, user: User) -> dict[int, int]:
-    """Labels of submitted reviews by the code's key. Of an open queue that hides labels none is counted, for nobody: whoever
-    watched the number grow could tell who said what. Nor of a queue that another one hides from this person."""
-    queues = list(version.queues.exclude(closed_at=None, hides_labels=True))
-    told = {queue.pk for queue in queues} - asked_elsewhere(queues, user)
+def counted_queues(version: CodebookVersion, user: User) -> set[int]:
+    """Keys of the queues whose labels may be counted. None where somebody still answers unseen by others, for nobody: whoever
+    watched the number grow could tell who said what. Nor one that another queue hides from this person."""
+    queues = list(version.queues.exclude(pk__in=answered_unseen(version.queues.all())))
+    return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
+
+
+def label_counts(version: CodebookVersion, queues: Collection[int]) -> dict[int, int]:
+    """Labels of submitted reviews of these queues by the code's key."""
     labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
-    labels = labels.filter(mark__review__item__queue__in=told)
+    labels = labels.filter(mark__review__item__queue__in=queues)
     return dict(labels.order_by().values_list("code").annotate(Count("pk")))
 
 

@@ -21,7 +21,7 @@ from benchapp.review.codebooks.version_changes import VersionDiff
 from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
-from inspector.pages.review.codebooks.codebooks import change_groups, code_rows
+from inspector.pages.review.codebooks.codebooks import change_groups, code_rows, counted_queues
 from inspector.pages.review.queues.kept_filter import kept_filter
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.web.access import needs, user_of
@@ -64,7 +64,9 @@ def version_page(
     status: int = 200,
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
-    rows = code_rows(found, user_of(request))
+    queues = list(found.queues.all())
+    counted = counted_queues(found, user_of(request)) if queues else set()
+    rows = code_rows(found, user_of(request), counted)
     shown = [each.example for row in rows for each in row.examples]
     note_examples_seen(user_of(request), shown)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
@@ -83,7 +85,8 @@ def version_page(
         "refusal": refusal,
         "freeze_note": note,
         "siblings": siblings,
-        "queues": list(found.queues.all()),
+        "queues": queues,
+        "uncounted": [queue for queue in queues if queue.pk not in counted],
         "carriable": _carriable(found) if found.is_frozen else [],
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),

@@ -74,6 +74,7 @@ class Sheet:
     all_codes: str
     shared_codes: str
     memo: str
+    nothing_wrong: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,14 @@ class Filled:
     category: str = ""
     attribution: str = ""
     memo: str = ""
+    nothing_wrong: bool = False
 
 
 def read_standing(standing: Resolution | None) -> Filled | None:
     if standing is None:
         return None
     codes = frozenset(code.public_id for code in standing.codes.all())
-    return Filled(codes, standing.category, standing.attribution, standing.memo)
+    return Filled(codes, standing.category, standing.attribution, standing.memo, nothing_wrong=not codes)
 
 
 def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
@@ -101,7 +103,11 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
     sets = {review.pk: _codes_of(review) for review in told}
     shared = frozenset.intersection(*sets.values()) if sets else frozenset()
     every: frozenset[Code] = frozenset().union(*sets.values())
-    filled = filled or Filled(frozenset(code.public_id for code in shared), attribution=_find_shared_attribution(told))
+    filled = filled or Filled(
+        frozenset(code.public_id for code in shared),
+        attribution=_find_shared_attribution(told),
+        nothing_wrong=bool(sets) and not every,
+    )
     views = [_review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=1)]
     return Sheet(
         reviews=views,
@@ -112,6 +118,7 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
         all_codes=_ids(every),
         shared_codes=_ids(shared),
         memo=filled.memo,
+        nothing_wrong=filled.nothing_wrong,
     )
 
 

@@ -46,6 +46,7 @@ class ResolveForm(forms.Form):
     )
     attribution = forms.ChoiceField(required=False, choices=[("", ""), *Attribution.choices])
     memo = forms.CharField(required=False, max_length=MAX_MEMO)
+    nothing_wrong = forms.BooleanField(required=False)
     seen = forms.UUIDField(required=False)
 
     def __init__(self, item: QueueItem, sent: QueryDict) -> None:
@@ -58,12 +59,14 @@ class ResolveForm(forms.Form):
 
     def verdict(self) -> AdjudicatorVerdict:
         said = self.cleaned_data
-        return AdjudicatorVerdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
+        names = ("category", "attribution", "memo", "nothing_wrong")
+        return AdjudicatorVerdict(frozenset(said["codes"]), *(said[name] for name in names))
 
     def read_sent(self) -> Filled:
         """What was sent, also where it cannot stand."""
         codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
-        return Filled(codes, *(self.sent.get(name, "") for name in ("category", "attribution", "memo")))
+        texts = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
+        return Filled(codes, *texts, nothing_wrong="nothing_wrong" in self.sent)
 
     def list_problems(self) -> list[str]:
         return [str(error) for errors in self.errors.values() for error in errors]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.views.decorators.http import require_http_methods
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
@@ -65,6 +66,15 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if not posted and not asked.problems and not asked.is_default and not as_json:
         keep_filter(request, response, asked.query)
     return response
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_forget(request: HttpRequest) -> HttpResponse:
+    """They make a codebook and no queue: the filter they came with is kept no longer."""
+    back = HttpResponseRedirect(reverse("codebooks"))
+    drop_filter(back)
+    return back
 
 
 def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.models import CodebookVersion, Experiment, Queue, User
+from benchapp.people.accounts import LOCAL_USER
 from benchapp.review.codebooks.codebook_versions import freeze_starter
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
 from benchapp.review.codebooks.starters import Starter, starters
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
-from benchapp.review.queues.queue_making import QueueSpec
+from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueSpec
 from inspector.pages.review.offered_rows import offer_rows
 from inspector.pages.review.queues.queue_selection import AT_ONCE, QueueSelection
 
@@ -68,7 +70,7 @@ class DrawForm(forms.Form):
     facet = forms.ChoiceField(required=False, choices=[("", ""), *FACETS.items()])
     allocation = forms.ChoiceField(required=False, choices=[(EQUAL, "each"), (PROPORTIONAL, "in all")])
     controls = forms.IntegerField(required=False, min_value=0, max_value=MAX_SIZE)
-    reviews = forms.IntegerField(min_value=1, max_value=9)
+    reviews = forms.IntegerField(min_value=1, max_value=MAX_REVIEWS)
     overlap = forms.IntegerField(min_value=0, max_value=100)
     seed = forms.IntegerField(min_value=0, max_value=MAX_SEED)
     reviewers = forms.ModelMultipleChoiceField(
@@ -268,8 +270,10 @@ def offered_starters() -> list[Starter]:
 
 
 def may_review() -> QuerySet[User]:
+    """Those who can code here: nobody logs in as the one person of single-user mode."""
     levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
-    return User.objects.filter(is_active=True, level__in=levels).order_by("username")
+    people = User.objects.filter(is_active=True, level__in=levels).order_by("username")
+    return people if settings.SINGLE_USER else people.exclude(username=LOCAL_USER)
 
 
 def frozen_versions() -> QuerySet[CodebookVersion]:

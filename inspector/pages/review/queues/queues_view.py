@@ -17,7 +17,14 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.skill_codes import hides_skills
 from benchapp.review.queues.claims import claim, may_claim
 from benchapp.review.queues.passes import begin_second_pass, first_pass_of, left_in_first_pass, second_pass_of
-from benchapp.review.queues.queue_making import QueueRefused, assign, close, withdraw
+from benchapp.review.queues.queue_making import (
+    MAX_REVIEWS,
+    QueueRefused,
+    assign,
+    close,
+    raise_reviews,
+    withdraw,
+)
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
 from benchapp.review.review_access import asked_elsewhere, still_to_code
@@ -118,6 +125,7 @@ def _read_rights(queue: Queue, user: User) -> dict[str, object]:
         "links": links_of(queue),
         "manages": manages,
         "others": may_review().exclude(queues=queue) if manages and queue.is_open else [],
+        "most_reviews": min(queue.reviewers.count(), MAX_REVIEWS) if manages and queue.is_open else 0,
     }
 
 
@@ -166,6 +174,21 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return HttpResponseRedirect(found.get_absolute_url())
     messages.success(request, "Pass 2 is open. Each reviewer starts it when their pass 1 is done.")
     return HttpResponseRedirect(second.get_absolute_url())
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """`reviews`: how many each shared item is to get from now on."""
+    found, user = _load_managed(request, public_id)
+    sent = request.POST.get("reviews", "")
+    try:
+        raise_reviews(found, int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 4 else 0, user=user)
+    except QueueRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"Each shared item is to get {found.reviews_per_item} reviews now.")
+    return HttpResponseRedirect(found.get_absolute_url())
 
 
 @require_POST

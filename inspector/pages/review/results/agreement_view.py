@@ -36,7 +36,7 @@ from benchapp.review.coding.resolutions import closed_sentence
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
-from inspector.pages.review.queues.queues import RELATED, load_queue, name_unit
+from inspector.pages.review.queues.queues import RELATED, load_queue, may_manage, name_unit
 from inspector.pages.review.results.agreement import (
     REPORT,
     WORDS,
@@ -63,8 +63,10 @@ QUEUE = JsonShape(
 
 @require_safe
 def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    queue = open_queue(request, public_id)
+    queue = _load_open(request, public_id)
     found = agreement_of(queue)
+    if found.items:  # else the page tells nobody's answer
+        note_seen(user_of(request), queue)
     discussed = was_discussed(queue)
     reports = list(queue.agreement_reports.select_related("taken_by"))
     standing = standing_report(queue)
@@ -90,6 +92,7 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "standing": standing,
         "opened": was_opened(queue),
         "may_keep": user_of(request).may(User.Level.REVIEWER),
+        "may_raise": queue.is_open and may_manage(queue, user_of(request)),
     }
     return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
 
@@ -150,6 +153,13 @@ def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
+    """The queue, for pages that tell what others said: whoever opens one has read it (`note_seen`)."""
+    queue = _load_open(request, public_id)
+    note_seen(user_of(request), queue)
+    return queue
+
+
+def _load_open(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
     queue = load_queue(public_id)
     user = user_of(request)
@@ -157,7 +167,6 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
         raise PermissionDenied(closed_sentence(left))
     if asked_elsewhere([queue], user):
         raise PermissionDenied(ELSEWHERE)
-    note_seen(user, queue)
     return queue
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
+from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.db.models.functions import Left
 from django.http import QueryDict
 from django.urls import reverse
 
-from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
+from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
 from benchapp.review.blinding import closed_trials, unsaid_by
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.condition_guesses import Guesses, guesses_of
@@ -103,6 +104,13 @@ class Example:
     condition: str
 
 
+class MemoPlace(NamedTuple):
+    """Where somebody wrote a memo and gave no code."""
+
+    url: str
+    says: str
+
+
 @dataclass(frozen=True, slots=True)
 class FirstFailures:
     """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks; an item's marks share it."""
@@ -180,6 +188,12 @@ class Results:
     def link(self, code: Code) -> str:
         return f"{self.url}#code-{code.public_id}"
 
+    def items_url(self, code: Code) -> str:
+        """The items that carry it; empty for several queues, which no page lists together."""
+        if len(self.queues) > 1:
+            return ""
+        return f"{self.queues[0].get_absolute_url()}?code={code.public_id}#items"
+
     @cached_property
     def saturation(self) -> Saturation:
         """Over the reviews as submitted: what was resolved later brought no code up."""
@@ -221,6 +235,17 @@ class Results:
         """Used codes with the items that blame each cause."""
         rows = [row for row in self.rows if row.is_used]
         return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
+
+    @cached_property
+    def uncoded_memos(self) -> list[MemoPlace]:
+        """Marks that say something and carry no code, so that no cause counts them."""
+        kept = {item.pk for item in self.chosen_items}
+        marks = Mark.objects.filter(
+            review__item__queue__in=self.queues, review__state=Review.State.SUBMITTED, labels=None
+        )
+        marks = marks.exclude(memo="").order_by("review__item__queue", "review__item__ordinal", "pk")
+        rows = marks.values_list("review__item", "review__item__public_id", "review__item__ordinal", "step")
+        return [_locate_memo(public_id, ordinal, step) for item, public_id, ordinal, step in rows if item in kept]
 
     @property
     def groups(self) -> dict[str, list[Share]]:
@@ -290,6 +315,11 @@ def _words(*names: str) -> list[Left]:
 def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
     return Example(url, f"step {step}" if step else "trial", says, by, task, condition)
+
+
+def _locate_memo(public_id: UUID, ordinal: int, step: int | None) -> MemoPlace:
+    url, says = reverse("review-item", args=[public_id]), f"item {ordinal + 1}"
+    return MemoPlace(f"{url}?step={step}#step-{step}", f"{says}, step {step}") if step else MemoPlace(url, says)
 
 
 def _notes(results: Results) -> Iterable[str]:

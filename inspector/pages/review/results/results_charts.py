@@ -179,7 +179,7 @@ def _taxonomy_table(results: Results) -> ChartTable:
             around = results.interval(each)
             values += [None if each.shown is None else 100 * each.shown]
             values += [100 * around.low, 100 * around.high] if around else [None, None]
-        rows.append(TableRow(tuple(values), results.link(row.code)))
+        rows.append(TableRow(tuple(values), results.items_url(row.code) if share.k else ""))
     return ChartTable(tuple(columns), tuple(rows))
 
 
