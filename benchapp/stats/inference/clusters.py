@@ -86,7 +86,7 @@ def one_against_several(values: Floats, shares: Floats | None = None) -> Outcome
     """One run against r, values [m, r]: the larger p and the wider interval of a sign flip against their mean and of swaps.
 
     Neither alone will do. Where passes are rare one run is mostly below the mean of ten, in every cluster: the flip rejects a
-    true null in up to 22 %. Where the one side spreads more than the other, as a condition that learns against one that does
+    true null in up to 17 %. Where the one side spreads more than the other, as a condition that learns against one that does
     not, swaps cover 88 %. values: [m, r], in the metric's unit. shares: [m], sum 1; None: equal.
     """
     flipped, swapped = sign_flip(values.mean(axis=1), shares), sign_flip(values, shares)
