@@ -191,7 +191,7 @@ def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
     own, other = draws.own.mean(axis=(3, 4)), draws.other.mean(axis=(3, 4))  # [k, replicates, clusters]
     values = own.mean(axis=1) - other.mean(axis=1)
     found = {
-        "sign-flip": Ends(*swap_many(_differences(own, other))),
+        "sign-flip": Ends(*swap_many(values)),
         "t on clusters": _student(
             values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]), values.shape[1] - 1
         ),
@@ -201,6 +201,8 @@ def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
         found["Welch"] = _student(*welch_parts(own.mean(axis=2), other.mean(axis=2)))
         weights = np.full(scene.clusters, 1 / scene.clusters)
         found["stratified"] = _student(*stratified_parts(own, other, weights))
+    if 1 in scene.replicates and max(scene.replicates) > 1:
+        found["swap"] = Ends(*swap_many(np.swapaxes(own - other, 1, 2)))
     found["primary"] = _primary(found)
     if scene.replicates == (1, 1) and scene.kind != "amounts":
         found |= _counts(scene, draws)
@@ -209,6 +211,8 @@ def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
 
 def _primary(found: dict[str, Ends]) -> Ends:
     """The rule of benchapp.stats.inference.difference, fallbacks included."""
+    if "swap" in found:
+        return _widest(found["swap"], found["sign-flip"])
     return _first(found["Welch"], found["sign-flip"]) if "Welch" in found else found["sign-flip"]
 
 
@@ -218,11 +222,8 @@ def _first(wanted: Ends, instead: Ends) -> Ends:
     return Ends(*(np.where(given, a, b) for a, b in parts))
 
 
-def _differences(own: Floats, other: Floats) -> Floats:
-    """Of cluster means, [k, replicates, clusters]: [k, clusters], or [k, clusters, r] of one run against r."""
-    if 1 in (own.shape[1], other.shape[1]) and own.shape[1] != other.shape[1]:
-        return np.swapaxes(own - other, 1, 2)
-    return np.asarray(own.mean(axis=1) - other.mean(axis=1))
+def _widest(one: Ends, other: Ends) -> Ends:
+    return Ends(np.minimum(one.low, other.low), np.maximum(one.high, other.high), np.maximum(one.p, other.p))
 
 
 def _student(estimate: Floats, error: Floats, freedom: Floats | float) -> Ends:

@@ -18,7 +18,7 @@ from scipy.special import expit, stdtr, stdtrit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.inference.clusters import swap_many  # noqa: E402
+from benchapp.stats.inference.clusters import swap_p_many  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.stats.inference.replicates import welch_parts  # noqa: E402
 
@@ -87,7 +87,7 @@ def run_tests(own: Floats, other: Floats, shares: Floats) -> dict[str, Floats]:
     """p of every test on k comparisons, [k] each. "decides": the rule of benchapp.stats.inference.difference. "before": what it
     replaced. "t": Student's over what clusters add."""
     values = own.mean(axis=1) - other.mean(axis=1)
-    flipped = swap_many(values, shares)[2]
+    flipped = swap_p_many(values, shares)
     if min(own.shape[1], other.shape[1]) > 1:
         estimate, error, freedom = welch_parts(own @ shares, other @ shares)
         parts = [side.var(axis=1, ddof=1) / side.shape[1] for side in (own @ shares, other @ shares)]
@@ -103,7 +103,8 @@ def run_tests(own: Floats, other: Floats, shares: Floats) -> dict[str, Floats]:
         "t": np.where(error > 1e-12, _two_sided(added.mean(axis=1), error, len(shares) - 1), flipped),
     }
     if own.shape[1] != other.shape[1]:
-        found |= {"decides": swap_many(np.swapaxes(own - other, 1, 2), shares)[2], "before": flipped}
+        swapped = swap_p_many(np.swapaxes(own - other, 1, 2), shares)
+        found |= {"decides": np.maximum(flipped, swapped), "before": flipped, "swap": swapped}
     return found
 
 
@@ -238,7 +239,7 @@ def look_again(k: int, seed: int) -> str:
     rng = np.random.default_rng(seed)
     own, other, _ = draw_means(WORLDS["shared"], 20, (1, 1), 0.0, k, rng)
     values = own[:, 0] - other[:, 0]
-    found = np.stack([swap_many(values[:, :seen])[2] <= REACHED for seen in range(6, 21)])
+    found = np.stack([swap_p_many(values[:, :seen]) <= REACHED for seen in range(6, 21)])
     return f"A look after each of 6 to 20 episodes: {_percent(found.any(axis=0).mean())} %; one at the end: {_percent(found[-1].mean())} %."
 
 

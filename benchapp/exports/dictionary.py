@@ -214,7 +214,11 @@ DIFFERENCES = (
     Column("own", ValueKind.NUMBER, "mean of the group over these tasks", IN_UNIT),
     Column("other", ValueKind.NUMBER, "mean of the baseline over these tasks", IN_UNIT),
     Column("delta", ValueKind.NUMBER, "own minus other: what the interval and the test are about", IN_UNIT),
-    Column("method", ValueKind.TEXT, "primary test: welch, sign-flip, swap (one run against several) or none"),
+    Column(
+        "method",
+        ValueKind.TEXT,
+        "primary test: welch, sign-flip, swap (sign-flip and swaps, of one run against several) or none",
+    ),
     Column("low", ValueKind.NUMBER, "low end of the primary 95 % interval", IN_UNIT, WHAT_IS_TESTED),
     Column("high", ValueKind.NUMBER, "its high end", IN_UNIT, WHAT_IS_TESTED),
     Column("p", ValueKind.NUMBER, "two-sided p of the primary test, uncorrected", missing=WHAT_IS_TESTED),

@@ -54,8 +54,7 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     (Hartigan 1969, there with equal weights).
     Test and interval agree: p <= 0.05 exactly where the interval excludes 0.
 
-    One run against r, values [m, r]: in each cluster it is swapped with any of the r or with none. Against their mean a
-    sign flip would not do: where passes are rare one run is mostly below the mean of ten, in every cluster.
+    One run against r, values [m, r]: in each cluster it is swapped with any of the r or with none.
 
     values: [m] or [m, r], in the metric's unit. shares: [m], sum 1; None: equal.
     The smallest p is 2 / 2**m: 0.031 with 6 clusters, and below 6 a level of 0.05 cannot be reached: no interval. With r
@@ -83,25 +82,61 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     )
 
 
+def one_against_several(values: Floats, shares: Floats | None = None) -> Outcome:
+    """One run against r, values [m, r]: the larger p and the wider interval of a sign flip against their mean and of swaps.
+
+    Neither alone will do. Where passes are rare one run is mostly below the mean of ten, in every cluster: the flip rejects a
+    true null in up to 17 %. Where the one side spreads more than the other, as a condition that learns against one that does
+    not, swaps cover 88 %. values: [m, r], in the metric's unit. shares: [m], sum 1; None: equal.
+    """
+    flipped, swapped = sign_flip(values.mean(axis=1), shares), sign_flip(values, shares)
+    if flipped.method == "none" or not flipped.interval or not swapped.interval:
+        return replace(flipped, p=max(flipped.p or 0.0, swapped.p or 0.0))
+    ends = flipped.interval, swapped.interval
+    widest = min(each.low for each in ends), max(each.high for each in ends)
+    return replace(
+        flipped,
+        method="swap",
+        p=max(flipped.p or 0.0, swapped.p or 0.0),
+        interval=Interval(
+            *widest, method="the wider of sign-flip on cluster means and swaps of replicates inside clusters"
+        ),
+    )
+
+
 def swap_many(values: Floats, shares: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """Low and high ends and two-sided p of k comparisons, [k] each. Ends are infinite where 5 % cannot be reached.
 
     values: [k, m] or [k, m, r], in the metric's unit, as are the ends. shares: [m], sum 1; None: equal. p: 0..1.
     """
+    means, scale = _swapped_means(values, shares)
+    p, out = _rank(means), _count_beyond(means.shape[1] + 1)
+    if not out:
+        return np.full(len(p), -np.inf), np.full(len(p), np.inf), p
+    ends = np.partition(means, (out - 1, means.shape[1] - out), axis=1)
+    return ends[:, out - 1] * scale, ends[:, -out] * scale, p
+
+
+def swap_p_many(values: Floats, shares: Floats | None = None) -> Floats:
+    """The p alone, [k], in half the time."""
+    return _rank(_swapped_means(values, shares)[0])
+
+
+def _swapped_means(values: Floats, shares: Floats | None) -> tuple[Floats, Floats]:
+    """Means of the swapped pairs, [k, patterns - 1], over the largest value of each comparison, [k]."""
     k, m = values.shape[:2]
     r = values.shape[2] if values.ndim > 2 else 1
     flat = values.reshape(k, m * r)
     scale = np.maximum(np.abs(flat).max(axis=1), np.finfo(float).tiny)
     means = _subset_means(flat / scale[:, np.newaxis], np.repeat(_relative(m, shares), r), r)
     means[np.abs(means) < ZERO] = 0.0
-    patterns = means.shape[1] + 1
+    return means, scale
+
+
+def _rank(means: Floats) -> Floats:
+    """Two-sided p, [k], of means of swapped pairs, [k, patterns - 1]."""
     above, below = np.count_nonzero(means >= 0, axis=1), np.count_nonzero(means <= 0, axis=1)
-    p = np.minimum(1.0, 2 * (1 + np.minimum(above, below)) / patterns)
-    out = _count_beyond(patterns)
-    if not out:
-        return np.full(k, -np.inf), np.full(k, np.inf), p
-    ends = np.partition(means, (out - 1, means.shape[1] - out), axis=1)
-    return ends[:, out - 1] * scale, ends[:, -out] * scale, p
+    return np.asarray(np.minimum(1.0, 2 * (1 + np.minimum(above, below)) / (means.shape[1] + 1)))
 
 
 def _count_beyond(patterns: int) -> int:

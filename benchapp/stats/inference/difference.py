@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.clusters import is_enumerated, sign_flip, student_interval
+from benchapp.stats.inference.clusters import is_enumerated, one_against_several, sign_flip, student_interval
 from benchapp.stats.inference.interval import Floats, Interval, Outcome
 from benchapp.stats.inference.joint_flips import Flips
 from benchapp.stats.inference.proportions import newcombe_paired, pairs
@@ -113,14 +113,9 @@ def compare(
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
         note=outcome.note,
-        is_exact=paired.is_even and outcome.method in ("sign-flip", "swap") and _tries_all(paired),
+        is_exact=paired.is_even and outcome.method == "sign-flip" and is_enumerated(paired.clusters),
         flips=_flips_of(paired) if is_flipped else None,
     )
-
-
-def _tries_all(paired: Paired) -> bool:
-    own, other = paired.replicates
-    return is_enumerated(paired.clusters, 1 if own == other else max(own, other))
 
 
 def _flips_of(paired: Paired) -> Flips:
@@ -132,7 +127,7 @@ def primary(paired: Paired) -> Outcome:
     if paired.replicates == (1, 1):
         return sign_flip(paired.cluster_means, paired.shares)
     if min(paired.replicates) < MIN_REPLICATES:
-        return sign_flip(_differences_to_each(paired), paired.shares)
+        return one_against_several(_differences_to_each(paired), paired.shares)
     outcome = welch(paired.own @ paired.weight, paired.other @ paired.weight)
     if outcome.interval:
         return outcome

@@ -102,7 +102,7 @@ def _test(difference: Difference, clusters: str) -> str:
         return f"Welch's t over the means of replicates{lopsided}"
     exact = "exact " if difference.is_exact else ""
     if difference.method == "swap":
-        return f"{exact}swap of replicates in {difference.clusters} {clusters}"
+        return f"sign-flip and swap of replicates over {difference.clusters} {clusters}"
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
 
 

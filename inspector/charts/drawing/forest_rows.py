@@ -16,7 +16,7 @@ from inspector.charts.sheet import ChartSheet
 METHODS = {
     "welch": "Welch's t over replicate means",
     "sign-flip": "sign-flip over episode means",
-    "swap": "replicates swapped inside episodes",
+    "swap": "sign-flip and swap of replicates over episodes",
     "none": "no test",
 }
 

@@ -36,7 +36,7 @@ def difference(own: list[TaskMeans], other: list[TaskMeans]) -> Difference:
         (19, (1, 1), "sign-flip"),
         (20, (1, 1), "sign-flip"),
         (6, (1, 4), "swap"),
-        (2, (1, 4), "none"),
+        (5, (1, 4), "none"),
         (20, (3, 1), "swap"),
         (6, (2, 2), "welch"),
         (1, (2, 3), "welch"),
@@ -97,7 +97,7 @@ def test_it_is_exact_only_where_both_sides_can_be_exchanged() -> None:
     thrice = TaskMeans(n, other.cluster, other.family, other.value, np.full(60, 3))
     assert not difference([own], [thrice]).is_exact
     assert not difference(random_sides(1, 60, 4, 1), random_sides(1, 60, 4, 2)).is_exact, "15 episodes: patterns drawn"
-    assert difference(random_sides(1, 30, 6, 1), random_sides(2, 30, 6, 2)).is_exact
+    assert not difference(random_sides(1, 60, 6, 1), random_sides(2, 60, 6, 2)).is_exact
     assert not difference(random_sides(3, 60, 6, 1), random_sides(3, 60, 6, 2)).is_exact
 
 

@@ -58,7 +58,7 @@ def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() ->
     text = said(replicates=(1, 3), discordant=None, is_exact=False, method="swap")
     assert "1 against 3 replicates" in text
     assert "one replicate on one side: this covers tasks, not reruns" in text
-    assert "(95 % interval −6.1 to +14.8 points; swap of replicates in 6 episodes" in text
+    assert "(95 % interval −6.1 to +14.8 points; sign-flip and swap of replicates over 6 episodes" in text
 
 
 def test_it_puts_students_interval_behind_the_verdict() -> None:

@@ -7,8 +7,10 @@ import re
 import pytest
 from django.test import Client
 
-from benchapp.models import Experiment, Trial
+from benchapp.models import Experiment, Run, Trial
+from benchapp.stats.comparing.effects import Effect
 from inspector.charts import CHARTS, QUESTIONS
+from inspector.pages.compare.comparison_table import DifferenceText
 from inspector.pages.compare.forest_lanes import PointAxis
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -152,3 +154,36 @@ def test_a_sentence_gives_the_corrected_p_too(client: Client) -> None:
     assert said.count("Corrected for 2 comparisons together (joint sign-flip): p = 0.008.") == 2
     assert "Settle 10 points" not in said
     assert "“Detect a difference of 10 points” means" in said
+
+
+def test_a_verdict_before_the_end_is_called_interim(client: Client) -> None:
+    experiment = make_pair(8)
+    assert "Interim" not in words(client, experiment.get_absolute_url())
+    waiting = Trial.objects.filter(episode__run__condition="selfgen-always", phase="replay").first()
+    Trial.objects.filter(pk=waiting.pk).update(success=None, is_done=False, status="waiting")
+    Run.objects.all().touch()
+    said = words(client, experiment.get_absolute_url())
+    assert "95 % interval. Interim, not corrected for looking again." in said or "Interim, not corrected" in said
+    assert (
+        "Verdicts are interim: who looks after each episode finds a difference too often where there is none." in said
+    )
+
+
+@pytest.mark.parametrize("table", ["success", "skillflow", "usage"])
+def test_a_table_colours_what_its_verdict_says(client: Client, table: str) -> None:
+    """Every coloured cell has the mark of a clear effect; what did not survive the correction has neither."""
+    experiment = make_pair(8)
+    make_learning_run(experiment, condition="curated-static", outcomes=OWN)
+    text = client.get(f"{experiment.get_absolute_url()}?table={table}").text
+    cells = re.findall(r'<td(?: class="([^"]*)")?>(.*?)</td>', text.partition('class="rows compared"')[2])
+    assert cells
+    for classes, cell in cells:
+        assert bool(re.search("[▲▼]", cell)) == ("has-verdict" in classes)
+    assert ("better has-verdict" in text) == (table != "usage")
+    assert "hold after correction" in text
+
+
+def test_only_a_clear_effect_is_coloured() -> None:
+    tones = {effect: DifferenceText("", effect=effect).tone for effect in Effect}
+    assert {effect: tone for effect, tone in tones.items() if tone} == {Effect.UP: "better", Effect.DOWN: "worse"}
+    assert DifferenceText("").tone == ""
