@@ -40,12 +40,6 @@ class ChartSheet:
         return tuple(arrange(self.comparison.groups.all))
 
     @property
-    def judged_by(self) -> str:
-        """One sentence on the judge, where a judged metric is shown; else empty."""
-        shown = (*self.metrics, *([self.metric] if self.metric else ()))
-        return self.comparison.judged_by if any(metric.is_judged for metric in shown) else ""
-
-    @property
     def split(self) -> Split:
         """What the chart's option `by` splits trials by; by environment without one."""
         return self.comparison.split(self.options.get("by", PLACES[0]))

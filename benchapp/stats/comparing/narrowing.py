@@ -163,7 +163,7 @@ def _is_judgeable(metric: TrialMetric, choices: Choices) -> Q:
     """Those that `Outcomes.judgeable` marks."""
     judge = comparison_of(choices).judge
     found = Q(episode__run__in=[judging.run_id for judging in judge.passes] if judge else [])
-    return found & Q(snapshot__isnull=False) if metric.column in OF_LIBRARIES else found
+    return found & Q(snapshot__isnull=False) & ~Q(skills_mounted=0) if metric.column in OF_LIBRARIES else found
 
 
 def _is_seed(choices: Choices) -> Q:

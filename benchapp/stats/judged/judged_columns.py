@@ -85,8 +85,10 @@ class JudgedOutcomes(Outcomes):
         return Outcomes.column(self, name) if place is None else self.scores[:, place]
 
     def judgeable(self, name: str) -> Mask:
-        """[n]: of libraries the trials that were given one."""
-        return self.library >= 0 if name in OF_LIBRARIES else np.ones(len(self), dtype=bool)
+        """[n]: of libraries the trials that were given one with a skill in it."""
+        if name not in OF_LIBRARIES:
+            return np.ones(len(self), dtype=bool)
+        return np.asarray((self.library >= 0) & (self.skills_mounted != 0))
 
     def without(self, trials: Collection[int]) -> Outcomes:
         blank = cast(JudgedOutcomes, Outcomes.without(self, trials))

@@ -9,6 +9,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.judged.judged_columns import ChosenJudge
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
 from inspector.charts.cards import ChartCard, card_of
@@ -70,13 +71,18 @@ def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_char
         "options": sheet.options,
         "metric": sheet.metric.key if found.uses_metric and sheet.metric else None,
         "problems": sheet.problems,
-        "scripted": comparison.scripted,
+        "scripted": comparison.scripted or bool((judge := _shown_judge(sheet, drawn_chart)) and judge.is_scripted),
         "fingerprint": comparison.fingerprint,
         "pin": pin,
         "as_of": pin.as_of,
         "permalink": pin.permalink,
         "next": None,
     }
+
+
+def _shown_judge(sheet: ChartSheet, drawn_chart: DrawnChart) -> ChosenJudge | None:
+    """Whose scores the chart shows: its notes name the judge then."""
+    return sheet.comparison.judge if sheet.comparison.judged_by in drawn_chart.drawing.notes else None
 
 
 def _read_table(table: ChartTable) -> dict[str, object]:
@@ -95,6 +101,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
     return {
         "chart": found,
         "stand_ins": sheet.comparison.stand_ins,
+        "judge": _shown_judge(sheet, drawn_chart),
         "card": card_of(found, choices, large=True),
         "before": before,
         "behind": behind,

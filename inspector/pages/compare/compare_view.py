@@ -80,7 +80,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "baselines": _baselines(comparison),
         "tables": TABLES,
         "table": sheet.table,
-        "judged_by": sheet.judged_by,
+        "judged_by": comparison.judged_by,
         "run_metrics": run_metrics(sheet),
         "rows": [row for row in rows if not row.is_bare] or rows,
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
@@ -168,7 +168,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
         "problems": sheet.problems,
         "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
-        **({"judge": comparison.judge} if sheet.judged_by else {}),
+        **({"judge": comparison.judge} if comparison.judge else {}),
         "metrics": METRIC.read_all(sheet.metrics),
     }
 

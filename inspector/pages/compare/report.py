@@ -77,7 +77,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "version": settings.VERSION,
         "comparison": sheet.comparison,
         "setups": sheet.comparison.setups,
-        "judged_by": sheet.judged_by,
+        "judged_by": sheet.comparison.judged_by,
         "metrics": (*sheet.metrics, *run_metrics(sheet)),
         "head": head,
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),

@@ -11,7 +11,7 @@ from django.utils import timezone
 from benchapp.exports.export_run import Export
 from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
-from benchapp.models import Attempt, JudgingTry, Run
+from benchapp.models import Attempt, JudgingTry, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.groups import Group
@@ -21,6 +21,7 @@ from benchapp.stats.judged.judged_rows import read_judged_rows
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from runner.base.types import ModelRequest
 from runner.judging.metrics import Metric
+from tests.worlds.factories import make_snapshot
 from tests.worlds.judging_worlds import Judge, World, add_run, fitting, make_world, metric_of
 
 pytestmark = pytest.mark.django_db
@@ -99,6 +100,19 @@ def test_what_nobody_judged_is_unknown_and_not_zero() -> None:
     cell = comparison.cell(group_of(comparison, world.human), METRICS["alignment"])
     assert (cell.value, cell.rate.planned) == (None, 0)
     assert comparison.judged_by == "Judged by litellm/test/judge, prompts judging/2: 1 of 2 runs."
+
+
+def test_a_run_without_skills_has_alignment_and_no_library_to_judge() -> None:
+    world = make_world()
+    bare = add_run(world, condition="no-skill")
+    Trial.objects.filter(episode__run=bare).update(snapshot=make_snapshot({}), skills_mounted=0)
+    judge(bare)
+    comparison = compared(world)
+    coverage, alignment = (
+        comparison.cell(group_of(comparison, bare), METRICS[key]) for key in ("coverage", "alignment")
+    )
+    assert (coverage.value, coverage.rate.planned) == (None, 0)
+    assert (alignment.rate.scored, alignment.rate.planned) == (2, 2)
 
 
 def test_a_pass_that_stopped_early_says_how_far_it_came() -> None:

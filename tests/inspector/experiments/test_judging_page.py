@@ -127,12 +127,18 @@ def test_a_scripted_judge_is_called_scripted_wherever_its_scores_are(client: Cli
     pages = (f"/compare/{address}", f"/compare/charts/forest/{address}", f"/compare/charts/profiles/{address}")
     for page in (*pages, f"/compare/report/{address}"):
         assert said in client.get(page).text, page
-    assert "scripted judge" in client.get(pages[0]).text
+    for page in pages:
+        assert "scripted judge</span>" in client.get(page).text, page
+    assert client.get(f"/compare/charts/profiles.json{address}").json()["scripted"] is True
     found = client.get(f"/compare.json{address}").json()
     assert found["judge"]["scripted"] is True
     assert found["scripted"] is False
-    plain = client.get(f"/compare.json?experiment={world.experiment.public_id}&table=usage").json()
-    assert "judge" not in plain
+
+
+def test_a_twin_of_runs_that_nobody_judged_is_what_it_was(client: Client, world: World) -> None:
+    assert "judge" not in client.get(f"/compare.json?experiment={world.experiment.public_id}").json()
+    chart = client.get(f"/compare/charts/profiles/?experiment={world.experiment.public_id}").text
+    assert "judge</span>" not in chart
 
 
 def test_the_bill_of_the_experiment_holds_what_judges_cost(client: Client, world: World) -> None:

@@ -215,7 +215,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
     # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended; of the evolution: order of
     # trials, history, files, uses, no-skill; checks, sides and contents under the cursor; the revisions by which the change it opens
     # on is kept on disk, and five of the lineage, which are read only where it is not
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 33
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 34
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_the_queries_of_the_list_do_not_grow(client: Client, imported: Run) -> N
         Run.objects.touch()
 
     # reader, run, tallies, count, trials, spent by agent and author, three of how they ended, libraries, probes
-    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 12
+    assert assert_queries_flat(client, imported.get_absolute_url(), make) == 13
 
 
 def test_it_escapes_what_an_import_brought(client: Client, imported: Run) -> None:
