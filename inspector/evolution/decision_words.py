@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchapp.analysis.lineage.library_states import LibraryStep
 from benchapp.models import Decision, Episode, Experiment, Run
+from benchapp.record.recorded import slot_of
 from runner.base.types import AuthorMode, DecisionStatus
 
 Words = tuple[str, str, str]  # word, mark, tone: "", created, revised, refused
@@ -28,6 +29,12 @@ _OTHER = {
     DecisionStatus.REJECTED: ("Rejected", "!", "refused"),
     DecisionStatus.FAILED: ("Failed", "×", "refused"),
 }
+
+
+def write_summary(decision: Decision) -> str:
+    """What the author said, with the title of the task where it names the trial by its key."""
+    trial = decision.after_trial
+    return decision.summary.replace(str(slot_of(trial)), trial.task.title) if trial else decision.summary
 
 
 def describe_decision(decision: Decision) -> Words:

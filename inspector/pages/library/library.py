@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.models import Decision, Episode, Run
-from benchapp.record.recorded import slot_of
 from benchapp.record.visible import one_line
+from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
 from inspector.pages.library.between import LibraryRange, list_range
@@ -98,7 +98,7 @@ class TimeMachine:
         decision, selection = self.decision, self.selection
         if decision:
             word = selection.stop.word if selection.stop else ""
-            return one_line(_name_trial(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
+            return one_line(write_summary(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
         if self.between:
             count, ends = self.between.standing, f"{selection.before.key} → {selection.after.key}"
             return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
@@ -143,12 +143,6 @@ class TimeMachine:
     @property
     def rounds_total(self) -> int:
         return max((stop.decision.round for stop in self.rail.stops if stop.decision), default=0)
-
-
-def _name_trial(decision: Decision) -> str:
-    """What the author said, with the title of the task where it names the trial by its key."""
-    trial = decision.after_trial
-    return decision.summary.replace(str(slot_of(trial)), trial.task.title) if trial else decision.summary
 
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
