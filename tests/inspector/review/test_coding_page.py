@@ -171,7 +171,9 @@ def test_a_condition_is_guessed_before_it_is_shown(client: Client, item: QueueIt
     assert "Which condition was that?" in html
     assert "summed twice" not in html
     assert post(client, item, "guess", {"guess": "selfgen-always"}).json() == {"guess": "selfgen-always"}
-    assert "Your guess of the condition: selfgen-always" in client.get(address(item)).text
+    assert (
+        'Your guess of the condition: <span class="condition" title="selfgen-always">' in client.get(address(item)).text
+    )
     assert post(client, item, "guess", {"guess": "curated-static"}).status_code == 422
 
 

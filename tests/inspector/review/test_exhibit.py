@@ -9,13 +9,16 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
+from benchapp.stats.metrics.metric_names import name_role
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
+from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import (
     make_decision,
     make_episode,
     make_family,
+    make_run,
     make_snapshot,
     make_trial,
     make_user,
@@ -265,3 +268,36 @@ def test_a_harness_with_a_name_of_its_own_is_cut_out() -> None:
     trial.episode.run.harness = "codex_cli"
     hidden = masks_of_trial(trial, None, Hidden(models=True)).names
     assert hidden.text("codex_cli calls `shell`") == "[hidden] calls `shell`"
+
+
+@pytest.mark.parametrize(("hides", "is_open"), [(True, True), (False, False)])
+def test_the_task_is_open_above_only_where_no_prompt_shows_it(hides: bool, is_open: bool) -> None:
+    user = reviewer()
+    trial = make_trial(success=False)
+    text = Blob.objects.put(b"Sum the column.")
+    trial.task_revision = TaskRevision.objects.create(task=trial.task, digest="d" * 64, instruction_id=text)
+    trial.save()
+    record_steps(trial.counting_attempt(), steps("ls"))
+    item = make_queue([trial], reviewers=[user], hides_conditions=hides).items.get()
+    shown = html(exhibit_of(load(item), user, {}))
+    assert ('exhibit-task" open>' in shown) is is_open
+    assert ("in the prompt below, too" in shown) is not is_open
+
+
+def test_names_stand_where_codes_have_one() -> None:
+    user = reviewer()
+    episode = make_episode(make_run(condition="selfgen-zero-shot"))
+    trial = make_trial(episode, success=False)
+    trial.task.role = "adversarial"
+    trial.task.title = "Sort the ledger"
+    trial.task.save()
+    item = make_queue([trial], reviewers=[user], hides_conditions=False, hides_models=False).items.get()
+    exhibit = exhibit_of(load(item), user, {})
+    shown = html(exhibit)
+    assert f'<span title="adversarial">{name_role("adversarial")}</span>' in shown
+    assert ">adversarial<" not in shown
+    assert 'title="selfgen-zero-shot">' in shown
+    assert ">selfgen-zero-shot<" not in shown
+    assert f'<h2 title="{trial.task.key}">Sort the ledger' in shown
+    facts = read_exhibit(exhibit)["facts"]
+    assert (facts["condition"], facts["role"]) == ("selfgen-zero-shot", "adversarial"), "the twin keeps codes"

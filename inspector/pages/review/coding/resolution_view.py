@@ -65,8 +65,8 @@ class ResolveForm(forms.Form):
     def read_sent(self) -> Filled:
         """What was sent, also where it cannot stand."""
         codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
-        texts = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
-        return Filled(codes, *texts, nothing_wrong="nothing_wrong" in self.sent)
+        category, attribution, memo = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
+        return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)
 
     def list_problems(self) -> list[str]:
         return [str(error) for errors in self.errors.values() for error in errors]

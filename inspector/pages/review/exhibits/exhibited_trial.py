@@ -30,6 +30,7 @@ from runner.trajectories.fields import fields
 MAX_TRAJECTORIES = 60
 MAX_USES = 2_000
 MAX_EXCEPTION = 3_000
+TASK_HEAD = 200  # characters of a task that tell whether a prompt shown holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class TrialExhibit:
     trial: Trial
     instruction: LongText | None
     task: SafeString  # the same as HTML
+    task_is_below: bool  # a prompt among the steps shows it too
     trajectories: tuple[Way, ...]
     index: int  # of the trajectory shown
     window: StepWindow
@@ -87,6 +89,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
         trial=trial,
         instruction=instruction,
         task=render_markdown(instruction.text) if instruction else SafeString(""),
+        task_is_below=instruction is not None and _holds(page, instruction),
         trajectories=tuple(_ways(trajectories, masks.names)),
         index=index,
         window=window,
@@ -231,6 +234,14 @@ def _output(verdicts: Sequence[VerdictView], mask: Mask) -> LongText | None:
         return None
     text = mask.text(Blob.objects.read_text(blob))
     return LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+
+
+def _holds(page: Steps, task: LongText) -> bool:
+    """Whether a prompt among these steps shows the task."""
+    head = task.text.strip()[:TASK_HEAD]
+    prompt = (stored.step for stored in page.stored if stored.step.number < page.first_agent_step)
+    shown = (page.show(step, "message") for step in prompt) if head else ()
+    return any(text is not None and head in visible(text.text) for text in shown)
 
 
 def _instruction(trial: Trial) -> LongText | None:
