@@ -68,7 +68,9 @@ def own(root: Path, monkeypatch: pytest.MonkeyPatch, program: str, **fields: Any
 
 
 def plan_of(condition: str = "plug-in", protocol: str = CONDITIONED, **changes: Any) -> EpisodePlan:
+    """Of an episode of its own: containers are named after it, and other files' tests use the same engine."""
     values = {"author_model": "generator/one-call+here", "sandbox": "docker", "answers": 1, **changes}
+    values.setdefault("episode", f"calling-{condition}")
     return plan_for(condition, protocol, **values)
 
 
