@@ -66,7 +66,7 @@ PARTS = {
     "comparison-export": "inspector/compare/test_comparisons",
     "suggestions-run": "inspector/review/test_suggestions_page",
     "queue-reviews": "inspector/review/test_agreement_pages",
-    "queue-forget": "inspector/review/test_codebook_pages",
+    "queue-forget": "inspector/review/test_passes",
     "codebook-new": "inspector/review/test_codebook_pages",
     "codebook-draft": "inspector/review/test_codebook_pages",
     "codebook-export": "inspector/review/test_codebook_pages",
