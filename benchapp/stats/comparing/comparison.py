@@ -83,11 +83,11 @@ class GroupComparison:
     One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
     """
 
-    def __init__(self, choices: Choices, runs: Sequence[Run], truncated: int = 0, *, judged: bool = True) -> None:
+    def __init__(self, choices: Choices, runs: Sequence[Run], truncated: int = 0, *, with_judge: bool = True) -> None:
         self.choices = choices
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
-        self.is_judged = judged  # one query more, for metrics of judges
+        self.with_judge = with_judge  # one query more, for metrics that a judging model gave
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
@@ -122,7 +122,7 @@ class GroupComparison:
     @cached_property
     def judge(self) -> ChosenJudge | None:
         """Whose scores the judged metrics are."""
-        return choose_judge(self.runs, self.choices.as_of) if self.is_judged else None
+        return choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
 
     @property
     def judged_by(self) -> str:

@@ -123,7 +123,7 @@ def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
 
 
 def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
-    comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, judged=False)
+    comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, with_judge=False)
     metric = choose_metric(comparison)
     groups = comparison.groups
     others = [group for group in groups.all if groups.baseline_of(group)]

@@ -18,9 +18,8 @@ from scipy.special import stdtrit
 
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval, Outcome
 
-FLIPS = (
-    2**14
-)  # patterns up to which every one is tried, of 14 clusters; so many, the observed one among them, beyond that
+# Patterns up to which every one is tried (of 14 clusters); beyond that so many, the observed one among them.
+FLIPS = 2**14
 KEPT = 64  # differences (of clusters, to runs) up to which the patterns are kept between calls: 8 MB
 BLOCK = 2**10  # patterns drawn at a time beyond that
 SEED = 20_011  # any number will do as long as it stays

@@ -64,8 +64,8 @@ def _add(one: float | None, other: float | None) -> Any:
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
     """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library; `judge`:
-    calls that judged artifacts, or skills and attempts. Replays and judges are the cost of measuring: part of the bill, and not of a method's cost,
-    because no replay solves a task that counts."""
+    calls that judged artifacts, or skills and attempts. Replays and judges are the cost of measuring: part of the bill,
+    and not of a method's cost, because no replay solves a task that counts."""
 
     first_tries: Spending = Spending()
     author: Spending = Spending()

@@ -60,10 +60,12 @@ def _find_lone_skill(
 
 def _list_opened(main: Trajectory | None) -> dict[str, int]:
     """Skill -> place of the step that first opened it."""
-    uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED) if main else ()
+    if main is None:
+        return {}
+    uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED)
     opened: dict[str, int] = {}
-    for use in uses:
-        opened.setdefault(use.skill, (use.step or 1) - 1)
+    for skill, step in uses.values_list("skill", "step"):
+        opened.setdefault(skill, (step or 1) - 1)
     return opened
 
 
