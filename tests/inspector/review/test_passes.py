@@ -119,7 +119,7 @@ def test_the_filter_can_be_dropped_and_a_draft_offers_no_queue(client: Client, m
     text = client.get(draft.get_absolute_url()).text
     assert "1 of 2 codes judge skills" in text
     assert offer not in text
-    assert "Make no queue" in text
+    assert "Forget the filter" in text
     assert client.post(reverse("queue-forget")).url == reverse("codebooks")
     assert "You are making a queue" not in client.get(reverse("codebooks")).text
 
