@@ -10,6 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import Blob, DecisionEvidence, Run, SkillUse, Trial
 from runner.base.types import Observation, Source, Step, ToolCall
+from tests.browsing import settle
 from tests.worlds.factories import (
     make_attempt,
     make_decision,
@@ -155,6 +156,7 @@ def test_the_strip_leads_to_other_trials(world: tuple[str, Run, Trial], page: Pa
     place, is_last = page.locator(".evo-side"), re.compile(r"trial (\d+) of \1\b")
     page.locator(".evo-trial").last.click()
     expect(place).to_contain_text(is_last)
+    settle(page)  # the words are there before the script that hears the key
     page.keyboard.press("[")
     expect(place).not_to_contain_text(is_last)
     expect(place).to_contain_text("trial ")
