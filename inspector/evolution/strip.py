@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.models import Episode, Run, Trial
+from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from inspector.evolution.strip_drawing import StripLinks, draw_strip
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial, read_timelines
 from inspector.web.responses import address_of_any
@@ -32,7 +33,7 @@ class Strip:
 
 
 def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
-    """The strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip. Three queries.
+    """The strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip.
 
     None where the episode's trials have no order, as in an import without a protocol, and where it has but one.
     """
@@ -51,11 +52,19 @@ def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
     return Strip(timeline, svg, f"trial {place} of {len(trials)}" if place else "", before, after)
 
 
+KEPT: RunCache[dict[int, Timeline]] = RunCache(60)  # runs at their end; by key of the episode
+
+
 def open_timeline(run: Run, episode: Episode, history: LibraryHistory | None = None) -> Timeline:
-    """Three queries, one fewer with a history that the page has read."""
-    histories = {episode.pk: history} if history else None
-    (timeline,) = read_timelines(run, [episode], Trial.objects.filter(episode=episode).for_grid(), histories)
-    return timeline
+    """Three queries, one fewer with a history that the page has read; none where an ended run's is kept."""
+    kept = KEPT.get(run) or {} if has_ended(run) else {}
+    if episode.pk not in kept:
+        histories = {episode.pk: history} if history else None
+        (timeline,) = read_timelines(run, [episode], Trial.objects.filter(episode=episode).for_grid(), histories)
+        kept = {**kept, episode.pk: timeline}
+        if has_ended(run):
+            KEPT.put(run, kept)
+    return kept[episode.pk]
 
 
 def link_to_pages(run: Run, episode: Episode) -> StripLinks:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from statistics import median
 
 import django_rq
@@ -28,7 +29,7 @@ from benchapp.stats.metrics.spending import RunSpending, spending_of
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkProgress(Shaped):
     """Of a run or an experiment."""
 
@@ -44,13 +45,13 @@ class WorkProgress(Shaped):
         *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens", "unknown_cost", "eta_seconds")
     )
 
-    @property
+    @cached_property
     def spent_usd(self) -> float | None:
         """Sum of the known costs; None while no cost is known."""
         told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
-    @property
+    @cached_property
     def spent_tokens(self) -> int | None:
         parts = [part for run in self.spent for part in run.parts if part.tokens_known]
         return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts) if parts else None

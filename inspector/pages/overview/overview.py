@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Lower
@@ -18,6 +18,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judge_experiments
+from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
@@ -124,6 +125,7 @@ class ExperimentRow(Shaped):
     bill: WorkProgress = field(default_factory=WorkProgress)
     stopped: str = ""
     of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
+    drawn_marks: SafeString = SafeString("")
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
@@ -188,10 +190,6 @@ class ExperimentRow(Shaped):
         return join_stand_ins(self.runs)
 
     @property
-    def drawn_marks(self) -> SafeString:
-        return draw_marks(place_marks(self.verdict))
-
-    @property
     def is_failing(self) -> bool:
         """Workers still try, and the machine fails them."""
         return bool(self.stopped) and self.experiment.is_open
@@ -251,7 +249,33 @@ def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
     return found
 
 
+# Of experiments at their end. Its size is the number of runs.
+KEPT: Recent[Hashable, ExperimentRow] = Recent(20_000, lambda row: len(row.runs))
+
+
 def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
+    """The row of an experiment at its end is kept in this process until one of its runs is another."""
+    keys = _name_rows(experiments)
+    kept = {each.pk: row for each in experiments if each.pk in keys and (row := KEPT.get(keys[each.pk]))}
+    made = {row.experiment.pk: row for row in _build_rows([each for each in experiments if each.pk not in kept])}
+    for pk in made.keys() & keys.keys():
+        KEPT.put(keys[pk], made[pk])
+    return [made.get(each.pk) or replace(kept[each.pk], experiment=each) for each in experiments]
+
+
+def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
+    """What the rows of ended experiments are kept under: all that they show of their runs, and the state of their numbers."""
+    ended = {each.pk: each for each in experiments if each.status not in (*STOPPED, *OPEN)}
+    states: dict[int, list[tuple[object, ...]]] = {pk: [] for pk in ended}
+    runs = Run.objects.filter(experiment__in=list(ended)).order_by("id")
+    for state in runs.values_list("experiment_id", *OF_RUN, *OF_MODELS):
+        states[state[0]].append(state)
+    return {pk: (ended[pk].public_id, ended[pk].status, tuple(states[pk])) for pk in ended}
+
+
+def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
+    if not experiments:
+        return []
     runs = read_runs(experiments)
     every = [run for each in runs.values() for run in each]
     is_open = [each for each in experiments if each.is_open]
@@ -270,6 +294,7 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
             progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
             stopped.get(each.pk, ""),
             {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
+            draw_marks(place_marks(verdicts.get(each.pk))),
         )
         for each in experiments
     ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Codebook, Experiment, Queue, User
+from benchapp.models import Codebook, Experiment, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.metrics.tally import tally_by_phase
 from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing
 from inspector.pages.review.queues.queues import QUEUE, UNITS
 from inspector.web.access import user_of
@@ -76,12 +78,16 @@ class FirstReview:
 
 def _offer_starts() -> list[FirstReview]:
     """Of the experiments that ended last; none where none that ended has a failed trial."""
-    return [_offer_start(found, is_newest=not place) for place, found in enumerate(list_failing()[:OFFERED])]
+    found = list(list_failing()[:OFFERED])
+    runs = Run.objects.filter(experiment__in=found).only("public_id", "revision", "status", "experiment_id")
+    tallies, failed = tally_by_phase(runs), Counter[int]()
+    for run in runs:
+        failed[run.experiment_id] += sum(tally.scored - tally.passed for tally in tallies[run.pk].values())
+    return [_offer_start(each, failed[each.pk], is_newest=not place) for place, each in enumerate(found)]
 
 
-def _offer_start(experiment: Experiment, *, is_newest: bool) -> FirstReview:
+def _offer_start(experiment: Experiment, failed: int, *, is_newest: bool) -> FirstReview:
     population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
-    failed = population.total()
     drawn = min(failed, AT_ONCE) if is_newest else failed  # a sample is proposed where nobody chose
     return FirstReview(experiment, failed, drawn, "" if is_newest else f"?{population.query()}")
 

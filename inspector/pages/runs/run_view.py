@@ -151,7 +151,6 @@ def _grid_page(
     squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
     beside = read_outcomes(sibling) if sibling else {}
-    under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
     facts = GridFacts(
         run=found,
         tally=tally,
@@ -167,8 +166,8 @@ def _grid_page(
         spent=spending_of([found])[found.pk],
         delays=_sum_delays(found),
         endings=read_endings([found])[found.pk],
-        now=without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
-        calling=_list_calling(found),
+        now=_list_working(request, found) if found.is_open else [],
+        calling=_list_calling(found) if found.is_open else [],
     )
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
     if as_json:
@@ -268,10 +267,15 @@ def _read_library_facts(found: Run) -> LibraryFacts:
     return LibraryFacts(seals, rounds, lines)
 
 
+def _list_working(request: HttpRequest, found: Run) -> list[AtWork]:
+    """Its agents at work."""
+    under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
+    return without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED))
+
+
 def _list_calling(found: Run) -> list[ModelCall]:
     """Its authors at work."""
-    calls = ModelCall.objects.of_authors_at_work().filter(episode__run=found)
-    return list(calls[:MAX_LISTED]) if found.is_open else []
+    return list(ModelCall.objects.of_authors_at_work().filter(episode__run=found)[:MAX_LISTED])
 
 
 def _select_unscored(found: Run) -> QuerySet[Attempt]:

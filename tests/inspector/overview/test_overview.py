@@ -203,8 +203,8 @@ def test_a_finished_experiment_is_judged_once(client: Client) -> None:
             make_learning_run(experiment, condition="no-skill")
             make_learning_run(experiment, condition="selfgen-always")
 
-    # as above, without what only open ones need; for new runs also their columns and what they spent
-    assert assert_queries_flat(client, "/", make) == 15
+    # as above, without what only open ones need; for new runs also themselves, their columns and what they spent
+    assert assert_queries_flat(client, "/", make) == 16
     assert count_queries(client, "/") == 7
 
 
