@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, Q, Sum
 
 from benchapp.experiments.cells import Arm
 from benchapp.experiments.preparation import Prepared
@@ -200,22 +200,21 @@ def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
 def _read_past(prepared: Prepared) -> _Past:
     arms = list(prepared.setups)
     past = _Past()
-    own: dict[str, object] = {
-        "episode__run__experiment__origin": Experiment.Origin.RUN,
-        "episode__run__experiment__deleted_at": None,
-    }
-    of_arms: dict[str, object] = {
-        "episode__run__experiment__suite__key": prepared.suite.key,
-        "episode__run__condition__in": {arm.condition for arm in arms},
-    }
-    _take_trials(past, own | of_arms, {arm.agent for arm in arms}, {arm.agent_model or "" for arm in arms})
-    _take_authors(past, own | of_arms, {arm.author_model for arm in arms if arm.author_model})
+    launched = Q(episode__run__experiment__origin=Experiment.Origin.RUN)
+    elsewhere = Q(episode__run__experiment__origin=Experiment.Origin.IMPORTED) & ~Q(episode__run__setup_digest="")
+    narrowed = (launched | elsewhere) & Q(
+        episode__run__experiment__deleted_at=None,
+        episode__run__experiment__suite__key=prepared.suite.key,
+        episode__run__condition__in={arm.condition for arm in arms},
+    )
+    _take_trials(past, narrowed, {arm.agent for arm in arms}, {arm.agent_model or "" for arm in arms})
+    _take_authors(past, narrowed, {arm.author_model for arm in arms if arm.author_model})
     return past
 
 
-def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], models: set[str]) -> None:
+def _take_trials(past: _Past, narrowed: Q, agents: set[str], models: set[str]) -> None:
     done = Trial.objects.filter(
-        is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models, **narrowed
+        narrowed, is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models
     )
     for task, condition, harness, model, given, cached, received, cost, seconds in done.values_list(
         "task__key",
@@ -232,10 +231,10 @@ def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], mod
         _add_taken(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
-def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -> None:
+def _take_authors(past: _Past, narrowed: Q, authors: set[str]) -> None:
     """Adds what the author of each finished episode took. Tokens and cost count only where every call has them."""
     calls = ModelCall.objects.filter(
-        purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
+        narrowed, purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors
     )
     episodes = (
         calls.order_by()

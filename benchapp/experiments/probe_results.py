@@ -74,6 +74,11 @@ class ProbeResult:
         return judge_test(self.tests[CONTROL], (other.rate.value or 0.0) - (own.rate.value or 0.0))
 
     @property
+    def finding(self) -> str:
+        """What the lines did, in words; empty where nothing was taken back or nothing tested."""
+        return FINDINGS[self.effect] if CONTROL in self.tests else ""
+
+    @property
     def totals(self) -> list[TrialTally]:
         return [self.side(name) for name in SIDES]
 
@@ -95,6 +100,12 @@ class ProbeResult:
 
 
 SIDES = (CONTROL, ORIGINAL, NO_SKILL)
+FINDINGS = {
+    Effect.UP: "The lines helped",
+    Effect.DOWN: "The lines hurt",
+    Effect.OPEN: "No clear effect of the lines",
+    Effect.UNTESTED: "Too few trials to show an effect of the lines",
+}
 _Key = tuple[int, int, str]  # run, task, phase
 _Counts = Mapping[_Key, TrialTally]
 

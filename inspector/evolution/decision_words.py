@@ -31,6 +31,28 @@ _OTHER = {
 }
 
 
+_ASKED = {
+    AuthorMode.ZERO_SHOT: "write a first skill for {}, without any trial",
+    AuthorMode.INDUCE: "write a first skill for {}, from its trials",
+    AuthorMode.REVISE: "revise the skill for {}",
+    AuthorMode.EVOLVE: "improve the library for {} after this trial",
+    AuthorMode.WRITE: "write skills for {} from the task's text",
+    AuthorMode.REFLECT: "reflect on its own trial of {}",
+    AuthorMode.CORRECT: "correct the skills for {} with a teacher's advice",
+    AuthorMode.CRAFT: "write skills for {} by a guide to writing skills",
+    AuthorMode.DISTILL: "distill skills for {} from the corpus",
+    AuthorMode.REFINE: "refine its own draft for {}",
+    AuthorMode.CONSOLIDATE: "distill skills for {} from the corpus and trials without skills",
+    AuthorMode.OUTSIDE: "write skills for {} with a program of its own",
+}
+
+
+def describe_request(decision: Decision) -> str:
+    """What the author was asked for."""
+    asked = _ASKED.get(AuthorMode(decision.mode)) if decision.mode in set(AuthorMode) else None
+    return (asked or "{}").format(decision.family.name)
+
+
 def write_summary(decision: Decision) -> str:
     """What the author said, with the title of the task where it names the trial by its key."""
     trial = decision.after_trial

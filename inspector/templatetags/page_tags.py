@@ -24,7 +24,7 @@ from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.evolution.decision_words import write_summary
+from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
@@ -48,6 +48,7 @@ for written in (known, percent, points, whole_points, number, compact, tokens, u
     register.filter(written)
 register.filter("step_line", in_a_line)
 register.filter("decision_summary", write_summary)
+register.filter("decision_request", describe_request)
 
 TONES = {
     "passed": "ok",

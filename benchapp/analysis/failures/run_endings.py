@@ -14,6 +14,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.visible import visible
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import DecisionStatus
@@ -44,7 +45,8 @@ class AuthorAnswers:
     """Of an author about one family. applied: of the usable ones, those that changed the library; left_out: of the
     others, those that an operator skipped."""
 
-    family: str
+    family: str  # its key
+    name: str = ""
     total: int = 0
     usable: int = 0
     applied: int = 0
@@ -53,6 +55,7 @@ class AuthorAnswers:
     def __add__(self, other: AuthorAnswers) -> AuthorAnswers:
         return AuthorAnswers(
             self.family,
+            self.name or other.name,
             self.total + other.total,
             self.usable + other.usable,
             self.applied + other.applied,
@@ -126,7 +129,9 @@ class Endings(Shaped):
             yield f"{answers}{far}{rest}."
         lost = [each for each in self.answers if each.total and not each.usable]
         if lost and self.usable:
-            names = ", ".join(each.family for each in lost[:5]) + (" and others" if len(lost) > 5 else "")
+            names = ", ".join(visible(each.name or each.family) for each in lost[:5]) + (
+                " and others" if len(lost) > 5 else ""
+            )
             yield f"No author answer was usable in {len(lost)} of {len(self.answers)} families{far}: {names}."
         if self.left_out:
             yield f"An operator skipped {self.left_out} author answer{'' if self.left_out == 1 else 's'}."
@@ -211,10 +216,10 @@ def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, 
     return marked.values_list("episode__run", "exception_type", "observed", "called").annotate(count=Count("pk"))
 
 
-def _count_answers(runs: Sequence[int]) -> QuerySet[Decision, tuple[int, str, int, int, int, int]]:
-    """(run, family, answers, usable ones, applied ones, skipped ones)."""
+def _count_answers(runs: Sequence[int]) -> QuerySet[Decision, tuple[int, str, str, int, int, int, int]]:
+    """(run, family, its name, answers, usable ones, applied ones, skipped ones)."""
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("family__ordinal", "family__key")
-    return decisions.values_list("episode__run", "family__key").annotate(
+    return decisions.values_list("episode__run", "family__key", "family__name").annotate(
         total=Count("pk"),
         usable=Count("pk", filter=Q(status__in=USABLE)),
         applied=Count("pk", filter=Q(status=DecisionStatus.APPLIED)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import quote_plus, urlencode
 
@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, SuspectLines, rank_suspects
+from benchapp.experiments.probe_results import ProbeResult, read_results
+from benchapp.models import Probe
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
@@ -24,6 +26,7 @@ from runner.protocols.conditions import conditions_without_library
 
 MAX_GROUPS = 6
 MAX_RUNS = 12  # of a group: their libraries are read line by line
+MAX_PROBES = 100  # the newest
 SHOWN = 5  # sets of lines of a group
 MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
 
@@ -37,6 +40,7 @@ class GroupSuspects:
     found: tuple[SuspectLines, ...]
     total: int
     runs_left_out: int
+    tested: Mapping[int, ProbeResult] = field(default_factory=dict)  # by key of the decision that it is about
 
     @property
     def metric(self) -> MetricName | None:
@@ -47,9 +51,17 @@ class GroupSuspects:
         return not all(each.is_apart for each in self.found)
 
     @property
-    def rows(self) -> list[tuple[SuspectLines, str]]:
-        """With the address of a probe; empty where nothing can be probed."""
-        return [(each, write_probe_address(each)) for each in self.found]
+    def rows(self) -> list[tuple[SuspectLines, str, ProbeResult | None]]:
+        """With the address of a probe, empty where nothing can be probed, and what the newest probe of them found."""
+        return [(each, write_probe_address(each), self._find_tested(each)) for each in self.found]
+
+    def _find_tested(self, found: SuspectLines) -> ProbeResult | None:
+        places = [place for line in found.lines for place in line.places]
+        asked = {(place.decision.pk, place.path) for place in places if place.decision}
+        for decision, result in self.tested.items():
+            if any((decision, hunk.get("path")) in asked for hunk in result.probe.reverted):
+                return result
+        return None
 
 
 @require_safe
@@ -115,7 +127,19 @@ def _read_suspects(sheet: ChartSheet, group: Group, judged: JudgedGroup | None) 
         ranked = rank_suspects(group.runs[:MAX_RUNS])
         kept.put(key, ranked)
     left_out = max(0, group.replicates - MAX_RUNS)
-    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out)
+    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(group))
+
+
+def _read_tested(group: Group) -> dict[int, ProbeResult]:
+    """Key of a decision -> the newest probe that took lines of it back and was tested."""
+    runs = [run.pk for run in group.runs[:MAX_RUNS]]
+    about = Probe.objects.standing().filter(origin__run__in=runs).exclude(reverted_digest="").exclude(decision=None)
+    probes = list(about[:MAX_PROBES])
+    found: dict[int, ProbeResult] = {}
+    for result in read_results(probes) if probes else ():
+        if result.finding:
+            found.setdefault(result.probe.decision_id or 0, result)
+    return found
 
 
 SUSPECTS = JsonShape(

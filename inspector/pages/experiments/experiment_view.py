@@ -18,8 +18,9 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
+from benchapp.experiments.probe_results import ProbeResult, read_results
 from benchapp.experiments.work.progress import WorkProgress, progress_of
-from benchapp.models import Episode, Experiment, Run
+from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
@@ -88,6 +89,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "experiment": found,
         "stand_ins": join_stand_ins(runs),
         "is_probe": data["is_probe"],
+        "probed": _read_probed(found) if data["is_probe"] else [],
         "member_page": page,
         "page": groups,
         "page_name": "groups",
@@ -105,6 +107,12 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "launch_again": _find_launch(found),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _read_probed(found: Experiment) -> list[ProbeResult]:
+    """What its probes found: that answers their question, which is not that of conditions. Empty of a fork or an import
+    that does not say what it probes."""
+    return read_results(Probe.objects.standing().filter(run__experiment=found))
 
 
 def _list_models(runs: Iterable[Run]) -> list[str]:

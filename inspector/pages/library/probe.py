@@ -34,6 +34,7 @@ MAX_IN_LEDGER = 100
 MAX_HUNKS = 60
 MAX_LINES = 80  # of one side of a hunk
 MAX_LINE = 400  # characters
+ABOUT_LINES = ("file", "line", "lines", "libraries")  # of an address
 SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
 
 
@@ -90,6 +91,12 @@ class ProbePage:
     results: tuple[ProbeResult, ...]
     has_older: bool
     lines: AskedLines | None = None
+    asked_lines: tuple[tuple[str, str], ...] = ()  # what the form sends on of an address that asks about lines
+
+    @property
+    def finding(self) -> str:
+        """Of the newest probe that was tested."""
+        return next((result.finding for result in self.results if result.finding), "")
 
     @property
     def hunks_left_out(self) -> int:
@@ -123,12 +130,12 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), (), None, str(error), results, has_older)
     names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
-    lines = None
+    texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES] if choice.decision else []
+    found_lines = [_find_line(choice, query.get("file", ""), text) for text in texts]
     if choice.decision and not any(query.get(name) for name in names):  # nobody chose yet
-        texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES]
-        found_lines = {text: _find_line(choice, query.get("file", ""), text) for text in texts}
-        asked = replace(asked, revert=_choose_hunks(choice, found_lines.values()))
-        lines = _count_asked(query, sum(map(bool, found_lines.values()))) if texts else None
+        asked = replace(asked, revert=_choose_hunks(choice, found_lines))
+    ticked_lines = sum(any(hunk.id in asked.revert for hunk in hunks) for hunks in found_lines)
+    lines = _count_asked(query, ticked_lines) if texts else None
     known = {each.id for hunk in (*choice.hunks, *choice.echoes) for each in (hunk, *hunk.lines)}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
@@ -138,7 +145,10 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     shown, echoes = (
         tuple(_draw_hunk(hunk, asked.revert) for hunk in some[:MAX_HUNKS]) for some in (choice.hunks, choice.echoes)
     )
-    return ProbePage(asked, choice, shown, echoes, decisions, tasks, found, problem, results, has_older, lines)
+    return ProbePage(
+        *(asked, choice, shown, echoes, decisions, tasks, found, problem, results, has_older, lines),
+        asked_lines=tuple((name, value) for name in ABOUT_LINES for value in query.getlist(name)[:MAX_LINES]),
+    )
 
 
 def _try_preview(episode: Episode, asked: AskedProbe, problem: str) -> tuple[ProbePreview | None, str]:

@@ -67,7 +67,7 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
         return redirect(_build_address(episode, asked))
     trials = sum(each.trials for each in wanted)
     beside = " and the round with nothing taken back" if len(probes) > 1 else ""
-    messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. What they show is counted here.")
+    messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. Their result appears here.")
     decision = probes[0].decision
     return redirect(
         _build_address(episode, AskedProbe(decision=decision.number if decision else None), estimated=False)

@@ -85,6 +85,11 @@ class Evolution:
         return sum(not lane.end for lane in self.strip.timeline.lanes)
 
     @property
+    def has_lost(self) -> bool:
+        """Was an author's answer rejected, or its call lost?"""
+        return any(patch.tone == "refused" for patch in self.strip.timeline.patches)
+
+    @property
     def families(self) -> int:
         return len({trial.square.family_id for trial in self.strip.timeline.trials})
 

@@ -297,10 +297,13 @@ def _write_query(kept: Sequence[tuple[str, object]]) -> str:
 
 
 def _choose_passing(this: Inspection, others: Sequence[Counterpart]) -> Counterpart | None:
-    """The closest trial of the same task that passed, beside one that did not."""
+    """The closest trial of the same task that passed, beside one that did not. No probe's, unless this is one of a probe: a
+    library that was edited for a test does not tell how a learning run could have passed."""
     if this.trajectory is None or this.trial.success is not False:
         return None
-    return next((each for each in others if each.trial.status == Trial.Status.PASSED), None)
+    with_probes = this.trial.episode.run.is_probe
+    passed = (each for each in others if each.trial.status == Trial.Status.PASSED)
+    return next((each for each in passed if with_probes or not each.trial.episode.run.is_probe), None)
 
 
 def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:

@@ -162,10 +162,18 @@ def test_another_agent_model_or_condition_is_no_basis(earlier: Experiment, chang
     assert estimate(prepare(value)).whole.tokens.value is None
 
 
-@pytest.mark.parametrize("change", [{"origin": "imported"}, {"deleted_at": datetime(2026, 1, 1, tzinfo=UTC)}])
-def test_only_own_standing_runs_are_a_basis(earlier: Experiment, change: dict[str, Any]) -> None:
-    Experiment.objects.update(**change)
+def test_a_deleted_experiment_is_no_basis(earlier: Experiment) -> None:
+    Experiment.objects.update(deleted_at=datetime(2026, 1, 1, tzinfo=UTC))
     assert estimate(prepare(SPEC)).whole.seconds.value is None
+
+
+@pytest.mark.parametrize(("setup", "basis"), [("", 0), ("a" * 64, 60)])
+def test_of_imports_those_that_skillglass_launched_elsewhere_are_a_basis(
+    earlier: Experiment, setup: str, basis: int
+) -> None:
+    Experiment.objects.update(origin="imported")
+    Run.objects.update(setup_digest=setup)
+    assert estimate(prepare(SPEC)).whole.basis == basis
 
 
 def test_the_estimate_is_kept_with_the_experiment(earlier: Experiment) -> None:

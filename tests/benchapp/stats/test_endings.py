@@ -121,7 +121,7 @@ def test_one_family_without_a_usable_answer_is_named() -> None:
     episode = make_learning()
     answer(episode, "applied", "applied", "applied")
     lost = answer(episode, "failed", "rejected")
-    assert found(episode).sentences == (f"No author answer was usable in 1 of 2 families: {lost.key}.",)
+    assert found(episode).sentences == (f"No author answer was usable in 1 of 2 families: {lost.name}.",)
 
 
 def test_answers_that_an_operator_skipped_are_told() -> None:

@@ -79,6 +79,7 @@ def test_an_address_that_names_lines_ticks_those_and_says_what_stays_untested(cl
     assert (told["taken_back"], told["lines"][0]["taken_back"]) == (False, True)
     said = "Ticked: 1 of 2 lines, in 1 of 8 libraries that hold them. The rest stays untested."
     assert said in page(client, run, f"?{asked}")
+    assert said in page(client, run, f"?{asked}&times=5&revert={told['lines'][0]['id']}")  # after the estimate
     assert "stays untested" not in page(client, run, f"?{urlencode([('decision', 1), ('line', text)])}")
 
 
@@ -112,7 +113,22 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
     assert "too few trials to show any difference" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
-    assert "R2 without 1 change</a>" in text
+    assert "of decision 2: the lines helped" in text
+    assert text.index("The lines helped</span>") < text.index("R2 without 1 change")
+    assert text.index("R2 without 1 change") < text.index("R2 as it was")
+    own = client.get(f"/experiments/{Probe.objects.get(run__public_id=without['run']).run.experiment.public_id}/").text
+    assert "The lines helped</span>" in own
+    assert "Did skills help?" not in own
+
+
+def test_a_probe_at_work_is_asked_for_again_and_one_at_its_end_is_not(client: Client, run: Run) -> None:
+    probe = make_probe(run.episodes.get(), "p-", decision=2, reverted=1)
+    again = f'hx-select="#probe-{probe.run.public_id}" hx-trigger="every'
+    assert again not in page(client, run, "?decision=2")
+    Run.objects.filter(pk=probe.run_id).update(status=Run.Status.RUNNING)
+    text = page(client, run, "?decision=2")
+    assert again in text
+    assert "1 of 2 trials done. The test waits for all" in text
 
 
 def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run) -> None:
