@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Suite as SuiteRow
 from benchapp.record.sets.suite_files import find_suite
+from benchapp.stats.comparing.condition_names import name_condition
 from runner import protocols
 from runner.agents import MODELLESS
 from runner.base.errors import RunnerError, SetupError
@@ -92,8 +93,10 @@ def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
     file["conditions"] = kept + added
     if not dropped:
         return []
-    instead = f" {', '.join(added)} takes its place." if added else ""
-    return [f"Conditions follow the protocol: {protocol} has no {', '.join(dropped)}.{instead}"]
+    gone, come = (", ".join(name_condition(name).title for name in names) for names in (dropped, added))
+    if gone == come:
+        return [f"Conditions follow the protocol: {gone} is {protocol}'s own."]
+    return [f"Conditions follow the protocol: {protocol} does not have {gone}.{f' Added: {come}.' if come else ''}"]
 
 
 def drop_models(file: dict[str, object]) -> None:

@@ -12,6 +12,7 @@ from benchapp.analysis.alignment.step_pairing import align
 from benchapp.analysis.alignment.step_signs import StepSign
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
@@ -326,7 +327,7 @@ def _choose_labels(left: Trial, right: Trial) -> tuple[str, str]:
 def _list_facts(trial: Trial) -> dict[str, str]:
     run = trial.episode.run
     return {
-        "condition": run.condition if run.condition != run.UNKNOWN else "condition unknown",
+        "condition": name_condition(run.condition).title if run.condition != run.UNKNOWN else "condition unknown",
         "phase": trial.phase,
         "replicate": f"replicate {run.replicate}",
         "sample": f"sample {trial.sample}",

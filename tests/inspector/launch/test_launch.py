@@ -104,7 +104,7 @@ def test_defaults_follow_the_suite_and_the_page_says_so(client: Client, own_suit
     assert (file["protocol"], file["sandbox"]) == ("skillflow", "docker")
     assert "environments" not in file
     assert "Sandbox: docker. Your own tasks run in containers only." in response.text
-    assert "Conditions follow the protocol: skillflow has no selfgen-always." in response.text
+    assert "Conditions follow the protocol: Self-written, always revised is skillflow&#x27;s own" in response.text
     assert "The scripted model cannot solve your tasks." in response.text
     back = shown_file(client.post("/launch/", sent(file, act="write", suite="starter")))
     assert (back["protocol"], "sandbox" in back) == ("skillevolbench", False)
@@ -124,7 +124,7 @@ def test_a_new_protocol_drops_the_ways_it_does_not_know(client: Client, small: d
     told = client.post("/launch.json", sent(small, act="write", protocol="skillflow")).json()
     assert yaml.safe_load(told["file"])["conditions"] == ["no-skill", "skill-evolution"]
     assert told["followed"] == [
-        "Conditions follow the protocol: skillflow has no selfgen-always. skill-evolution takes its place.",
+        "Conditions follow the protocol: Self-written, always revised is skillflow's own.",
         "Dropped parts E1: starter has other parts now.",
     ]
 
