@@ -324,8 +324,8 @@ class GroupComparison:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
-            " number, and early ones may not be typical. Verdicts are interim: who looks after each episode finds a difference"
-            " too often where there is none."
+            " number, and early ones may not be typical. Verdicts are interim: looking after each episode finds too many"
+            " differences where there is none."
         )
 
     @cached_property

@@ -254,7 +254,7 @@ def _absent(sheet: ChartSheet, metric: TrialMetric) -> str:
 CHART = Chart(
     key="gains",
     title="Gains by environment and family",
-    question="Where does it help, where hurt?",
+    question="Where does it help, and where does it hurt?",
     draw=draw,
     after="SkillFlow, figures 6 and 11",
     uses_metric=True,

@@ -168,7 +168,7 @@ def _notes(published: bool) -> Iterable[str]:
 CHART = Chart(
     key="pass-at-k",
     title="pass@k",
-    question="What do more tries at a task bring?",
+    question="What do more tries at a task gain?",
     draw=draw,
     lacks=lacks_samples,
     after="SkillGenBench, Figure 7",

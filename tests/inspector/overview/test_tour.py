@@ -59,7 +59,7 @@ def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -
     assert '<nav class="guide"' not in client.get(told["urls"][2]).text
     assert client.get("/index.json").json()["tour"] is None
     text = client.get("/").text
-    assert "The tour waits" in text
+    assert "The tour is paused" in text
     assert queue.get_absolute_url() in text
     assert "Later trials that read line" not in text
     make_review(queue.items.get(), local_user(), state="skipped")
