@@ -25,6 +25,7 @@ from inspector.charts.drawing.palette import GRID, Style, of_group
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, connect, lay_rows, scatter
+from inspector.charts.lacking import lacks_libraries
 from inspector.charts.sheet import ChartSheet
 
 ROW = 38  # px
@@ -179,6 +180,7 @@ SEED_CHART = Chart(
     question="Do skills fit more than the seed instance?",
     draw=draw_seed,
     after="SkillLearnBench, Figure 2 (c)",
+    lacks=lacks_libraries,
 )
 
 
