@@ -112,6 +112,10 @@ class Population:
     def total(self) -> int:
         return int(self.rows().count())
 
+    def differs(self, *columns: str) -> bool:
+        """Do its runs differ in one of these? Where they do not, there is nothing to hide."""
+        return self._runs().values(*columns).distinct().count() > 1
+
     def by_stratum(self, facet: str = "") -> dict[str, list[UUID]]:
         """Value of the facet -> public ids of the rows; without a facet all stand under "". "unknown" where the record
         tells none."""

@@ -88,8 +88,7 @@ def _offer_starts() -> list[FirstReview]:
 
 def _offer_start(experiment: Experiment, failed: int, *, is_newest: bool) -> FirstReview:
     population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
-    drawn = min(failed, AT_ONCE) if is_newest else failed  # a sample is proposed where nobody chose
-    return FirstReview(experiment, failed, drawn, "" if is_newest else f"?{population.query()}")
+    return FirstReview(experiment, failed, min(failed, AT_ONCE), "" if is_newest else f"?{population.query()}")
 
 
 def _codebooks() -> list[Codebook]:

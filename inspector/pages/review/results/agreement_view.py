@@ -36,6 +36,7 @@ from benchapp.review.coding.resolutions import closed_sentence
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
+from inspector.pages.review.queues.queue_form import may_review
 from inspector.pages.review.queues.queues import RELATED, load_queue, may_manage, name_unit
 from inspector.pages.review.results.agreement import (
     REPORT,
@@ -92,9 +93,19 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "standing": standing,
         "opened": was_opened(queue),
         "may_keep": user_of(request).may(User.Level.REVIEWER),
-        "may_raise": queue.is_open and may_manage(queue, user_of(request)),
+        "way": _find_way(queue, user_of(request)),
     }
     return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
+
+
+def _find_way(queue: Queue, user: User) -> str:
+    """What this person does first to get second reviews: "raise" their number, "assign" somebody, or make an account
+    ("people"); empty where they may not."""
+    if not queue.is_open or not may_manage(queue, user):
+        return ""
+    if queue.reviewers.count() > queue.reviews_per_item:
+        return "raise"
+    return "assign" if may_review().exclude(queues=queue).exists() else "people"
 
 
 @require_POST
