@@ -11,6 +11,7 @@ from django.urls import reverse
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
 from inspector.pages.review.results.agreement import judge_alpha
+from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
@@ -101,6 +102,26 @@ def test_an_empty_queue_says_what_is_missing(client: Client) -> None:
     assert "Agreement cannot be measured yet: no item has two answers." in text
     assert "0 of 2 shared items have all their reviews" in text
     assert "None yet. The last shared review makes one" in text
+    assert text.count("button primary") == 1, "to the queue; there is no disagreement to see"
+    assert 'class="alpha' not in text
+
+
+def test_alone_a_queue_of_single_reviews_leads_to_where_a_second_person_is_added(client: Client) -> None:
+    """Each step has its control: an account, then whom to assign, then how many reviews."""
+    queue = make_queue([make_trial(success=False)], reviewers=[local_user()], reviews_per_item=1)
+    make_review(queue.items.get(), local_user(), ["misapplied"])
+    for text in (client.get(page("agreement", queue)).text, client.get(queue.get_absolute_url()).text):
+        assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in text
+        assert "/docs/how-to/people/#from-one-person-to-a-team" in text
+        assert "#raise" not in text
+        assert "button primary" not in text.partition("<main")[2] or "See results" in text
+    bob = make_user(username="bob", level="reviewer")
+    text = client.get(page("agreement", queue)).text
+    assert f'{queue.get_absolute_url()}#manage">Assign a second reviewer' in text
+    assert 'id="manage"' in client.get(queue.get_absolute_url()).text
+    client.post(page("queue-people", queue), {"add": bob.username})
+    assert f'{queue.get_absolute_url()}#raise">Ask for second reviews' in client.get(page("agreement", queue)).text
+    assert 'id="raise"' in client.get(queue.get_absolute_url()).text
 
 
 def test_codes_stand_as_a_tree_and_hostile_names_are_text(client: Client, people: list[User]) -> None:
