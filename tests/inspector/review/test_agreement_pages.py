@@ -293,7 +293,7 @@ def test_opening_says_that_the_agreement_is_kept_already(client: Client, queue: 
     assert "Keep it and open" in client.get(page("disagreements", queue)).text
     take_report(queue, Occasion.COMPLETE, people[0])
     text = client.get(page("disagreements", queue)).text
-    assert "The agreement is kept: discuss now" in text
+    assert "The agreement is saved: you can discuss now" in text
     assert "Keep it and open" not in text
 
 
@@ -352,6 +352,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
     assert list(Review.objects.values()) == before
     last = client.post(resolve_page(third), answer(third), follow=True)
     assert "No disagreement is open." in last.text
+    assert f'primary" href="{page("results", opened)}">See results' in last.text
     assert client.get(page("disagreements-json", opened, "?state=resolved")).json()["items"][0]["category"] == "slip"
 
 
@@ -449,5 +450,33 @@ def test_reviewers_of_an_item_read_how_it_was_answered_but_do_not_resolve_it(
     client.force_login(people[0])
     assert "You reviewed this item" in client.get(resolve_page(item)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 403
+    listed = client.get(page("disagreements", opened)).text
+    assert "You reviewed every open item. Somebody else or an admin must settle them." in listed
+    assert listed.count("not yours to settle") == 2
     client.force_login(make_user(level="reviewer"))
+    assert "yours to settle" not in client.get(page("disagreements", opened)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 302
+
+
+def test_review_offers_who_may_settle_what_is_open(
+    client: Client, accounts: None, queue: Queue, people: list[User]
+) -> None:
+    def offered(person: User) -> bool:
+        client.force_login(person)
+        text = client.get("/review/").text
+        assert ("You have nothing to code" in text) is ("Yours to settle" not in text)
+        return f'href="{page("disagreements", queue)}?state=open">Settle 2 disagreements<' in text
+
+    other, admin = make_user(level="reviewer"), make_user(level="admin")
+    assert [offered(person) for person in (people[0], make_user(level="viewer"), other, admin)] == [
+        *(False, False),
+        *(True, True),
+    ]
+    make_review(queue.items.all()[1], other, ["misapplied"])
+    client.force_login(other)
+    assert "Settle 1 disagreement<" in client.get("/review/").text, "one of the two is their own now"
+    item = make_item(queue, trial=make_trial(success=False))
+    assert not offered(admin), "a review is still to come"
+    make_review(item, people[0])
+    make_review(item, people[1])
+    assert offered(admin)
