@@ -334,6 +334,14 @@ def test_the_reviews_stand_side_by_side_as_text(client: Client, opened: Queue) -
     assert "?step=1#step-1" in text
 
 
+def test_an_adjudicator_reads_what_each_code_means(client: Client, opened: Queue) -> None:
+    make_code(opened.version, "unread", include="Read, not followed.", exclude="<b>Never read.</b>")
+    text = client.get(resolve_page(opened.items.all()[1])).text
+    assert '<p class="definition">What misapplied means.</p>' in text
+    assert "<dt>Use it when</dt><dd>Read, not followed.</dd>" in text
+    assert "<dt>Not when</dt><dd>&lt;b&gt;Never read.&lt;/b&gt;</dd>" in text
+
+
 def test_what_all_reviews_share_is_ticked_from_the_start(client: Client, opened: Queue) -> None:
     item = opened.items.all()[2]
     text = client.get(resolve_page(item)).text
