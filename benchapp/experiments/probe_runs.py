@@ -221,7 +221,9 @@ def _prepare(
     told = f"{state.key} without {len(hunks)} change{'' if len(hunks) == 1 else 's'}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
-        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {told})"[:300],
+        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {told})"[
+            :300
+        ],
         key="",
         protocol=PROTOCOL,
         environments=[episode.key],

@@ -254,7 +254,9 @@ def test_a_probe_is_named_in_the_words_of_the_pages_whatever_its_stored_name(exp
     probe.run.experiment.name = "x (probe of selfgen-always · rep 2, E1, R6 without 2 hunks)"
     probe.run.experiment.save()
     labels = {value.label for value in facets_of(Choices())[0].values}
-    assert f"{experiment.name}, probe: Self-written, always revised, replicate 2, Tables, R2 without 2 changes" in labels
+    assert (
+        f"{experiment.name}, probe: Self-written, always revised, replicate 2, Tables, R2 without 2 changes" in labels
+    )
     probe.origin = None  # of a library that is gone
     probe.save()
     assert probe.run.experiment.name in {value.label for value in facets_of(Choices())[0].values}
