@@ -68,7 +68,7 @@ def test_single_user_mode_promises_no_login_before_a_restart(client: Client, set
     assert 'aria-label="Level of grace"' in text
     assert 'aria-label="Level of local"' not in text
     make_user(level="admin")
-    then = client.get("/people/").then
+    then = client.get("/people/").text
     assert "when you turn it off: start Skillglass again with <code>SINGLE_USER=0</code>" in then
     assert "add an admin below" not in then
 
