@@ -179,7 +179,9 @@ def failed_of(**run: Any) -> None:
         ({"condition": "selfgen-always"}, ["conditions"]),
         ({"agent_model": "other/model"}, ["models"]),
         ({"author_model": "other/author"}, ["models"]),
+        ({"author_agent": "claude_code"}, ["models"]),
         ({"harness": "codex"}, ["models"]),
+        ({"condition": "curated-static", "author_model": ""}, ["conditions"]),  # nobody wrote: no other model
         ({"condition": "selfgen-always", "harness": "codex"}, ["conditions", "models"]),
     ],
 )

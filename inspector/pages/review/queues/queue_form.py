@@ -39,7 +39,6 @@ SEED_LIMIT = 10**6
 MAX_SEED = 2**31
 MAX_SIZE = 100_000
 MINUTES = 24 * 60
-HIDDEN_WITH_MODELS = ("agent_model", "author_model", "author_agent", "harness")
 TEAM = 8  # up to so many people are all assigned, unless somebody unticks them
 
 
@@ -190,8 +189,8 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "instructions": "",
         "hides_labels": True,
         "hides_suggestions": True,
-        "hides_conditions": not (is_alone or shows_skills) and selection.differs("condition"),
-        "hides_models": not is_alone and selection.differs(*HIDDEN_WITH_MODELS),
+        "hides_conditions": not (is_alone or shows_skills) and selection.has_several_conditions(),
+        "hides_models": not is_alone and selection.has_several_models(),
         "reservation": 30,
     }
 
