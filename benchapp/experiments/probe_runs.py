@@ -25,6 +25,7 @@ from benchapp.experiments.plans import author_limits_of, find_unit, make_plan, p
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
+from benchapp.stats.comparing.condition_names import name_run
 from runner.base.digests import digest_json, library_digest
 from runner.base.types import Files, Phase
 from runner.engine.setup import setup_digest
@@ -220,7 +221,9 @@ def _prepare(
     told = f"{state.key} without {len(hunks)} change{'' if len(hunks) == 1 else 's'}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
-        name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.title[:40]}, {told})"[:300],
+        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {told})"[
+            :300
+        ],
         key="",
         protocol=PROTOCOL,
         environments=[episode.key],

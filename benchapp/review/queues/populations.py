@@ -112,6 +112,16 @@ class Population:
     def total(self) -> int:
         return int(self.rows().count())
 
+    def has_several_conditions(self) -> bool:
+        """Where all runs have one, there is nothing to hide."""
+        return bool(self._runs().values("condition").distinct().count() > 1)
+
+    def has_several_models(self) -> bool:
+        """Of those that solve, or of those that write: a run that nobody writes for has another condition, no other model."""
+        solving = self._runs().values("agent_model", "harness").distinct()
+        writing = self._runs().exclude(author_model="").values("author_model", "author_agent").distinct()
+        return bool(solving.count() > 1 or writing.count() > 1)
+
     def by_stratum(self, facet: str = "") -> dict[str, list[UUID]]:
         """Value of the facet -> public ids of the rows; without a facet all stand under "". "unknown" where the record
         tells none."""

@@ -83,8 +83,9 @@ def count_reviews(queues: Collection[Queue]) -> tuple[int, int]:
     return found["filled"], found["slots"]
 
 
-def awaiting(queues: Collection[Queue]) -> dict[int, int]:
+def awaiting(queues: Collection[Queue], *, unanswered_by: User | None = None) -> dict[int, int]:
     """Key of queue -> its open disputes: items whose reviews use different codes, with no resolution yet; one query.
+    `unanswered_by`: only those that this person gave no answer to.
 
     Reviews differ where some code is in fewer of them than there are (statuses.differ says the same of one item).
     """
@@ -93,8 +94,10 @@ def awaiting(queues: Collection[Queue]) -> dict[int, int]:
     of_item = "mark__review__item"
     submitted = Review.objects.filter(item=OuterRef(of_item), state=State.SUBMITTED).order_by()
     total = submitted.values("item").annotate(n=Count("pk")).values("n")
+    own = Review.objects.filter(item=OuterRef(of_item), reviewer=unanswered_by).exclude(state=State.DRAFT)
     used = (
         Label.objects.filter(mark__review__state=State.SUBMITTED, mark__review__item__queue__in=queues)
+        .filter(~Exists(own) if unanswered_by else Q())
         .filter(~Exists(Resolution.objects.filter(item=OuterRef(of_item), superseded_at=None)))
         .order_by()
         .values_list("mark__review__item__queue", of_item, "code")

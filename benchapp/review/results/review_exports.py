@@ -169,9 +169,9 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
     chosen = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in taxonomy.chosen.items())
     said = [
         f"Codebook {escape(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
-        f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}"
-        f" ({escape('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
-        f" Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
+        f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}:"
+        f" {escape('; '.join(heading.populations))}.",
+        f"Reviewed at least twice: {heading.overlap}; Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
         f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",

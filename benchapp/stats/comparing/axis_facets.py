@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import UUID
 
-from benchapp.models import Run
+from benchapp.models import Probe, Run
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.condition_names import name_run
 
 AXES: Mapping[str, str] = {  # choice -> what the page calls it
     "experiment": "Experiment",
@@ -23,6 +25,7 @@ AXES: Mapping[str, str] = {  # choice -> what the page calls it
 READ = ("experiment__public_id", "experiment__suite__key", *tuple(AXES)[2:], "created_at", "experiment__name")
 NAME = len(READ) - 1
 CREATED = len(READ) - 2
+PROBED = ("run__experiment", "origin__run__experiment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,26 @@ class ChoiceAxis:
 
 
 def facets_of(choices: Choices) -> list[ChoiceAxis]:
-    """One query over the runs' own columns. An axis with a single value is left out unless something of it is chosen."""
+    """One query over the runs' own columns, and one for names. An axis with a single value is left out unless something of
+    it is chosen."""
     runs = Run.objects.standing().order_by("id").values_list(*READ)
-    rows = [row for row in runs if _in_time(row[CREATED], choices)]
+    probes = _name_probes()
+    rows = [(*row[:NAME], probes.get(row[0], row[NAME])) for row in runs if _in_time(row[CREATED], choices)]
     facets = [_facet(place, axis, rows, choices) for place, axis in enumerate(AXES)]
     return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
+
+
+def _name_probes() -> dict[UUID, str]:
+    """Public id of a probe's experiment -> its name in the words of the pages. The stored name keeps those of its day."""
+    probes = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
+    return {each.run.experiment.public_id: _name_probe(each) for each in probes.select_related(*PROBED)}
+
+
+def _name_probe(probe: Probe) -> str:
+    origin = probe.origin
+    assert origin is not None, "those without one keep their stored name"
+    run = origin.run
+    return f"{run.experiment.name}, probe: {name_run(run.condition, run.replicate)}, {origin.title}, {probe}"
 
 
 def _facet(place: int, axis: str, rows: Iterable[tuple[object, ...]], choices: Choices) -> ChoiceAxis:

@@ -95,6 +95,12 @@ KNOWN = _table(
 )
 
 
+def name_run(condition: str, replicate: int | None) -> str:
+    """What tells a run apart from the others of its experiment: "Self-written, always revised, replicate 1"."""
+    title = name_condition(condition).title
+    return title if replicate is None else f"{title}, replicate {replicate}"
+
+
 @lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
 def name_condition(code: str) -> ConditionName:
     """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names, and

@@ -56,13 +56,13 @@ VERBS = {
     "launch": "launched",
     "pause": "paused",
     "probe": "probed",
-    "queue.assigned": "gave a reviewer",
+    "queue.assigned": "assigned a reviewer to",
     "queue.carried": "carried over the labels of",
     "queue.closed": "closed",
     "queue.created": "made",
     "queue.examined": "let rules read",
     "queue.raised": "asked for more reviews in",
-    "queue.withdrawn": "took from a reviewer",
+    "queue.withdrawn": "took a reviewer out of",
     "raise budget": "raised the budget of",
     "resume": "resumed",
     "retry": "tried again",
@@ -105,6 +105,12 @@ THINGS = {
 def say_verb(verb: str) -> str:
     """In words; an unknown one as it stands."""
     return VERBS.get(verb, verb.replace(".", " "))
+
+
+def say_act(verb: str, detail: Mapping[str, object]) -> str:
+    """The verb, with the reviewer by name where the details name one."""
+    reviewer = detail.get("reviewer")
+    return say_verb(verb).replace("a reviewer", str(reviewer)) if reviewer else say_verb(verb)
 
 
 def name_kind(kind: str) -> str:

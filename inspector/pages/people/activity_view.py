@@ -18,7 +18,7 @@ from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
-from inspector.pages.people.act_words import name_kind, read_names, say_thing, say_verb
+from inspector.pages.people.act_words import name_kind, read_names, say_act, say_thing, say_verb
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
@@ -37,7 +37,7 @@ PAGES = {
     "queueitem": "review-item",
 }
 COMMENTED = {"step": "a step", "line": "a line of a library", "chart": "a chart"}
-SAID_ALREADY = frozenset({"name", "account", "on"})  # details that the sentence holds
+SAID_ALREADY = frozenset({"name", "account", "on", "reviewer"})  # details that the sentence holds
 # What somebody said of an item stands with the item, where blindness rules; the log says only that they did. So it is
 # with how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
@@ -121,13 +121,14 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
     names = read_names((act.target, act.target_id) for act in acts)
 
     def read(act: ActRow) -> tuple[date, str, str, str, str, str]:
-        return act.at.date(), act.person, act.verb, act.target, _name_target(act, names), act.reason
+        did = say_act(act.verb, act.detail)
+        return act.at.date(), act.person, did, act.target, _name_target(act, names), act.reason
 
     lines = []
-    for (_, _, verb, kind, name, _), group in groupby(acts, key=read):
+    for (_, _, did, kind, name, _), group in groupby(acts, key=read):
         same = list(group)
         things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
-        words = f"{say_verb(verb)} {say_thing(kind, is_named=bool(name), count=things)}"
+        words = f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
         told = [details for act in same if (details := _list_details(act.detail))]
         lines.append(ActLine(same[0], words, name, len(same), things, told))
     return lines

@@ -129,6 +129,7 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
     context = {
         "page": page,
         "active": sum(counts.values()),
+        "has_admin": User.Level.ADMIN in counts,
         "local": LOCAL_USER,
         "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
         "form": form,

@@ -49,6 +49,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "page": page,
         "mine": waiting,
+        "to_settle": _to_settle(user, rows, unresolved),
         "rows": [(each, unresolved.get(each.queue.pk, 0), each.queue.pk in early) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
@@ -63,6 +64,16 @@ def _waiting(user: User) -> list[QueueProgress]:
     """Open queues in which something is left for this person, the oldest first: what was asked for first."""
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
     return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
+
+
+def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:
+    """Those of these queues whose reviews are all in, with how many open disagreements this person may settle: as
+    `explain_barred` says of one item, nobody but an admin settles what they answered themselves."""
+    ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
+    if not ready or not user.may(User.Level.REVIEWER):
+        return []
+    counts = unresolved if user.may(User.Level.ADMIN) else awaiting(ready, unanswered_by=user)
+    return [(queue, counts[queue.pk]) for queue in ready if counts.get(queue.pk)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +99,7 @@ def _offer_starts() -> list[FirstReview]:
 
 def _offer_start(experiment: Experiment, failed: int, *, is_newest: bool) -> FirstReview:
     population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
-    drawn = min(failed, AT_ONCE) if is_newest else failed  # a sample is proposed where nobody chose
-    return FirstReview(experiment, failed, drawn, "" if is_newest else f"?{population.query()}")
+    return FirstReview(experiment, failed, min(failed, AT_ONCE), "" if is_newest else f"?{population.query()}")
 
 
 def _codebooks() -> list[Codebook]:

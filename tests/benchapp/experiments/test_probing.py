@@ -115,6 +115,8 @@ def test_a_hunk_taken_back_is_not_in_the_library_that_is_mounted(episode: Episod
     assert b"".join(hunk.added) not in mounted
     assert {trial.snapshot_id for trial in Trial.objects.filter(episode__run=probe.run)} == {probe.library_id}
     assert probe.reverted == [hunk.as_json()]
+    named = f"probe of Self-written, always revised, replicate 1, {episode.title}, R2 without 1 change"
+    assert probe.run.experiment.name == f"To be probed ({named})"
     assert list(findings()) == []
 
 

@@ -20,14 +20,18 @@ from benchapp.stats.metrics.outcomes import PHASES, ROLES
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from tests.worlds.factories import (
     make_attempt,
+    make_decision,
+    make_episode,
     make_experiment,
     make_learning_run,
     make_run,
+    make_snapshot,
     make_suite,
     make_task,
     make_trial,
     make_unordered_episode,
 )
+from tests.worlds.probe_factories import make_probe
 
 pytestmark = pytest.mark.django_db
 T, F = True, False
@@ -239,6 +243,23 @@ def test_facets_count_what_the_page_would_show(experiment: Experiment) -> None:
     assert counts == {"no-skill": (2, True), "selfgen-always": (1, False)}
     assert {value.value: value.runs for value in facets["agent_model"].values} == {"scripted": 1, "m2": 1}
     assert "harness" not in facets  # only one: nothing to choose
+
+
+def test_a_probe_is_named_in_the_words_of_the_pages_whatever_its_stored_name(experiment: Experiment) -> None:
+    run = make_run(experiment, condition="selfgen-always", replicate=2)
+    origin = make_episode(run, title="Tables", library=make_snapshot({"a/SKILL.md": "text\n"}))
+    task = experiment.suite.tasks.exclude(family=None).first()
+    make_decision(origin, make_trial(origin, task, phase="deployment").task.family)
+    probe = make_probe(origin, "pf", reverted=2)
+    probe.run.experiment.name = "x (probe of selfgen-always · rep 2, E1, R6 without 2 hunks)"
+    probe.run.experiment.save()
+    labels = {value.label for value in facets_of(Choices())[0].values}
+    assert (
+        f"{experiment.name}, probe: Self-written, always revised, replicate 2, Tables, R2 without 2 changes" in labels
+    )
+    probe.origin = None  # of a library that is gone
+    probe.save()
+    assert probe.run.experiment.name in {value.label for value in facets_of(Choices())[0].values}
 
 
 def test_a_choice_without_a_run_stays_to_be_taken_back(experiment: Experiment) -> None:

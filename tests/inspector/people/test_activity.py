@@ -165,6 +165,19 @@ def test_a_thing_that_was_acted_on_again_counts_once(client: Client) -> None:
     page = client.get("/activity/").text
     assert "settled 2 items of</span> " in page
     assert ", in 3 acts" in page
+    assert "3 entries, newest first. Neighbours that say the same share a line." in page
     for _ in range(2):
         note_activity(ada, "queue.examined", queue)
     assert ", 2 times" in client.get("/activity/").text
+
+
+def test_who_was_assigned_stands_in_the_sentence(client: Client) -> None:
+    queue, ann, bea = make_queue(), make_user(username="ann"), make_user(username="bea")
+    for person in (ann, bea):
+        note_activity(make_user(), "queue.assigned", queue, detail={"reviewer": person.username})
+    note_activity(ann, "queue.withdrawn", queue, detail={"reviewer": "bea", "slots given back": 2})
+    page = client.get("/activity/").text
+    for said in ("assigned ann to the queue", "assigned bea to the queue", "took bea out of the queue"):
+        assert said in page
+    assert "assigned a reviewer to</option>" in page, "what to list is named without one"
+    assert client.get("/activity.json").json()["acts"][0]["detail"]["reviewer"] == "bea"

@@ -62,10 +62,15 @@ def test_single_user_mode_promises_no_login_before_a_restart(client: Client, set
     text = client.get(add(client).url).text
     assert "grace can log in as operator once Skillglass runs with SINGLE_USER=0." in text
     assert "1 account can log in after a restart with <code>SINGLE_USER=0</code>: 1 operator." in text
+    assert "add an admin below, then start Skillglass again with" in text
     rows = [row["account"] for row in client.get("/people.json").json()["people"]]
     assert rows == ["local", "grace"]
     assert 'aria-label="Level of grace"' in text
     assert 'aria-label="Level of local"' not in text
+    make_user(level="admin")
+    then = client.get("/people/").text
+    assert "when you turn it off: start Skillglass again with <code>SINGLE_USER=0</code>" in then
+    assert "add an admin below" not in then
 
 
 def test_an_admin_changes_level_and_state(client: Client, admin: User) -> None:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
 from inspector.pages.review.results.agreement import judge_alpha
+from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
@@ -101,6 +102,26 @@ def test_an_empty_queue_says_what_is_missing(client: Client) -> None:
     assert "Agreement cannot be measured yet: no item has two answers." in text
     assert "0 of 2 shared items have all their reviews" in text
     assert "None yet. The last shared review makes one" in text
+    assert text.count("button primary") == 1, "to the queue; there is no disagreement to see"
+    assert 'class="alpha' not in text
+
+
+def test_alone_a_queue_of_single_reviews_leads_to_where_a_second_person_is_added(client: Client) -> None:
+    """Each step has its control: an account, then whom to assign, then how many reviews."""
+    queue = make_queue([make_trial(success=False)], reviewers=[local_user()], reviews_per_item=1)
+    make_review(queue.items.get(), local_user(), ["misapplied"])
+    for text in (client.get(page("agreement", queue)).text, client.get(queue.get_absolute_url()).text):
+        assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in text
+        assert "/docs/how-to/people/#from-one-person-to-a-team" in text
+        assert "#raise" not in text
+        assert "button primary" not in text.partition("<main")[2] or "See results" in text
+    bob = make_user(username="bob", level="reviewer")
+    text = client.get(page("agreement", queue)).text
+    assert f'{queue.get_absolute_url()}#manage">Assign a second reviewer' in text
+    assert 'id="manage"' in client.get(queue.get_absolute_url()).text
+    client.post(page("queue-people", queue), {"add": bob.username})
+    assert f'{queue.get_absolute_url()}#raise">Ask for second reviews' in client.get(page("agreement", queue)).text
+    assert 'id="raise"' in client.get(queue.get_absolute_url()).text
 
 
 def test_codes_stand_as_a_tree_and_hostile_names_are_text(client: Client, people: list[User]) -> None:
@@ -272,7 +293,7 @@ def test_opening_says_that_the_agreement_is_kept_already(client: Client, queue: 
     assert "Keep it and open" in client.get(page("disagreements", queue)).text
     take_report(queue, Occasion.COMPLETE, people[0])
     text = client.get(page("disagreements", queue)).text
-    assert "The agreement is kept: discuss now" in text
+    assert "The agreement is saved: you can discuss now" in text
     assert "Keep it and open" not in text
 
 
@@ -313,6 +334,14 @@ def test_the_reviews_stand_side_by_side_as_text(client: Client, opened: Queue) -
     assert "?step=1#step-1" in text
 
 
+def test_an_adjudicator_reads_what_each_code_means(client: Client, opened: Queue) -> None:
+    make_code(opened.version, "unread", include="Read, not followed.", exclude="<b>Never read.</b>")
+    text = client.get(resolve_page(opened.items.all()[1])).text
+    assert '<p class="definition">What misapplied means.</p>' in text
+    assert "<dt>Use it when</dt><dd>Read, not followed.</dd>" in text
+    assert "<dt>Not when</dt><dd>&lt;b&gt;Never read.&lt;/b&gt;</dd>" in text
+
+
 def test_what_all_reviews_share_is_ticked_from_the_start(client: Client, opened: Queue) -> None:
     item = opened.items.all()[2]
     text = client.get(resolve_page(item)).text
@@ -331,6 +360,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
     assert list(Review.objects.values()) == before
     last = client.post(resolve_page(third), answer(third), follow=True)
     assert "No disagreement is open." in last.text
+    assert f'primary" href="{page("results", opened)}">See results' in last.text
     assert client.get(page("disagreements-json", opened, "?state=resolved")).json()["items"][0]["category"] == "slip"
 
 
@@ -428,5 +458,33 @@ def test_reviewers_of_an_item_read_how_it_was_answered_but_do_not_resolve_it(
     client.force_login(people[0])
     assert "You reviewed this item" in client.get(resolve_page(item)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 403
+    listed = client.get(page("disagreements", opened)).text
+    assert "You reviewed every open item. Somebody else or an admin must settle them." in listed
+    assert listed.count("not yours to settle") == 2
     client.force_login(make_user(level="reviewer"))
+    assert "yours to settle" not in client.get(page("disagreements", opened)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 302
+
+
+def test_review_offers_who_may_settle_what_is_open(
+    client: Client, accounts: None, queue: Queue, people: list[User]
+) -> None:
+    def offered(person: User) -> bool:
+        client.force_login(person)
+        text = client.get("/review/").text
+        assert ("You have nothing to code" in text) is ("Yours to settle" not in text)
+        return f'href="{page("disagreements", queue)}?state=open">Settle 2 disagreements<' in text
+
+    other, admin = make_user(level="reviewer"), make_user(level="admin")
+    assert [offered(person) for person in (people[0], make_user(level="viewer"), other, admin)] == [
+        *(False, False),
+        *(True, True),
+    ]
+    make_review(queue.items.all()[1], other, ["misapplied"])
+    client.force_login(other)
+    assert "Settle 1 disagreement<" in client.get("/review/").text, "one of the two is their own now"
+    item = make_item(queue, trial=make_trial(success=False))
+    assert not offered(admin), "a review is still to come"
+    make_review(item, people[0])
+    make_review(item, people[1])
+    assert offered(admin)

@@ -165,13 +165,57 @@ def test_it_warns_of_pages_that_close_and_names_the_choice(client: Client) -> No
     assert "You hide the condition and the models." in page
     page = client.post(NEW, form(hides_conditions="", show="1")).text
     assert "Reviewers cannot open some pages" not in page
-    assert client.get("/review/queues/new.json").json()["closes_pages_because_it_hides"] == ["conditions", "models"]
+    assert client.get("/review/queues/new.json").json()["closes_pages_because_it_hides"] == []
+
+
+def failed_of(**run: Any) -> None:
+    make_trial(make_episode(make_run(**run)), success=False)
+
+
+@pytest.mark.parametrize(
+    ("second", "hides"),
+    [
+        ({}, []),
+        ({"condition": "selfgen-always"}, ["conditions"]),
+        ({"agent_model": "other/model"}, ["models"]),
+        ({"author_model": "other/author"}, ["models"]),
+        ({"author_agent": "claude_code"}, ["models"]),
+        ({"harness": "codex"}, ["models"]),
+        ({"condition": "curated-static", "author_model": ""}, ["conditions"]),  # nobody wrote: no other model
+        ({"condition": "selfgen-always", "harness": "codex"}, ["conditions", "models"]),
+    ],
+)
+def test_it_proposes_to_hide_what_differs_in_the_selection(client: Client, second: dict, hides: list[str]) -> None:
+    first = {"condition": "no-skill", "agent_model": "a/model", "author_model": "a/author", "harness": "shell"}
+    reviewer()
+    make_version(("arithmetic", "format"))
+    for run in (first, {**first, **second}):
+        failed_of(**run)
+    assert client.get("/review/queues/new.json").json()["closes_pages_because_it_hides"] == hides
+
+
+def test_whoever_reviews_alone_is_kept_from_nothing_of_the_record(client: Client) -> None:
+    """Hiding would close trials and libraries to the only person who reads them."""
+    make_version(("arithmetic", "format"))
+    for condition in ("no-skill", "selfgen-always"):
+        failed_of(condition=condition, agent_model=f"model of {condition}")
+    sent = sent_as_opened(client)
+    assert not {"hides_conditions", "hides_models"} & sent.keys()
+    assert {"hides_labels", "hides_suggestions"} < sent.keys()
+    assert "You review alone" in client.get(NEW).text
+    client.post(NEW, {**sent, "make": "1"})
+    queue = Queue.objects.get()
+    assert client.get(queue.items.first().trial.get_absolute_url()).status_code == 200
+    for item in queue.items.all():
+        make_review(item, local_user(), ["format"])
+    assert "who saw the condition" in client.get(reverse("results", args=[queue.public_id])).text
 
 
 def test_without_a_second_reviewer_it_leads_to_where_one_is_added(client: Client) -> None:
     make_trial(success=False)
     page = client.get(NEW).text
     assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in page
+    assert '<a href="/docs/how-to/people/#from-one-person-to-a-team">how</a>' in page
 
 
 def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:
@@ -286,9 +330,14 @@ def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> No
 
 
 def test_many_failures_are_sampled_until_somebody_says_otherwise(client: Client) -> None:
-    finished_experiment(41)
-    assert "Code 40 of the 41 failures of Ours" in client.get("/review/").text
+    """The same sample of each experiment offered, the newest or another one."""
+    for name in ("Older", "Ours"):
+        Experiment.objects.filter(pk=finished_experiment(41).pk).update(name=name)
+    text = client.get("/review/").text
     assert client.get("/review/queues/new.json").json()["items"] == 40
+    for name in ("Older", "Ours"):
+        (address,) = re.findall(rf'href="([^"]+)">Code 40 of the 41 failures of {name}<', text)
+        assert client.get(unescape(address)).context["items"] == 40
 
 
 def test_what_is_ticked_is_counted_anew_with_the_sketch(client: Client) -> None:
@@ -327,13 +376,10 @@ def test_the_form_does_not_warn_against_what_it_proposes(client: Client) -> None
     assert client.get("/review/queues/new.json").json()["codes_that_wait"] == []
 
 
-def test_a_codebook_without_codes_about_skills_is_coded_blind(client: Client) -> None:
-    make_version(("arithmetic", "format"))
-    finished_experiment(1)
-    assert sent_as_opened(client)["hides_conditions"] == ["on"]
-
-
 def test_decisions_are_about_skills_and_stay_blind_to_the_condition(client: Client) -> None:
+    reviewer()
+    for condition in ("selfgen-always", "skill-evolution"):
+        failed_of(condition=condition)
     assert sent_as_opened(client, f"{NEW}?&unit=decision&preset=all")["hides_conditions"] == ["on"]
 
 

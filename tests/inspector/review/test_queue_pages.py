@@ -72,6 +72,22 @@ def test_items_that_are_held_are_told_apart_from_drafts(client: Client) -> None:
     assert "2 open with a reviewer" in client.get("/review/").text
 
 
+def test_the_list_says_which_codes_the_reader_gave(client: Client) -> None:
+    me, ann = local_user(), reviewer()
+    queue = make_small_queue([make_trial(success=False) for _ in range(4)], reviewers=[me, ann])
+    first, clean, draft, other = queue.items.all()
+    make_review(first, me, ["misapplied", "over-specific"])
+    make_review(clean, me)
+    make_review(draft, me, ["misapplied"], state=Review.State.DRAFT)
+    make_review(other, ann, ["silent bypass"])
+    page = client.get(queue.get_absolute_url())
+    assert [row.own_codes for row in page.context["shown"]] == [("over-specific", "misapplied"), (), None, None]
+    listed = page.text.partition('class="rows items"')[2].partition("</table>")[0]
+    assert '<span class="badge">over-specific</span>' in listed
+    assert "nothing wrong" in listed
+    assert "silent bypass" not in listed
+
+
 def test_what_waits_comes_first_with_a_button_and_its_key(client: Client) -> None:
     queue = make_small_queue(reviewers=[local_user()], name="first pass")
     make_small_queue(name="not mine")

@@ -36,9 +36,13 @@ def test_few_items_are_drawn_one_by_one(client: Client) -> None:
     say(world, 0, ["stale"], ["tool"])
     say(world, 1, ["stale"], ["stale"])
     text = text_of(client, world.queue)
-    assert "2 trials reviewed. “skill” leads with 1½." in text
-    assert "These are too few to rank." in text
+    assert "2 trials reviewed. “skill” is in 1½ of them, more than any other cause." in text
+    assert "More reviews may change the order." in text
+    assert "leads" not in text, "of two nothing leads"
     assert 'aria-label="1½ of 2"' in text
+    table = text.partition('class="rows taxonomy"')[2]
+    assert "too few" not in table
+    assert "Counts alone: shares have columns here from 10 reviewed." in table
     assert "5 charts wait for more reviews" in text
     assert "14 more reviews" in text
     assert "4 of 18 reviews" in text

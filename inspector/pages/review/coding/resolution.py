@@ -46,7 +46,8 @@ class ReviewView(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ResolveChoice:
-    """One thing to tick. said: how many of the reviews say it."""
+    """One thing to tick. said: how many of the reviews say it. about, include, exclude: of a code, its definition and when
+    to use it."""
 
     value: str
     text: str
@@ -55,6 +56,8 @@ class ResolveChoice:
     depth: int = 0
     said: int = 0
     about: str = ""
+    include: str = ""
+    exclude: str = ""
     is_group: bool = False
 
     @property
@@ -174,6 +177,8 @@ def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fi
             depth=depth,
             said=said.get(code.pk, 0),
             about=code.definition,
+            include=code.include,
+            exclude=code.exclude,
             is_group=code.pk in parents,
         )
         for code, depth in ordered

@@ -160,19 +160,21 @@ class QueueForm(DrawForm):
 
 def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[str, object]:
     """What stands in the form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn
-    against what it proposes."""
+    against what it proposes. It proposes to hide what differs, and nothing of the record from somebody who is alone:
+    hiding closes pages, and here they would close to the only person who reads them."""
     selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
     offered = offered_starters()
     starter = f"{STARTER}{offered[0].key}" if offered else ""
     people = [person.get_username() for person in may_review()]
+    is_alone = len(people) < 2
     version = str(newest.public_id) if newest else starter
     shows_skills |= selection.unit == Queue.Unit.TRIAL and bool(_judging_skills(version)[0])
     what = f"{selection.unit}:{selection.preset}"
     name = "" if asked.problems else propose_name(what, selection)
     return {
         "what": what,
-        "sampling": Queue.Sampling.RANDOM if asked.is_default and total > AT_ONCE else Queue.Sampling.ALL,
+        "sampling": Queue.Sampling.RANDOM if total > AT_ONCE else Queue.Sampling.ALL,
         "size": AT_ONCE,
         "facet": "condition",
         "allocation": EQUAL,
@@ -187,8 +189,8 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "instructions": "",
         "hides_labels": True,
         "hides_suggestions": True,
-        "hides_conditions": not shows_skills,
-        "hides_models": True,
+        "hides_conditions": not (is_alone or shows_skills) and selection.has_several_conditions(),
+        "hides_models": not is_alone and selection.has_several_models(),
         "reservation": 30,
     }
 

@@ -15,7 +15,7 @@ from inspector.pages.review.queues.kept_filter import PRESET
 TICKED = "in."  # before the names of what narrows, so that none is taken for a field of the form
 NARROWED = "narrowed"  # sent by the form: what is ticked decides, not the address
 SHOWN = "shown"  # `?shown=skills`: the condition is not hidden, for codes that judge skills
-AT_ONCE = 40  # items of a first sample, where nobody said how many
+AT_ONCE = 40  # more are proposed as a sample of so many
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Queue, QueueItem, User
+from benchapp.models import Code, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.answer_overlap import still_to_review
@@ -36,6 +36,7 @@ from benchapp.review.coding.resolutions import closed_sentence
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
+from inspector.pages.review.queues.queue_form import may_review
 from inspector.pages.review.queues.queues import RELATED, load_queue, may_manage, name_unit
 from inspector.pages.review.results.agreement import (
     REPORT,
@@ -92,9 +93,19 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "standing": standing,
         "opened": was_opened(queue),
         "may_keep": user_of(request).may(User.Level.REVIEWER),
-        "may_raise": queue.is_open and may_manage(queue, user_of(request)),
+        "way": _find_way(queue, user_of(request)),
     }
     return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
+
+
+def _find_way(queue: Queue, user: User) -> str:
+    """What this person does first to get second reviews: "raise" their number, "assign" somebody, or make an account
+    ("people"); empty where they may not."""
+    if not queue.is_open or not may_manage(queue, user):
+        return ""
+    if queue.reviewers.count() > queue.reviews_per_item:
+        return "raise"
+    return "assign" if may_review().exclude(queues=queue).exists() else "people"
 
 
 @require_POST
@@ -137,10 +148,20 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
         "open_total": count_open(rows),
+        "own_open": _own_open(rows, user_of(request)),
         "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
         "may_open": user_of(request).may(User.Level.REVIEWER),
     }
     return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
+
+
+def _own_open(rows: list[Compared], user: User) -> frozenset[int]:
+    """Keys of the open ones that this person answered themselves and so may not settle (`explain_barred`)."""
+    if user.may(User.Level.ADMIN):
+        return frozenset()
+    opened = [each.item.pk for each in rows if each.standing == Standing.OPEN]
+    own = Review.objects.filter(item__in=opened, reviewer=user).exclude(state=Review.State.DRAFT)
+    return frozenset(own.order_by().values_list("item", flat=True))
 
 
 @require_POST

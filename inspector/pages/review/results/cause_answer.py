@@ -68,17 +68,18 @@ def _sentence(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
     if not causes.top:
         return reviewed, "Reviewers found nothing wrong."
     if causes.are_few:
-        return f"{reviewed} {_lead(causes.top)}", "These are too few to rank." if len(causes.top) > 1 else ""
+        return f"{reviewed} {_most(causes.top)}", "More reviews may change the order." if len(causes.top) > 1 else ""
     of = "failures" if causes.results.per is Per.FAILED else nouns
     return _ranked(causes.top, of)
 
 
-def _lead(top: list[Cause]) -> str:
+def _most(top: list[Cause]) -> str:
+    """Of few: a count, and no word that ranks."""
     first = top[0]
-    equal = sum(cause.value == first.value for cause in top)
-    return (
-        f"“{first.code.name}” leads with {first.value}." if equal == 1 else f"{equal} causes tie at {first.value} each."
-    )
+    equal = [cause for cause in top if cause.value == first.value]
+    if len(equal) > 1:
+        return f"{len(equal)} causes are in {first.value} of them each."
+    return f"“{first.code.name}” is in {first.value} of them" + (", more than any other cause." if top[1:] else ".")
 
 
 def _ranked(top: list[Cause], of: str) -> tuple[str, str]:
