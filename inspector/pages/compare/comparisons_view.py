@@ -178,7 +178,8 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 @require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
-    return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
+    text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
+    return report_response(text, f"skillglass-{str(public_id)[:8]}.html")
 
 
 @require_safe
@@ -186,7 +187,8 @@ def compare_report(request: HttpRequest) -> HttpResponse:
     """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
-    return report_response(report_of(choices, problems=problems), f"skillglass-{slug}.html")
+    text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
+    return report_response(text, f"skillglass-{slug}.html")
 
 
 def report_response(text: str, name: str) -> HttpResponse:

@@ -62,7 +62,11 @@ def test_no_interval_is_no_test():
             12,
             "Yes, one of three conditions clearly helped; one likely hurt.",
         ),
-        ([Effect.LIKELY_UP, Effect.DOWN], 12, "Likely: one of two conditions helped, but not beyond doubt; one clearly hurt."),
+        (
+            [Effect.LIKELY_UP, Effect.DOWN],
+            12,
+            "Likely: one of two conditions helped, but not beyond doubt; one clearly hurt.",
+        ),
         ([Effect.OPEN, Effect.LIKELY_DOWN], 12, "Not clear yet; one condition likely hurt."),
         ([Effect.DOWN], 12, "No; skills clearly hurt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),

@@ -146,7 +146,9 @@ def test_experiments_that_share_a_baseline_are_corrected_together(client: Client
 
 def read_corrected(client: Client, url: str) -> list[object]:
     answer = client.get(f"{url.rstrip('/')}.json").json()["answer"]
-    return [(each["label"].split(" · ")[0], each["p_holm"], each["p_joint"], each["effect"]) for each in answer["judged"]]
+    return [
+        (each["label"].split(" · ")[0], each["p_holm"], each["p_joint"], each["effect"]) for each in answer["judged"]
+    ]
 
 
 def test_a_replay_s_difference_names_the_first_try_it_is_taken_from(client: Client) -> None:
