@@ -9,14 +9,13 @@ from itertools import cycle
 from plotly import graph_objects as go
 
 from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, PARTS
-from inspector.charts.drawing.panels import LETTER as NARROW_LETTER
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 
 BAR = 28  # px of one bar with the room around it
 MAX_BARS = 30  # one below the other; a page shows about as many at once
 HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
 LABEL = 44  # characters of a bar's label
-ALONE = 180  # px of a panel that has no other beside it
+NARROWEST = 300  # px of panels below each other
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
 WIDE_ROOM = 1.8  # the same behind intervals
@@ -130,17 +129,18 @@ def stack_bars(
         barmode="stack",
         bargap=0.2,
         showlegend=legend and len(named) > 1,
-        meta={"min_width": _find_least_width(shown, across)},
+        meta=_fit(figure, across),
     )
     return figure
 
 
-def _find_least_width(shown: Sequence[BarPanel | None], across: int) -> float:
-    """Beside each other panels need room; one below the other as much as its labels leave it."""
+def _fit(figure: go.Figure, across: int) -> dict[str, object]:
+    """The least width. Panels below each other fit a phone, where their titles end at the right: labels take the left."""
+    least: dict[str, object] = {"min_width": 240 + 260 * across}
     if across > 1:
-        return 240 + 260 * across
-    longest = max((len(bar.label) for block in shown if block for bar in block.bars), default=0)
-    return ALONE + NARROW_LETTER * min(longest, LABEL)
+        return least
+    titles = [{**each.to_plotly_json(), "x": 1, "xanchor": "right"} for each in figure.layout.annotations]
+    return {**least, "narrow": {"annotations": titles, "meta": {"min_width": NARROWEST}}}
 
 
 def _parts(block: BarPanel) -> list[BarPart]:
