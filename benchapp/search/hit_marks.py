@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice, starmap
 
 from benchapp.search.filters import fact_phrases, phrases_of
 from benchapp.search.query import SearchQuery
@@ -58,7 +59,8 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
     best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
     here = [each for each in marked if each.section.step == best]
     told = _holding_most(here) or [each for each in here if each.facts] or here[:1]
-    excerpts = tuple(_excerpt(each.section, each.found) for each in told[:MAX_EXCERPTS])
+    there = [(each.section, each.found) for each in told] + list(_find_elsewhere(marked, best, told))
+    excerpts = tuple(islice(chain.from_iterable(starmap(_excerpts, there)), MAX_EXCERPTS))
     quote = _longest_run(told[0].section.text, _closest(told[0].found))
     return Shown(best, len({mark.term for each in here for mark in each.found}), excerpts, quote)
 
@@ -80,6 +82,18 @@ def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
     """Those with marks, most terms first. Where one holds all that another holds and more, the other says nothing new."""
     kept = [one for one in marked if one.found and not any(one.terms < other.terms for other in marked)]
     return sorted(kept, key=lambda each: -len(each.terms))
+
+
+def _find_elsewhere(
+    marked: Sequence[_Marked], step: int | None, told: Sequence[_Marked]
+) -> Iterator[tuple[Section, Sequence[HitMark]]]:
+    """Where the terms stand that the step with most of them lacks, under the number of their step."""
+    missing = {term for each in marked for term in each.terms} - {term for each in told for term in each.terms}
+    for each in marked:
+        if each.section.step not in (step, None) and each.terms & missing:
+            found = [mark for mark in each.found if mark.term in missing]
+            yield replace(each.section, name=f"step {each.section.step}"), found
+            missing -= each.terms
 
 
 def _closest(found: Sequence[HitMark]) -> Sequence[HitMark]:
@@ -166,9 +180,20 @@ def _stands(found: Sequence[str], phrase: Phrase) -> bool:
     return found[-1].startswith(phrase.tokens[-1]) if phrase.prefix else found[-1] == phrase.tokens[-1]
 
 
-def _excerpt(section: Section, found: Sequence[HitMark]) -> Excerpt:
+def _excerpts(section: Section, found: Sequence[HitMark]) -> Iterator[Excerpt]:
+    """Around where most terms stand, then around each of the others, where it stands too far away to be seen there."""
+    left = found
+    while True:
+        near = _closest(left)
+        yield _excerpt(section, found, near)
+        seen = {mark.term for mark in near}
+        left = [mark for mark in left if mark.term not in seen]
+        if not left:
+            return
+
+
+def _excerpt(section: Section, found: Sequence[HitMark], near: Sequence[HitMark]) -> Excerpt:
     text = section.text
-    near = _closest(found)
     start = _begin(text, near[0].start) if near else 0
     end = min(len(text), start + EXCERPT_CHARS)
     pieces: list[tuple[str, bool]] = []

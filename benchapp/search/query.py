@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchapp.search.search_fields import FIELDS, SHORT, SearchField
 from benchapp.search.tokens import split_query
@@ -139,7 +139,7 @@ class _Reader:
         while True:
             value = self._value()
             if value is not None:
-                values.append(value)
+                values.append(replace(value, text=known.settle(value.text)) if value.how == "is" else value)
             if self.at >= len(self.text) or self.text[self.at] != ",":
                 break
             self.at += 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from benchapp.models.searching import SearchDocument
 from benchapp.models.trials import Trial
-from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase, Role
 
 MANY = 12  # values of a closed list that a message names
 
@@ -21,6 +22,7 @@ class SearchField:
     values: tuple[str, ...] = ()
     how: tuple[str, ...] = ("is", "has", "glob")
     example: str = ""
+    also: Mapping[str, str] = field(default_factory=dict)  # what pages call a value -> the value
 
     def wants(self) -> str:
         """For somebody who wrote the name and no value."""
@@ -40,6 +42,10 @@ class SearchField:
             return f"tool: takes one * and at the end, as in tool:{self.example[:3]}*"
         return self._not_one(text) if self.values and text.lower() not in self.values else ""
 
+    def settle(self, text: str) -> str:
+        """The value that was meant: pages have words of their own for some."""
+        return self.also.get(text.lower(), text)
+
     def _not_one(self, text: str) -> str:
         near = difflib.get_close_matches(text.lower(), self.values, n=1)
         hint = f"did you mean {near[0]}? It" if near else "it"
@@ -55,13 +61,17 @@ _STATUSES = [
 ]
 STATUSES = tuple(status.value for status in _STATUSES)
 ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
+_ROLES_ON_PAGES = {
+    "trap": Role.ADVERSARIAL.value,
+    **dict.fromkeys(("new context", "new-context"), Role.CONTEXT_SHIFT.value),
+}
 _CLOSED = ("is",)
 
 _ALL = (
     SearchField("kind", "where it was found", tuple(SearchDocument.Kind.values), _CLOSED),
     SearchField("is", "how its trial ended, or error: a tool's result that is an error", (*STATUSES, "error"), _CLOSED),
     SearchField("phase", "the phase of its trial", tuple(phase.value for phase in Phase), _CLOSED),
-    SearchField("role", "the role of its task in the family", ROLES, _CLOSED),
+    SearchField("role", "the role of its task in the family", ROLES, _CLOSED, also=_ROLES_ON_PAGES),
     SearchField("condition", "the memory condition of its run", example="selfgen-*"),
     SearchField("model", "the agent's model", example="~opus"),
     SearchField("author", "the author's model", example="~opus"),

@@ -55,6 +55,10 @@ def find(query: SearchQuery, user: User) -> Found:
     return Found(ordered, facets, len(numbers) > MOST)
 
 
+def has_hits(query: SearchQuery, user: User) -> bool:
+    return _select_documents(query, user).exists()
+
+
 def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Number -> what facets count, in this order. Of these documents alone: the filters' query needs none of these
     columns, and is planned better without."""

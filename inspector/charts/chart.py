@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plotly import graph_objects as go
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.charts.drawing.quantities import say_unit
 from inspector.charts.lacking import lacks_nothing
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class TableColumn(Shaped):
     read: Callable[[Any], object] | None = None
 
     json_shape = JsonShape("key", "title", "unit")
+
+    @property
+    def said_unit(self) -> str:
+        return say_unit(self.unit)
 
     def value_of(self, row: object) -> object:
         return self.read(row) if self.read else getattr(row, self.key)

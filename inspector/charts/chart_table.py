@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from io import StringIO
 
 from benchapp.exports.spreadsheet import escape_formula
+from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.chart import ChartTable, TableColumn
 
 MINUS = "\N{MINUS SIGN}"
+NAMED = frozenset({"group", "condition", "against", "baseline", "metric"})  # columns that hold keys
 MAX_ROWS = 400  # on a page; CSV and JSON have all
 
 
@@ -34,18 +37,24 @@ class TextRow:
 
 def text_rows(table: ChartTable) -> list[TextRow]:
     """The first `MAX_ROWS`, as the page shows them."""
-    units = [column.unit for column in table.columns]
+    keys, units = [column.key for column in table.columns], [column.unit for column in table.columns]
     numeric = numeric_columns(table)
     return [
         TextRow(
             tuple(
-                TextCell(value_text(value, unit), is_number)
-                for value, unit, is_number in zip(row.values, units, numeric, strict=True)
+                TextCell(_name_value(value) if key in NAMED else value_text(value, unit), is_number)
+                for key, value, unit, is_number in zip(keys, row.values, units, numeric, strict=True)
             ),
             row.url,
         )
         for row in table.rows[:MAX_ROWS]
     ]
+
+
+def _name_value(value: object) -> str:
+    """A condition or a metric by its name, as everywhere on the pages; files keep the key."""
+    text = value_text(value)
+    return METRIC_NAMES[text].title if text in METRIC_NAMES else say_label(text) if text else ""
 
 
 def numeric_columns(table: ChartTable) -> list[bool]:

@@ -9,19 +9,35 @@ from dataclasses import dataclass, replace
 from plotly import graph_objects as go
 from plotly.io import to_json
 
+from benchapp.models.stand_ins import StandIn
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.groups import experiment_names
 from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.metrics.metric_names import say_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
+from inspector.charts.drawing.panels import plain
 from inspector.charts.sheet import ChartSheet
 from inspector.web.text.visible import spell_out
 
-MAX_NAMED = 4  # unfinished groups in a note
+MAX_NAMED = 4  # unfinished groups in a note, experiments in a caption
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
 # Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's, shown
 # as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
 TAG = re.compile(rb"(?P<backslash>\\\\)|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
 CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
+
+
+@dataclass(frozen=True, slots=True)
+class ChartCaption(Shaped):
+    """What a picture of a chart says over itself: it is passed on without its page. `lines` below the title: what is
+    compared, and who stood in for a model. Clean for plotly."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    json_shape = JsonShape("title", "lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,17 @@ def draw_chart(chart: Chart, sheet: ChartSheet) -> DrawnChart:
         found = DrawnChart(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
         KEPT.put(key, found)
     return found
+
+
+def write_caption(chart: Chart, sheet: ChartSheet) -> ChartCaption:
+    comparison = sheet.comparison
+    one_metric = chart.uses_metric and sheet.metric is not None and sheet.options.get("metrics") != "all"
+    title = f"{say_metric(sheet.metric)}: {chart.title.lower()}" if one_metric and sheet.metric else chart.title
+    names = [*experiment_names(comparison.groups.all).values()]
+    more = f" and {len(names) - MAX_NAMED} more experiments" if len(names) > MAX_NAMED else ""
+    compared = f"{'; '.join(names[:MAX_NAMED])}{more}"
+    caveats = (each.says for each in StandIn if each in comparison.stand_ins)
+    return ChartCaption(plain(title), tuple(map(plain, filter(None, (compared, chart.question, *caveats)))))
 
 
 def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawing:

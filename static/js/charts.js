@@ -44,6 +44,14 @@ function themed(chart) {
   return figure;
 }
 
+/** With the layout for narrow places, where the figure has one and its own does not fit. */
+function laidOut(chart, width) {
+  const figure = themed(chart);
+  const { narrow, min_width } = figure.layout.meta ?? {};
+  if (narrow && width < min_width) figure.layout = { ...figure.layout, ...narrow };
+  return figure;
+}
+
 // --- drawing -----------------------------------------------------------------------------------------------------------
 
 async function load(element) {
@@ -63,7 +71,7 @@ async function draw(chart) {
   const { plot, answer } = chart;
   plot.replaceChildren();
   if (!answer.figure) return sayNothing(chart, answer.absent || "There is nothing to draw.");
-  const figure = themed(chart);
+  const figure = laidOut(chart, plot.parentElement.clientWidth);
   plot.style.minWidth = `${narrowest(figure)}px`;
   await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
   plot.on("plotly_click", ({ points }) => follow(points[0]));
@@ -125,7 +133,7 @@ function fail(chart, error) {
 async function repaint() {
   for (const chart of charts.values()) {
     if (!chart.answer?.figure || !chart.plot.data) continue;
-    const figure = themed(chart);
+    const figure = laidOut(chart, chart.plot.getBoundingClientRect().width);
     await Plotly.react(chart.plot, figure.data, figure.layout, CONFIG);
     chart.element.dataset.drawn = isDark() ? "dark" : "light";
   }
@@ -251,28 +259,45 @@ function walk(event) {
 
 // --- take away -----------------------------------------------------------------------------------------------------------
 
-/** The chart as a file, with its title, its background and what tells its numbers apart, none of which the page's needs. */
+/** The chart as a file, with all that a reader without the page has to know. A picture holds no letters of this site's: it
+ *  is measured with those it will be read with, or its words would be cut. */
 function download(chart, format) {
   const { answer, plot, element } = chart;
-  const figure = themed(chart);
-  const style = getComputedStyle(document.body);
   const { width, height } = plot.getBoundingClientRect();
+  const figure = laidOut(chart, width);
+  const style = getComputedStyle(document.body);
+  const lettering = style.fontFamily.replace(/^["']?Inter["']?, */, "");
   const margin = figure.layout.margin ?? {};
-  const told = [answer.question, answer.as_of && `as of ${answer.as_of}`, `numbers ${answer.fingerprint}`];
-  const above = 52;
+  const numbers = [answer.as_of && `as of ${answer.as_of}`, `numbers ${answer.fingerprint}`].filter(Boolean).join(" · ");
+  const title = wrapped(answer.caption.title, (width - 24) / 8.5);
+  const told = answer.caption.lines.flatMap((line) => wrapped(line, (width - 24) / 6.6));
+  const above = 24 + 21 * title.length + 15 * (told.length + 1);
   figure.layout = {
     ...figure.layout,
+    font: { ...figure.layout.font, family: lettering },
     paper_bgcolor: style.backgroundColor,
     title: {
-      text: answer.title.replace(/&/g, "&amp;").replace(/</g, "&lt;"),
-      subtitle: { text: told.filter(Boolean).join(" · "), font: { size: 11 } },
-      x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top", pad: { l: 12, t: 12 },
+      text: title.join("<br>"),
+      subtitle: { text: [...told, `<sub>${numbers}</sub>`].join("<br>"), font: { size: 12 } },
+      x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
+      pad: { l: 12, t: 12 + 11 * (title.length - 1) }, // plotly puts the middle of its lines where the first belongs
       font: { size: 15, color: style.color },
     },
     margin: { ...margin, t: (margin.t ?? 12) + above },
   };
   const size = { width: Math.round(width), height: Math.round(height) + above };
   return Plotly.downloadImage(figure, { format, filename: element.dataset.keyOf, scale: format === "png" ? 2 : 1, ...size });
+}
+
+/** Its lines, of about so many letters. */
+function wrapped(text, letters) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line && line.length + word.length >= letters) lines.push(word);
+    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+  }
+  return lines;
 }
 
 async function table(chart, button) {

@@ -84,6 +84,32 @@ def take_away(page: Page) -> None:
         assert len(content) > 2_000
 
 
+def test_a_picture_can_be_read_without_its_page(base: str, page: Page) -> None:
+    """Nothing in it is measured with letters that it does not carry."""
+    page.goto(f"{base}/compare/charts/forest/?metric=ESR")
+    chart_is_shown(page, "light")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="SVG", exact=True).click()
+    said = Path(download.value.path()).read_text()
+    assert "Deployment success (ESR): differences to the baseline" in said
+    assert "these numbers say nothing about any LLM" in said
+    assert "Inter" not in said
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_phone_the_forest_and_the_bar_of_sections_are_whole(browser: Browser, base: str, theme: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    context.add_cookies([{"name": "theme", "value": theme, "url": base}])
+    page = context.new_page()
+    page.goto(f"{base}/compare/charts/forest/?metric=ESR")
+    chart_is_shown(page, theme)
+    hidden = "(box => box.scrollWidth - box.clientWidth)(document.querySelector('{}'))"
+    assert page.evaluate(hidden.format(".chart-scroll")) <= 0
+    assert page.evaluate(hidden.format(".top nav")) <= 0
+    assert page.evaluate("document.querySelector('.top').offsetHeight") < 72
+    context.close()
+
+
 def test_it_changes_its_colours_with_the_theme(base: str, page: Page) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(f"{base}/compare/charts/forest/")

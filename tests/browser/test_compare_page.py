@@ -113,7 +113,9 @@ def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, p
     page.get_by_role("button", name=re.compile("Save")).click()
     page.wait_for_url(re.compile(r"/comparisons/[0-9a-f-]{36}/"))
     expect(page.locator("h1")).to_contain_text("does it help?")
-    expect(page.locator("h2#declared")).to_contain_text("2 of 2 hold.")
+    expect(page.locator("h2#declared")).to_contain_text("2 of 2 hold: 2 better.")
+    expect(page.locator(".answer .held li")).to_have_count(2)
+    expect(page.locator(".answer .held li").first).to_contain_text("clearly better")
     page.locator("summary", has_text="How this is tested").click()
     expect(page.locator("main")).to_contain_text("corrected for 2 comparisons together (joint sign-flip)")
 

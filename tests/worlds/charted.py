@@ -36,6 +36,11 @@ def coded_cells(drawing: ChartDrawing) -> list[dict[str, Any]]:
     ]
 
 
+def key_of(label: object) -> str:
+    """Of "Tables (E1)": a place is labelled with its name, its key behind it."""
+    return str(label).removesuffix(")").rpartition("(")[2]
+
+
 def heat_cells(drawing: ChartDrawing) -> list[dict[str, Any]]:
     """Every cell of every heatmap: panel, row and column as labelled, value, text, hover, url."""
     assert drawing.figure is not None

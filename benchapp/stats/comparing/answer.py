@@ -30,7 +30,7 @@ ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, befo
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `correction`: over all groups judged in this metric, this one at `place`.
+    """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it.
     `more`: further replicates (or episodes, `more_of`) that would settle a difference of 10 points; None where unknown."""
 
     group: Group
@@ -102,17 +102,31 @@ def count_more(difference: Difference) -> int | None:
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
-    """Every group that shares a scored task with its baseline, corrected over all of them."""
+    """Every group that shares a scored task with its baseline, corrected over its family."""
     groups = comparison.groups
     pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
     found = [
         (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
     ]
-    correction = correct([difference for *_, difference in found])
-    return [
-        JudgedGroup(group, baseline, metric, comparison.cell(group, metric), difference, correction, place)
-        for place, (group, baseline, difference) in enumerate(found)
-    ]
+    judged = {}
+    for family in split_families([pair[:2] for pair in found]):
+        correction = correct([found[at][2] for at in family])
+        for place, at in enumerate(family):
+            group, baseline, difference = found[at]
+            cell = comparison.cell(group, metric)
+            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place)
+    return [judged[at] for at in range(len(found))]
+
+
+def split_families(pairs: Sequence[tuple[Group, Group]]) -> list[list[int]]:
+    """The places of what is corrected together: the groups of one experiment, and those of experiments that use a baseline
+    of each other. Each experiment asks a question of its own, so that what else is shown beside it changes no verdict."""
+    reached = [{group.first.experiment_id, baseline.first.experiment_id} for group, baseline in pairs]
+    families: list[set[int]] = []
+    for own in reached:
+        joined = own.union(*(each for each in families if each & own))
+        families = [*(each for each in families if not each & own), joined]
+    return [[at for at, own in enumerate(reached) if own <= family] for family in families]
 
 
 def arrange(groups: Iterable[Group]) -> list[Group]:
@@ -144,9 +158,14 @@ class Answer:
         return self.by_metric[self.metric.key]
 
     @property
-    def correction(self) -> Correction | None:
-        """Of the heading's metric; None where nothing is judged in it."""
-        return self.judged[0].correction if self.judged else None
+    def corrections(self) -> list[Correction]:
+        """Of the heading's metric, one for each family."""
+        return list({id(each.correction): each.correction for each in self.judged}.values())
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether joint flips decide in every family with a p value."""
+        return all(each.joint is not None for each in self.corrections if any(each.holm))
 
     @property
     def tested(self) -> list[JudgedGroup]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from runner.base.errors import SetupError
 from runner.prompts.roles import say_choice
 from runner.protocols.conditions import base_name, find_condition
+from runner.protocols.probe import CONDITION as PROBE
 from runner.protocols.registry import PROTOCOLS
 
 
@@ -101,6 +102,9 @@ def name_run(condition: str, replicate: int | None) -> str:
     return title if replicate is None else f"{title}, replicate {replicate}"
 
 
+A_PROBE = ConditionName(PROBE, "Probe of a library", "Probe")  # learns nothing, so it has no mark and comes last
+
+
 @lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
 def name_condition(code: str) -> ConditionName:
     """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names, and
@@ -111,7 +115,7 @@ def name_condition(code: str) -> ConditionName:
         return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
     base = base_name(code)
     if base not in KNOWN:
-        return ConditionName(code, code, code)
+        return A_PROBE if base == PROBE else ConditionName(code, code, code)
     if base == code:
         return KNOWN[code]
     known, words = KNOWN[base], _parameter_words(code)

@@ -85,15 +85,15 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     tested is not counted among those that did not help."""
     tested = [each for each in effects if each is not Effect.UNTESTED]
     count = len(tested)
-    better, hurts = tested.count(Effect.UP), _say_harm(tested)
+    what = "tested conditions" if count < len(effects) else "conditions"
+    better, likely, hurts = tested.count(Effect.UP), tested.count(Effect.LIKELY_UP), _say_harm(tested)
     if better:
-        what = "tested conditions" if count < len(effects) else "conditions"
         return f"Yes, {_say_part(better, count, what)} clearly helped{hurts}."
     if not tested:
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."
-    if Effect.LIKELY_UP in effects:
-        return f"Likely, but not beyond doubt{hurts}."
+    if likely:
+        return f"Likely: {_say_part(likely, count, what)} helped, but not beyond doubt{hurts}."
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):
         return f"No{hurts}."
     return f"Not clear yet{hurts}."
@@ -104,10 +104,12 @@ def _say_count(count: int) -> str:
 
 
 def _say_harm(tested: Sequence[Effect]) -> str:
-    """No heading hides it, clear or likely: "; one clearly hurt"."""
+    """No heading hides it, clear or likely: "; one clearly hurt", one condition where none was named before."""
+    is_named = Effect.UP in tested or Effect.LIKELY_UP in tested
     for effect, sure in ((Effect.DOWN, "clearly"), (Effect.LIKELY_DOWN, "likely")):
         if worse := tested.count(effect):
-            return f"; {'skills' if len(tested) == 1 else _say_count(worse)} {sure} hurt"
+            noun = "" if is_named else " condition" if worse == 1 else " conditions"
+            return f"; {'skills' if len(tested) == 1 else _say_count(worse) + noun} {sure} hurt"
     return ""
 
 

@@ -14,6 +14,8 @@ from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 BAR = 28  # px of one bar with the room around it
 MAX_BARS = 30  # one below the other; a page shows about as many at once
 HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
+LABEL = 44  # characters of a bar's label
+NARROWEST = 300  # px of panels below each other
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
 WIDE_ROOM = 1.8  # the same behind intervals
@@ -124,9 +126,21 @@ def stack_bars(
         _add_ends(figure, block, where)
         _lay_axes(figure, block, rows, reach, where)
     figure.update_layout(
-        barmode="stack", bargap=0.2, showlegend=legend and len(named) > 1, meta={"min_width": 240 + 260 * across}
+        barmode="stack",
+        bargap=0.2,
+        showlegend=legend and len(named) > 1,
+        meta=_fit(figure, across),
     )
     return figure
+
+
+def _fit(figure: go.Figure, across: int) -> dict[str, object]:
+    """The least width. Panels below each other fit a phone, where their titles end at the right: labels take the left."""
+    least: dict[str, object] = {"min_width": 240 + 260 * across}
+    if across > 1:
+        return least
+    titles = [{**each.to_plotly_json(), "x": 1, "xanchor": "right"} for each in figure.layout.annotations]
+    return {**least, "narrow": {"annotations": titles, "meta": {"min_width": NARROWEST}}}
 
 
 def _parts(block: BarPanel) -> list[BarPart]:
@@ -150,7 +164,7 @@ def kinds_of_part(*names: str) -> dict[str, Look]:
 def _lay_axes(figure: go.Figure, block: BarPanel, rows: int, reach: float, place: dict[str, int]) -> None:
     figure.update_yaxes(
         tickvals=list(range(len(block.bars))),
-        ticktext=[short(bar.label, 44) for bar in block.bars],
+        ticktext=[short(bar.label, LABEL) for bar in block.bars],
         range=[rows - 0.5, -0.5],
         showticklabels=place["col"] == 1,
         showgrid=False,

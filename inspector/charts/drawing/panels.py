@@ -28,7 +28,8 @@ LONGEST = 52  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
 TALL_BAR = 120  # px of a colour bar that has room for five values
-BESIDE = 260  # px beside the cells, for names and the colour bar
+BESIDE = 260  # px beside the cells, for names and the colour bar; more where names are long
+COLOURS = 110  # px of the colour bar with its values
 NARROWEST = 46  # px of a cell that still holds its number
 WIDTH = 760  # px beside the names of the rows, about
 BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
@@ -205,7 +206,8 @@ def heatmaps(
     down = ceil(len(shown) / across)
     inner = down * height + (down - 1) * (head + foot)
     figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
-    figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
+    beside = max(BESIDE, COLOURS + LETTER * min(LONGEST, max(map(len, rows), default=0)))
+    figure.layout.meta = {"min_width": beside + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure
 
 

@@ -88,9 +88,13 @@ def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
 
 
 def _label_places(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
-    """The key is the label; with the suite's name where two suites have the same."""
+    """The name with the key behind it, which stays in addresses; with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     return {
-        pk: SuitePlace(key, name, f"{key} · {suite}" if times[key] > 1 else key, kind)
+        pk: SuitePlace(key, name, _label_place(key, name, suite if times[key] > 1 else ""), kind)
         for pk, (key, name, suite) in found.items()
     }
+
+
+def _label_place(key: str, name: str, suite: str) -> str:
+    return " · ".join(filter(None, (f"{name} ({key})" if name and name != key else key, suite)))

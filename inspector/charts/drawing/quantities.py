@@ -13,6 +13,11 @@ def unit_of(unit: MetricUnit) -> str:
     return UNITS.get(unit, unit.value)
 
 
+def say_unit(unit: str) -> str:
+    """On a page; files keep "pp"."""
+    return "points" if unit == "pp" else unit
+
+
 def write_value(value: float | None, unit: MetricUnit) -> str:
     """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
     if value is None:

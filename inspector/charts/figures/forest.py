@@ -16,10 +16,15 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, ZERO, Style, of_group
 from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short
+from inspector.charts.drawing.quantities import say_unit
 from inspector.charts.drawing.traces import ChartPoint, plain_scatter
 from inspector.charts.sheet import ChartSheet
 
 ROW = 25  # px
+NARROW_ROW = 44  # px of a row that has its numbers over its line
+NARROWEST, NARROW_MARGIN = 300, 12  # px
+BESIDE = {"x": 1, "xshift": 10}
+ABOVE = {"x": 0, "yshift": 14}
 MAX_ROWS = 60  # drawn in one panel
 MAX_ROWS_OF_MANY = 30  # in several panels, the same in each
 LABEL = 56  # characters
@@ -104,7 +109,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
     for panel, of_metric in enumerate(rows.values()):
         for trace in _traces(of_metric, places, shared):
             figure.add_trace(trace, **place_of(panel))
-        figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
+        figure.update_xaxes(title_text=f"difference to {short(baseline)}, {say_unit(unit)}", **place_of(panel))
     for kind in KINDS:
         if kind in kinds:
             figure.add_trace(_explain(kind), **place_of(0))
@@ -212,24 +217,35 @@ def _range(rows: Iterable[ForestRow]) -> list[float]:
     return [low - room, high + room]
 
 
-def _annotate_rows(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
-    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
+def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[str, int]) -> None:
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover. Over its
+    line where there is no room beside it.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
-    beside = [_annotate(row, places[_name(row)]) for row in rows]
+    given = list(figure.layout.annotations)
+    beside = [_annotate(row, places[_name(row)], BESIDE) for row in rows]
+    above = [_annotate(row, places[_name(row)], ABOVE) for row in rows]
     longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
     room = 24 + LETTER * longest
-    figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
+    more = max(3, len(places)) * (NARROW_ROW - ROW)
+    narrow = {
+        "annotations": [*(each.to_plotly_json() for each in given), *above],
+        "height": figure.layout.height + more,
+        "margin": {**figure.layout.margin.to_plotly_json(), "r": NARROW_MARGIN},
+        "meta": {"min_width": NARROWEST},
+    }
+    figure.update_layout(
+        annotations=[*given, *beside], margin={"r": room}, meta={**figure.layout.meta, "narrow": narrow}
+    )
 
 
-def _annotate(row: ForestRow, place: int) -> dict[str, object]:
+def _annotate(row: ForestRow, place: int, where: Mapping[str, object]) -> dict[str, object]:
     counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
     return {
-        "x": 1,
+        **where,
         "xref": "paper",
         "xanchor": "left",
-        "xshift": 10,
         "y": place,
         "yref": "y",
         "showarrow": False,

@@ -40,7 +40,7 @@ from inspector.charts.drawing.places import (
     read_families,
     read_parts,
 )
-from inspector.charts.drawing.quantities import unit_of
+from inspector.charts.drawing.quantities import say_unit, unit_of
 from inspector.charts.sheet import ChartSheet
 
 MAX_GROUPS = 40  # rows by environment, columns by family
@@ -168,7 +168,7 @@ def _figure(
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
     cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
     scale = Scale.around_zero(
-        (cell.value for cell in cells.values()), difference_unit(metric), AT_LEAST[metric.is_share]
+        (cell.value for cell in cells.values()), say_unit(difference_unit(metric)), AT_LEAST[metric.is_share]
     )
     if split.by == "family" or (split.members is not None and len(places) > MAX_ACROSS):
         turned = {(place, group): cell for (group, place), cell in cells.items()}
@@ -196,7 +196,7 @@ def _cell(tile: Tile) -> HeatCell:
     hover = lines(
         f"<b>{plain(tile.name)}</b> against {plain(tile.baseline)}",
         plain(tile.place.full),
-        f"{plain(metric.key)} {text} {difference_unit(metric)}{over}",
+        f"{plain(metric.key)} {text} {say_unit(difference_unit(metric))}{over}",
         f"{tile.reached} on the same {tile.tasks} tasks",
         f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
     )

@@ -92,7 +92,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     rows = _drop_repeats(place.row for place in places)
     columns = _drop_repeats(place.column for place in places if place.cell.value is not None)
     bare = [name for name in _drop_repeats(place.column for place in places) if name not in columns]
-    scale = Scale.around_zero((place.cell.value for place in places), "pp")
+    scale = Scale.around_zero((place.cell.value for place in places), "points")
     figure = heatmaps(heats, rows, columns, scale)
     left = note_left_out(len(titles), "an agent model")
     left += (f"Not drawn, because there is nothing to compare: {', '.join(bare)}.",) if bare else ()
@@ -136,7 +136,7 @@ def _cell(head: str, metric: TrialMetric, gain: Gain, url: str) -> HeatCell:
     counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
     runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
     text = write_difference(metric, gain.delta)
-    return HeatCell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+    return HeatCell(scale_value(metric, gain.delta), text, lines(head, f"{text} points", counts, runs), url)
 
 
 def _list_published_cells(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
@@ -172,7 +172,7 @@ def _build_printed_cell(
     difference = round(average - base, 10)
     text = render_signed(difference)
     counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
-    cell = HeatCell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
+    cell = HeatCell(difference, text, lines(head, f"{text} points", counts, plain(source)))
     return RelativeCell(panel, source, condition, metric, cell, *sides)
 
 

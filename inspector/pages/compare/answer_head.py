@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -22,6 +23,7 @@ from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
+EACH_ALONE = "comparisons, experiment by experiment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
         name_condition(answer.best.group.condition if answer.best else ""),
         _write_delta(answer),
         _write_lede(answer),
-        tell_family(answer),
+        tell_families(answer),
         tabs if answer.best and len(tabs) > 1 and not answer.is_few else (),
         tuple(_list_elsewhere(answer)),
         tabs,
@@ -138,23 +140,29 @@ def _write_lede(answer: Answer) -> str:
 
 
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
+    family = [each for each in answer.judged if each.correction is best.correction]
     if best.difference.interval is None:
         if best.effect.tone:
-            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {tell_family(answer)}."
+            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {_tell_family(family)}."
         return "A test needs six episodes, or two replicates a side."
     interval, metric = best.difference.interval, answer.metric
     scale, digits = (100, 0) if metric.is_share else (1, 2)
     low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
-    if best.effect.tone and len(answer.judged) > 1:
+    if best.effect.tone and len(family) > 1:
         still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
-        return f"{low} to {high}. {still} after correcting for {tell_family(answer)}."
+        within = " in its experiment" if len(answer.corrections) > 1 else ""
+        return f"{low} to {high}. {still} after correcting for {_tell_family(family)}{within}."
     return f"{low} to {high}, 95 % interval."
 
 
-def tell_family(answer: Answer) -> str:
-    """What is corrected together. One experiment in a comparison of several can have another verdict than on its own page."""
-    experiments = len({each.group.first.experiment_id for each in answer.judged})
-    said = plural(len(answer.judged), "comparison")
+def tell_families(answer: Answer) -> str:
+    """What is corrected together, of all that is shown."""
+    return EACH_ALONE if len(answer.corrections) > 1 else _tell_family(answer.judged)
+
+
+def _tell_family(judged: Sequence[JudgedGroup]) -> str:
+    experiments = len({each.group.first.experiment_id for each in judged})
+    said = plural(len(judged), "comparison")
     return f"{said} of {experiments} experiments" if experiments > 1 else said
 
 

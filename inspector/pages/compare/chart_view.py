@@ -17,8 +17,9 @@ from inspector.charts.chart import BY, Chart, ChartTable
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
-from inspector.charts.drawn_chart import DrawnChart, draw_chart
+from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.crumbs import read_parent
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, render_page, wants_fragment
@@ -61,6 +62,7 @@ def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_char
         "key": found.key,
         "title": found.title,
         "question": found.question,
+        "caption": write_caption(found, sheet),
         "figure": None if drawn_chart.figure is None else orjson.Fragment(drawn_chart.figure),
         "dark": twins(),
         "table": _read_table(drawing.table),
@@ -105,7 +107,8 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
         "card": card_of(found, choices, large=True),
         "before": before,
         "behind": behind,
-        "compare_query": choices.query(),
+        "parent": read_parent(choices),
+        "query": choices.query(),
         "pin": build_permalink(request, sheet.comparison),
         "metrics": sheet.metrics,
         "chosen": sheet.metric,

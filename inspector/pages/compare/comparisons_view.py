@@ -70,6 +70,10 @@ class DeclaredRow:
     drawn: SafeString
     effect: Effect
 
+    @property
+    def holds(self) -> bool:
+        return _is_below(self.hypothesis)
+
     @classmethod
     def of(cls, each: Hypothesis) -> DeclaredRow:
         found, metric = each.difference, each.metric
@@ -148,6 +152,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
         "next": None,
     }
+    rows = [DeclaredRow.of(each) for each in corrected.hypotheses]
     context = {
         "saved": reopened.saved,
         "choices": reopened.choices,
@@ -157,7 +162,9 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "baseline": reopened.choices.baseline,
         "metrics": reopened.metrics,
         "correction": corrected.correction,
-        "rows": [DeclaredRow.of(each) for each in corrected.hypotheses],
+        "rows": rows,
+        "held": [row for row in rows if row.holds],
+        "held_in_words": _say_held(rows),
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
@@ -171,7 +178,8 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 @require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
-    return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
+    text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
+    return report_response(text, f"skillglass-{str(public_id)[:8]}.html")
 
 
 @require_safe
@@ -179,7 +187,8 @@ def compare_report(request: HttpRequest) -> HttpResponse:
     """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
-    return report_response(report_of(choices, problems=problems), f"skillglass-{slug}.html")
+    text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
+    return report_response(text, f"skillglass-{slug}.html")
 
 
 def report_response(text: str, name: str) -> HttpResponse:
@@ -222,4 +231,14 @@ HYPOTHESIS = JsonShape(
 
 
 def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
-    return sum(each.corrected is not None and each.corrected <= LEVEL for each in hypotheses)
+    return sum(map(_is_below, hypotheses))
+
+
+def _is_below(each: Hypothesis) -> bool:
+    return each.corrected is not None and each.corrected <= LEVEL
+
+
+def _say_held(rows: Sequence[DeclaredRow]) -> str:
+    """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better."""
+    tones = [row.effect.tone for row in rows if row.holds]
+    return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)

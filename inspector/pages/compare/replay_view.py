@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
@@ -27,7 +28,7 @@ GROUPS_PER_PAGE = 30
 CELLS = ("fail_fail", "fail_pass", "pass_fail", "pass_pass")
 SOURCES = {
     "samples": "samples of one run",
-    "phases": "a replay and its first try, the library unchanged between",
+    "phases": "a replay and its first try, with the same library",
     "replicates": "replicates of one cell",
     "conditions": "two conditions, before they differ",
 }
@@ -87,6 +88,8 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "placebo": any(each.replay.placebo for each in shown),
         "answer": _answer(sheet, replayed),
         "flips": noise,
+        "swatch": (name_condition(shown[0].group.condition).colour if shown else "")
+        or "ink",  # bars have their condition's
         "sources": _sources(noise),
         "query": comparison.choices.query(),
         "baseline": comparison.choices.baseline,

@@ -58,12 +58,15 @@ class Plate:
         return max(0, len(self.drawing.table.rows) - MAX_ROWS)
 
 
-def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """`saved`: add its name, its declared set and what has changed in the record since."""
+def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
+    """`compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name, its declared set and
+    what has changed in the record since."""
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
     shown, head = _choose_groups(sheet), None if saved else build_head(sheet)  # a declared set has its own answers
+    rows = table_rows(sheet, arrange(shown), head.answer.every if head else ())
+    pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     context = {
         "title": saved.saved.name if saved else title_of(sheet.comparison),
         "saved": saved.saved if saved else None,
@@ -71,7 +74,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "corrected": saved.corrected if saved else None,
         "problems": [*problems, *sheet.problems],
         "choices": _choices_in_words(choices, sheet),
-        "query": choices.query(),
+        "address": f"{compare}?{pinned.query()}",
         "as_of": choices.as_of or made_at,
         "made_at": made_at,
         "version": settings.VERSION,
@@ -81,7 +84,8 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "metrics": (*sheet.metrics, *run_metrics(sheet)),
         "head": head,
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
-        "rows": table_rows(sheet, arrange(shown), head.answer.every if head else ()),
+        "rows": rows,
+        "are_marked": any(row.stand_ins for row in rows),
         "left_out": len(sheet.comparison.groups.all) - len(shown),
         "sentences": _sentences(head, saved.corrected if saved else None),
         "plates": plates,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -122,6 +122,21 @@ def _fragment(anchor: str, text: str) -> str:
     word = " ".join(visible(text[:MAX_QUOTE]).split())
     told = f":~:text={quote(word, safe='').replace('-', '%2D')}" if word and len(text) <= MAX_QUOTE else ""
     return f"#{anchor}{told}" if anchor or told else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SameHits:
+    """The first of the hits of a page that show the same text, and the others: of other trials, or other libraries."""
+
+    first: SearchHit
+    others: tuple[SearchHit, ...]
+
+
+def gather(shown: Iterable[SearchHit]) -> list[SameHits]:
+    found: dict[tuple[object, ...], list[SearchHit]] = {}
+    for hit in shown:
+        found.setdefault((hit.kind, hit.excerpts or hit.url), []).append(hit)
+    return [SameHits(first, tuple(others)) for first, *others in found.values()]
 
 
 # --- around the hits ------------------------------------------------------------------------------------------------

@@ -8,25 +8,29 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
-from benchapp.search.search_hits import MOST, Found, find
-from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
+from benchapp.search.search_hits import MOST, Found, find, has_hits
+from inspector.pages.search.search import SearchHit, chips, facets, gather, help_rows, hits, point_out
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from runner.protocols.probe import CONDITION as PROBE
 
 PER_PAGE = 20
-EXAMPLES = (
+SHOWN_EXAMPLES = 6
+EXAMPLES = (  # those are shown that find something in the record at hand
     ("failed KeyError", "failed trials whose steps or checks hold the word"),
+    ("failed expected", "failed trials whose steps or checks hold the word"),
     ('kind:step is:error "no such file"', "tool errors with these words"),
-    ("kind:file header", "what skills say about headers"),
-    ("role:adversarial failed", "failed trials of one role"),
-    ("skill:csv-* kind:decision", "what authors said when they changed a skill"),
-    ("condition:selfgen-* -passed timeout", "self-written skills, without passed trials"),
+    ("kind:file missing", "what skills say about what is missing"),
+    ("role:trap failed", "failed trials of one role"),
+    ("kind:decision trial", "what authors said when they changed a skill"),
+    ("condition:selfgen-* -passed error", "self-written skills, without passed trials"),
+    ("kind:check expected", "checks with the word"),
 )
 
 
@@ -53,14 +57,14 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "section": "search",
         "page": page,
-        "shown": shown,
+        "gathered": gather(shown),
         "listed": [(facet, [(each, _address(each.query)) for each in facet.values]) for facet in listed],
         "chips": [(chip.text, _address(chip.without)) for chip in chips(query)],
         "wrong": [(each.message, *point_out(query, each)) for each in query.problems],
         "says": _says(query, found, known),
         "known": known,
         "is_empty": query.is_empty,
-        "examples": [(text, means, _address(text)) for text, means in EXAMPLES],
+        "examples": [] if shown else _list_examples(reader),
         "help": help_rows(),
         "max_query": MAX_QUERY,
     }
@@ -80,6 +84,12 @@ def search_complete(request: HttpRequest) -> JsonResponse:
 
 def _address(text: str) -> str:
     return f"{reverse('search')}?{urlencode({'q': text})}" if text else ""
+
+
+def _list_examples(reader: User) -> list[tuple[str, str, str]]:
+    """All of them where none finds anything: they still show how to write."""
+    finding = [(text, means) for text, means in EXAMPLES if has_hits(parse(text), reader)]
+    return [(text, means, _address(text)) for text, means in (finding or EXAMPLES)[:SHOWN_EXAMPLES]]
 
 
 def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:

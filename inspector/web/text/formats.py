@@ -31,8 +31,8 @@ def percent(share: float | None) -> str:
 
 
 def points(share: float) -> str:
-    """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
-    return f"{render_signed(100 * share, 1)} pp"
+    """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 points"."""
+    return f"{render_signed(100 * share, 1)} points"
 
 
 def whole_points(share: float) -> str:

@@ -36,9 +36,19 @@ def test_what_holds_other_words_or_as_many_stays() -> None:
     assert [excerpt.section for excerpt in show(here, parse("alpha beta")).excerpts] == ["message", "call", "result"]
 
 
-def test_words_too_far_apart_for_one_excerpt_show_the_first_of_equal_places() -> None:
-    (text,) = said(show([Section("result", f"alpha {'x ' * 400}beta", 1)], parse("alpha beta")))
-    assert text.startswith("alpha")
+def test_words_too_far_apart_for_one_excerpt_have_one_each() -> None:
+    first, second = said(show([Section("result", f"alpha {'x ' * 400}beta", 1)], parse("alpha beta")))
+    assert first.startswith("alpha")
+    assert second.endswith("beta")
+
+
+def test_a_word_that_stands_in_another_step_is_shown_with_its_number() -> None:
+    here = [Section("message", "alpha", 6), Section("result", "beta", 7)]
+    shown = show(here, parse("alpha beta"))
+    assert [(excerpt.section, text) for excerpt, text in zip(shown.excerpts, said(shown), strict=True)] == [
+        ("message", "alpha"),
+        ("step 7", "beta"),
+    ]
     assert show([Section("result", "nothing", 1)], parse("alpha")).quote == ""
 
 

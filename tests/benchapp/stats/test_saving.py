@@ -220,5 +220,5 @@ def test_the_table_sets_bold_what_is_clear_after_correction_alone() -> None:
     judged = judge_groups(comparison, ESR)
     text = condition_table(comparison, (ESR,))
     assert text.count(r"\textbf{") == sum(each.effect.is_clear for each in judged)
-    assert "after correction for all groups of its column" in text
+    assert "after correction for the groups of its experiment in its column" in text
     assert "Uncorrected" not in text

@@ -111,3 +111,43 @@ def test_it_gives_the_table_alone_to_the_page_that_unfolds_it(client: Client) ->
     assert "<html" not in part.content.decode()
     assert "2 clusters, too few for an interval" in part.content.decode()
     assert "HX-Request" in part["Vary"]
+
+
+def test_a_picture_says_what_it_measures_what_it_compares_and_who_stood_in_for_a_model(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=2), name="Two ways")
+    for condition in ("no-skill", "selfgen-always"):
+        make_learning_run(experiment, condition=condition, scripted=True)
+    caption = client.get("/compare/charts/forest.json?metric=ESR").json()["caption"]
+    assert caption["title"] == "Deployment success (ESR): differences to the baseline"
+    assert caption["lines"][0] == "Two ways"
+    assert "A scripted or recorded model took part: these numbers say nothing about any LLM." in caption["lines"]
+    every = client.get("/compare/charts/forest.json?option=metrics:all").json()["caption"]
+    assert every["title"] == "Differences to the baseline"
+
+
+def test_a_table_on_a_page_has_names_and_points_and_its_files_keep_keys(client: Client) -> None:
+    make_world()
+    page = client.get("/compare/charts/forest/?metric=ESR").content.decode().partition('id="table"')[2]
+    assert "Self, always" in page
+    assert "Deployment success" in page
+    assert '<span class="unit">points</span>' in page
+    assert "selfgen-always</" not in page
+    assert ">pp<" not in page
+    (row, *_) = client.get("/compare/charts/forest.json?metric=ESR").json()["table"]["rows"]
+    assert (row["metric"], row["against"].partition(" ")[0]) == ("ESR", "no-skill")
+    assert "difference (pp)" in client.get("/compare/charts/forest.csv").content.decode()
+
+
+def test_a_chart_without_numbers_is_one_sentence(client: Client) -> None:
+    page = client.get("/compare/charts/forest/?condition=none-such").content.decode()
+    assert "No run matches these choices." in page
+    assert "<table" not in page.partition("<main")[2].partition("</main>")[0]
+    assert "CSV" not in page
+
+
+def test_a_chart_of_an_experiment_leads_back_to_it(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=2), name="Two ways")
+    make_learning_run(experiment, condition="no-skill")
+    page = client.get(f"/compare/charts/forest/?experiment={experiment.public_id}").content.decode()
+    assert f'<a href="{experiment.get_absolute_url()}" data-key="u">Two ways</a>' in page
+    assert 'data-key="u">Compare</a>' in client.get("/compare/charts/forest/").content.decode()

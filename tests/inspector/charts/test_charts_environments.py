@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.charts.figures.environments import CHART
-from tests.worlds.charted import drawn, heat_cells, queries_of
+from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_attempt,
@@ -36,7 +36,7 @@ def make_two_runs() -> None:
 
 def test_it_averages_over_runs() -> None:
     make_two_runs()
-    cells = {(cell["panel"], cell["column"]): cell for cell in heat_cells(drawn(CHART))}
+    cells = {(cell["panel"], key_of(cell["column"])): cell for cell in heat_cells(drawn(CHART))}
     assert cells["LSR", "E1"]["value"] == pytest.approx((100 * 4 / 6 + 0) / 2)
     assert cells["LSR", "E1"]["text"] == "33"
     assert "4/12 trials" in cells["LSR", "E1"]["hover"]
@@ -45,7 +45,7 @@ def test_it_averages_over_runs() -> None:
 
 def test_it_leaves_trials_without_a_verdict_out_and_says_so() -> None:
     make_two_runs()
-    cells = {(cell["panel"], cell["column"]): cell for cell in heat_cells(drawn(CHART))}
+    cells = {(cell["panel"], key_of(cell["column"])): cell for cell in heat_cells(drawn(CHART))}
     assert cells["ESR", "E2"]["value"] == pytest.approx((100 * 2 / 6 + 100) / 2)
     assert "7/11 trials, 1 not scored" in cells["ESR", "E2"]["hover"]
     assert cells["RSR", "E1"]["value"] == 100  # of the one run that was replayed
@@ -59,9 +59,9 @@ def test_it_says_in_the_table_what_it_draws_and_leads_to_the_trials() -> None:
     cells = heat_cells(drawing)
     assert len(cells) == len(told) == 12
     for cell in cells:
-        assert told[cell["panel"], cell["column"]] == pytest.approx(cell["value"])
+        assert told[cell["panel"], key_of(cell["column"])] == pytest.approx(cell["value"])
         assert "condition=selfgen-always" in cell["url"]
-        assert f"environment={cell['column']}" in cell["url"]
+        assert f"environment={key_of(cell['column'])}" in cell["url"]
     assert {row.url for row in drawing.table.rows} == {cell["url"] for cell in cells}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchapp.models import Experiment, Trial
 from inspector.charts.figures.gains import CHART
-from tests.worlds.charted import drawn, heat_cells, queries_of
+from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -34,7 +34,7 @@ def unscore(condition: str, family: str, role: str = "") -> None:
 
 def test_it_draws_the_gain_of_every_family() -> None:
     make_world()
-    cells = {cell["row"]: cell for cell in heat_cells(drawn(CHART, "option=by:family"))}
+    cells = {key_of(cell["row"]): cell for cell in heat_cells(drawn(CHART, "option=by:family"))}
     assert {row: cell["text"] for row, cell in cells.items()} == {
         "E1-F1": "+66.7",
         "E1-F2": "+33.3",
@@ -43,6 +43,7 @@ def test_it_draws_the_gain_of_every_family() -> None:
     }
     assert "3/3 against 1/3 on the same 3 tasks" in cells["E1-F1"]["hover"]
     assert "family=E1-F1" in cells["E1-F1"]["url"]
+    assert cells["E1-F1"]["row"] == "Family E1-F1 (E1-F1)"
 
 
 def test_it_averages_the_families_of_an_environment_without_weighing_them_by_tasks() -> None:
@@ -53,7 +54,7 @@ def test_it_averages_the_families_of_an_environment_without_weighing_them_by_tas
         episode__run__condition="selfgen-always", phase="deployment", task__family__key="E1-F1", success__isnull=False
     )
     assert scored.count() == 1  # composition: passed, and failed under no-skill
-    cells = {cell["column"]: cell for cell in heat_cells(drawn(CHART))}
+    cells = {key_of(cell["column"]): cell for cell in heat_cells(drawn(CHART))}
     assert cells["E1"]["value"] == pytest.approx((100 + 100 / 3) / 2)
     assert "mean over 2 families" in cells["E1"]["hover"]
     assert "on the same 4 tasks" in cells["E1"]["hover"]
@@ -63,9 +64,9 @@ def test_it_averages_the_families_of_an_environment_without_weighing_them_by_tas
 def test_it_does_not_take_a_missing_family_for_no_gain() -> None:
     make_world()
     unscore("no-skill", "E2-F1")
-    families = {cell["row"] for cell in heat_cells(drawn(CHART, "option=by:family"))}
+    families = {key_of(cell["row"]) for cell in heat_cells(drawn(CHART, "option=by:family"))}
     assert families == {"E1-F1", "E1-F2", "E2-F2"}
-    cells = {cell["column"]: cell for cell in heat_cells(drawn(CHART))}
+    cells = {key_of(cell["column"]): cell for cell in heat_cells(drawn(CHART))}
     assert cells["E2"]["text"] == "+33.3"
     assert "mean over" not in cells["E2"]["hover"]
 
@@ -75,7 +76,7 @@ def test_it_says_in_the_table_what_it_draws(by: str) -> None:
     make_world()
     drawing = drawn(CHART, f"option=by:{by}")
     told = {record["place"].split()[0]: record["difference"] for record in drawing.table.records()}
-    drawn_cells = {cell["row" if by == "family" else "column"]: cell["value"] for cell in heat_cells(drawing)}
+    drawn_cells = {key_of(cell["row" if by == "family" else "column"]): cell["value"] for cell in heat_cells(drawing)}
     assert drawn_cells == told
     assert {row.url for row in drawing.table.rows} == {cell["url"] for cell in heat_cells(drawing)}
 

@@ -122,14 +122,33 @@ def test_the_head_names_all_that_tie(client: Client) -> None:
     assert "Read the best library" not in said
 
 
-def test_verdicts_name_what_they_are_corrected_with(client: Client) -> None:
-    """One experiment can have another verdict on its own page, where less is compared."""
+def test_a_verdict_is_the_same_beside_other_experiments(client: Client) -> None:
+    """Each experiment asks its own question: what stands beside it takes nothing from it."""
     experiment = make_pair(8)
-    assert "after correcting for 1 comparison;" in words(client, experiment.get_absolute_url())
-    make_pair(8)
+    alone = words(client, experiment.get_absolute_url())
+    assert "after correcting for 1 comparison;" in alone
+    make_pair(4)
+    assert read_corrected(client, experiment.get_absolute_url()) == read_corrected(client, "/compare/")[:1]
     said = words(client, "/compare/")
-    assert "after correcting for 2 comparisons of 2 experiments" in said
-    assert "Each metric’s verdicts are corrected for its 2 comparisons of 2 experiments." in said
+    assert "after correcting for comparisons, experiment by experiment;" in said
+    assert "An experiment has the verdicts here that it has on its own page." in said
+
+
+def test_experiments_that_share_a_baseline_are_corrected_together(client: Client) -> None:
+    """The second has no run without a skill; it is held against the first's."""
+    first = make_pair(8)
+    other = make_experiment(suite=first.suite)
+    make_learning_run(other, condition="selfgen-always", outcomes=OWN)
+    said = words(client, "/compare/")
+    assert "after correcting for 2 comparisons of 2 experiments;" in said
+    assert "An experiment has the verdicts here that it has on its own page." not in said
+
+
+def read_corrected(client: Client, url: str) -> list[object]:
+    answer = client.get(f"{url.rstrip('/')}.json").json()["answer"]
+    return [
+        (each["label"].split(" · ")[0], each["p_holm"], each["p_joint"], each["effect"]) for each in answer["judged"]
+    ]
 
 
 def test_a_replay_s_difference_names_the_first_try_it_is_taken_from(client: Client) -> None:

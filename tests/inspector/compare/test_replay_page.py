@@ -51,3 +51,12 @@ def test_bars_share_an_axis_and_begin_at_its_zero() -> None:
 def test_a_share_shows_its_interval_only_where_it_has_one() -> None:
     assert "whisker" not in draw_share("no-skill", 0.5, None, "")
     assert 'x1="25.00%" x2="75.00%"' in draw_share("no-skill", 0.5, (0.25, 0.75), "")
+
+
+def test_the_legend_has_the_colours_of_the_bars(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(experiment, condition="selfgen-always", outcomes=(T, F, F, F, F, F, F, T, T))
+    text = client.get("/compare/replay/").text
+    assert text.count('<svg class="mark c-own-3"') >= 2
+    assert 'class="bar soft c-own-3"' in text
+    assert "full colour: share of pairs that replay fixed" in page(client)

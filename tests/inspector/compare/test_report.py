@@ -157,3 +157,14 @@ def test_it_is_whole_without_a_run(client: Client) -> None:
 
 def test_the_size_that_is_said_is_what_a_report_weighs_at_least(client: Client, pair: None) -> None:
     assert 1_000_000 < least_bytes() < len(client.get("/compare/report/").content) < least_bytes() + 2_000_000
+
+
+def test_it_leads_back_to_its_numbers_and_marks_rows_only_where_they_differ(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=1), name="Scripted")
+    make_learning_run(experiment, condition="no-skill", outcomes=BASELINE, scripted=True)
+    text = " ".join(" ".join(report(client, f"/compare/report/?experiment={experiment.public_id}").said).split())
+    assert f"http://testserver/compare/?experiment={experiment.public_id}&as_of=20" in text
+    assert "That holds for every row." in text
+    assert "rows are marked" not in text
+    make_learning_run(experiment, condition="selfgen-always", outcomes=BASELINE, scripted=False)
+    assert "Their rows are marked." in " ".join(" ".join(report(client, "/compare/report/").said).split())

@@ -30,7 +30,7 @@ def put_to_work(episode: Episode, **fields: Any) -> Trial:
 
 def test_it_says_when_nothing_is_to_do(client: Client) -> None:
     text = client.get("/jobs/").text
-    assert "Nothing runs. Nothing waits." in text
+    assert "No job is running or waiting." in text
 
 
 def test_it_shows_who_is_at_what(client: Client) -> None:

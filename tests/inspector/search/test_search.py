@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -232,3 +234,43 @@ def test_it_says_that_probes_come_last_where_there_are_some(client: Client) -> N
     index_waiting()
     assert "4 hits, newest first, probes last." in client.get("/search/", {"q": "zebra"}).text
     assert "1 hit, newest first." in client.get("/search/", {"q": "condition:library-probe zebra"}).text
+
+
+def test_only_examples_that_find_something_are_offered(client: Client) -> None:
+    make_search_world()
+    page = client.get("/search/").text
+    offered = re.findall(r'<li><a href="[^"]*"><code>([^<]*)</code>', page)
+    assert "role:trap failed" in offered
+    assert "kind:decision trial" not in offered
+    for text in offered:
+        assert hits(client, unescape(text)), text
+
+
+def test_an_example_is_shown_where_nothing_is_recorded_yet(client: Client) -> None:
+    assert "<code>role:trap failed</code>" in client.get("/search/").text
+
+
+def test_hits_with_the_same_text_are_one_with_the_others_below_it(client: Client) -> None:
+    episode = make_unordered_episode(make_run())
+    for _ in range(3):
+        record_steps(make_trial(episode).counting_attempt(), [step(1, "I tidy up after myself.")])
+    record_steps(make_trial(episode).counting_attempt(), [step(1, "Others tidy up.")])
+    index_waiting()
+    page = client.get("/search/", {"q": "tidy up"}).text
+    assert page.count('<li class="hit">') == 2
+    assert "and 2 more like it on this page" in page
+    assert len(hits(client, "tidy up")) == 4
+
+
+@pytest.mark.parametrize("role", ["trap", "Trap", "adversarial"])
+def test_a_role_is_found_by_the_word_of_the_pages_too(client: Client, role: str) -> None:
+    make_search_world()
+    assert hits(client, f"role:{role} zebra") == hits(client, "role:adversarial zebra") != []
+
+
+def test_a_probe_is_called_so_and_not_by_its_key(client: Client) -> None:
+    trial = make_trial(make_unordered_episode(make_run(condition="library-probe")))
+    record_steps(trial.counting_attempt(), [step(1, "A zebra.")])
+    index_waiting()
+    page = client.get("/search/", {"q": "zebra"}).text
+    assert 'title="condition:library-probe">Probe of a library</a>' in page

@@ -99,8 +99,13 @@ def test_each_task_counts_its_recorded_trials_without_probes_and_deleted_ones(cl
     rows = record_suite(load_suite("starter"))
     experiment = make_experiment(suite=rows.suite, name="my experiment")
     task = rows.tasks["E1-LS1-T1"]
-    for condition, success in (("no-skill", True), ("no-skill", False), (PROBE, True)):
-        make_trial(make_episode(make_run(experiment, condition=condition)), task=task, success=success)
+    probe = make_experiment(suite=rows.suite, name="a probe of it")
+    for of, condition, success in (
+        (experiment, "no-skill", True),
+        (experiment, "no-skill", False),
+        (probe, PROBE, True),
+    ):
+        make_trial(make_episode(make_run(of, condition=condition)), task=task, success=success)
     gone = make_experiment(suite=rows.suite)
     make_trial(make_episode(make_run(gone)), task=task, success=True)
     Experiment.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
@@ -112,6 +117,8 @@ def test_each_task_counts_its_recorded_trials_without_probes_and_deleted_ones(cl
         "no-skill": {"passed": 1, "scored": 2, "planned": 2, "rate": 0.5, "low": None, "high": None}
     }
     assert [each["name"] for each in page["experiments"]] == ["my experiment"]
+    (listed,) = (each for each in twin(client, "/suites.json")["suites"] if each["key"] == "starter")
+    assert listed["experiments"] == 1
     assert client.get(found["E1-LS1-T1"]["trials_url"]).text.count('scope="row"') == 2
 
 

@@ -38,7 +38,7 @@ def test_it_writes_rewards_without_needless_places(value: float, text: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0.0, "0.0 pp"), (-0.0004, "0.0 pp"), (1 / 12, "+8.3 pp"), (-0.25, "−25.0 pp")]
+    ("share", "text"), [(0.0, "0.0 points"), (-0.0004, "0.0 points"), (1 / 12, "+8.3 points"), (-0.25, "−25.0 points")]
 )
 def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
     assert page_tags.points(share) == text
