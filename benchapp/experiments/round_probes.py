@@ -22,6 +22,7 @@ from benchapp.record.writing.human_acts import NotPossible
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.learning.learning_curves import EpisodeRounds, read_rounds
 from benchapp.stats.metrics.tally import TrialTally
+from runner.models import make_model
 
 REASON = "Learning curve"
 
@@ -52,7 +53,10 @@ class RunRounds:
 
     @property
     def open(self) -> list[tuple[int, int]]:
-        """(episode, round) of the libraries that nobody tries: without finished trials, and none coming."""
+        """(episode, round) of the libraries that nobody tries: without finished trials, and none coming. None of a run at work,
+        which may measure its last one itself."""
+        if self.run.is_open:
+            return []
         return [
             (each.episode, number)
             for each in self.episodes
@@ -101,6 +105,8 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
     if trials > settings.MAX_TRIALS:
         told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
         raise NotPossible(f"{trials:,} trials ({told})")
+    if max_usd:
+        _require_prices(episode.run.agent_model for episode, _ in wanted)
     suite = suite_of(wanted[0][0])  # of one experiment, so of one suite
     found = []
     for episode, state in wanted:
@@ -109,6 +115,12 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
         asked = AskedProbe(state.key, None, (), mine, times, share)
         found.append(preview(episode, asked, suite=suite))
     return RoundsPreview(tuple(found))
+
+
+def _require_prices(models: Iterable[str]) -> None:
+    for name in dict.fromkeys(filter(None, models)):
+        if not make_model(name).priced:
+            raise NotPossible(f"{name} reports no cost, so no amount in dollars can limit it (expected none)")
 
 
 def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.urls import reverse
 from plotly import graph_objects as go
 
 from benchapp.models import Run
@@ -121,16 +122,17 @@ def _follow(
     start = sheet.comparison.groups.baseline_of(group)
     bare = sheet.comparison.of_group(start) if start and start.condition == NO_SKILL and not start.is_unfinished else []
     steps = follow_rounds([rounds[run.pk] for run in group.runs], bare, metric)
-    url = group.first.experiment.get_absolute_url()
+    url = reverse("experiment-rounds", args=[group.first.experiment.public_id])
     scale = 100.0 if metric.is_share else 1.0
-    return [CurveRow(group.label, metric.name, step, scale, f"{url}rounds/") for step in steps]
+    return [CurveRow(group.label, metric.name, step, scale, url) for step in steps]
 
 
 def _list_panels(sheet: ChartSheet, found: Curves) -> list[LinePanel[tuple[Group, str]]]:
     """A panel for each metric, and in it one for each agent model."""
     panels = []
     for metric in METRICS:
-        for facet in split_panels([group for group in sheet.groups if (group, metric.key) in found]):
+        drawn = [group for group in sheet.groups if (group, metric.key) in found]
+        for facet in split_panels(drawn) if drawn else ():
             title = AXES.get(metric.key, f"{metric.name}, of 100") + (f", {facet.title}" if facet.title else "")
             panels.append(LinePanel(title, tuple((name, (group, metric.key)) for name, group in facet.lines)))
     return panels
@@ -147,7 +149,8 @@ def _figure(panels: Sequence[LinePanel[tuple[Group, str]]], found: Curves) -> go
 def _notes(found: Curves) -> Iterable[str]:
     yield (
         "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run deploys. The "
-        "last round is the run’s own deployment, earlier ones are probes. An episode whose learning ended keeps its last library."
+        "last round is the run’s own deployment, earlier ones are probes. An episode whose learning ended keeps its last library; a "
+        "decision that changed nothing makes no round."
     )
     start = any(row.round == 0 for rows in found.values() for row in rows)
     zero = "Round 0 is no-skill on the same tasks. " if start else ""
