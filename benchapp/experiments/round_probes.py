@@ -14,7 +14,6 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.experiments.estimate import Estimate
-from benchapp.experiments.plans import suite_of
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, list_deployed_tasks, preview
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
@@ -107,12 +106,12 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
         raise NotPossible(f"{trials:,} trials ({told})")
     if max_usd:
         _require_prices(episode.run.agent_model for episode, _ in wanted)
-    suite = suite_of(wanted[0][0])  # of one experiment, so of one suite
-    found = []
+    found: list[ProbePreview] = []
     for episode, state in wanted:
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = AskedProbe(state.key, None, (), mine, times, share)
+        suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
         found.append(preview(episode, asked, suite=suite))
     return RoundsPreview(tuple(found))
 
