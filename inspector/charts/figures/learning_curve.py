@@ -36,7 +36,7 @@ from inspector.charts.sheet import ChartSheet
 METRICS = (ACCURACIES[0], *(each for each in LEVELS if each.key in ("coverage", "alignment")))
 AXES = {METRICS[0].key: "tasks passed, %"}
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
-MEASURE = "Measure each round’s library, on the experiment’s page"
+MEASURE = "Order it at Rounds, on the experiment’s page"
 COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("metric", "metric"),
