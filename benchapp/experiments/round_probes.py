@@ -15,6 +15,7 @@ from django.db import transaction
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.experiments.estimate import Estimate
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, list_deployed_tasks, preview
+from benchapp.experiments.work.operations import cancel
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
 from benchapp.record.writing.human_acts import NotPossible
@@ -62,6 +63,11 @@ class RunRounds:
             for number in each.unmeasured
             if not any(trials.is_coming for trials in each.frozen_at(number))
         ]
+
+    @property
+    def under_way(self) -> list[Run]:
+        """Probes with trials to come."""
+        return [trials.run for each in self.episodes for trials in each.probed if trials.is_coming]
 
     @property
     def coming(self) -> int:
@@ -158,6 +164,24 @@ def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
     ).exclude(run__status__in=[Run.Status.DONE, Run.Status.CANCELLED])
     if any(pair in began for pair in coming.values_list("origin_id", "frozen_id")):
         raise NotPossible("some of these libraries are being measured since the estimate (expected another estimate)")
+
+
+def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = None) -> int:
+    """Cancels every whole probe of these runs that is under way; what it recorded stays. How many; NotPossible without one, or
+    without a reason."""
+    if not reason.strip():
+        raise NotPossible("cancelling needs a reason, which is kept with the act")
+    stopped = sum(_try_cancel(probe, reason, by) for each in runs for probe in each.under_way)
+    if not stopped:
+        raise NotPossible("no probe of a whole library is under way (expected one)")
+    return stopped
+
+
+def _try_cancel(probe: Run, reason: str, by: User | None) -> bool:
+    try:
+        return cancel(probe, reason=reason, by=by) > 0
+    except NotPossible:  # it ended meanwhile
+        return False
 
 
 def list_judges(runs: Iterable[Run]) -> list[str]:

@@ -9,7 +9,7 @@ out because its author stopped early or was probed less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -32,11 +32,19 @@ from runner.base.types import DecisionStatus, Phase
 @dataclass(frozen=True, slots=True)
 class FrozenTrials:
     """Trials of an episode's tasks with one library: of its own run, or of a probe. `library`: key of the snapshot, -1 where
-    the record holds none."""
+    the record holds none. `is_over`: all have ended, or were skipped."""
 
     run: Run
     library: int
     outcomes: Outcomes
+    is_over: bool
+
+    @classmethod
+    def of(cls, run: Run, library: int, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials:
+        """`later`: keys of trials that were settled after the pin."""
+        mine = outcomes.without(later)
+        has_ended = run.status == Run.Status.DONE and not np.isin(outcomes.trial, list(later)).any()
+        return cls(run, library, mine, has_ended or TrialTally.of(mine).is_over)
 
     @property
     def tally(self) -> TrialTally:
@@ -45,7 +53,7 @@ class FrozenTrials:
     @property
     def is_coming(self) -> bool:
         """Are trials still to come? A cancelled run brings none."""
-        return not self.tally.is_over and self.run.status != Run.Status.CANCELLED
+        return not self.is_over and self.run.status != Run.Status.CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class EpisodeRounds:
 
     def measured_at(self, number: int) -> list[Outcomes]:
         """Those of them that have ended: the first results of a task list are not typical of the whole."""
-        return [each.outcomes for each in self.frozen_at(number) if each.tally.is_over]
+        return [each.outcomes for each in self.frozen_at(number) if each.is_over]
 
     @property
     def unmeasured(self) -> list[int]:
@@ -110,7 +118,8 @@ def read_rounds(
     wanted = list(runs)
     libraries = _read_libraries(wanted, as_of)
     probed = _read_probed(wanted, judge, as_of) if libraries else {}
-    return {run.pk: tuple(_list_episodes(run, outcomes[run.pk], libraries, probed)) for run in wanted}
+    later = read_settled_after(wanted, as_of) if as_of else set()
+    return {run.pk: tuple(_list_episodes(run, outcomes[run.pk], libraries, probed, later)) for run in wanted}
 
 
 def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, ...]]:
@@ -150,7 +159,7 @@ def _read_probed(
     for probe in probes:
         mine = outcomes[probe.run_id]
         if not mine.tainted.any():
-            found[probe.origin_id or 0].append(FrozenTrials(probe.run, probe.frozen_id, mine.without(later)))
+            found[probe.origin_id or 0].append(FrozenTrials.of(probe.run, probe.frozen_id, mine, later))
     return {episode: tuple(each) for episode, each in found.items()}
 
 
@@ -159,20 +168,21 @@ def _list_episodes(
     outcomes: Outcomes,
     libraries: Mapping[int, tuple[int, ...]],
     probed: Mapping[int, tuple[FrozenTrials, ...]],
+    later: Collection[int],
 ) -> Iterator[EpisodeRounds]:
     for episode in np.unique(outcomes.episode[~outcomes.tainted]).tolist():
-        own = _find_deployed(run, outcomes.where(outcomes.episode == episode))
+        own = _find_deployed(run, outcomes.where(outcomes.episode == episode), later)
         yield EpisodeRounds(episode, libraries.get(episode, ()), own, probed.get(episode, ()))
 
 
-def _find_deployed(run: Run, outcomes: Outcomes) -> FrozenTrials | None:
+def _find_deployed(run: Run, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials | None:
     """Trials after the seal: of deployment, else of evaluation where all had the same library."""
     phases = [phase for phase in (Phase.DEPLOYMENT, Phase.EVALUATION) if outcomes.covering((phase,)).any()]
     if not phases:
         return None
     deployed = outcomes.where(outcomes.covering((phases[0],)))
     given = np.unique(deployed.library[deployed.done])
-    return FrozenTrials(run, int(given[0]), deployed) if len(given) == 1 else None
+    return FrozenTrials.of(run, int(given[0]), deployed, later) if len(given) == 1 else None
 
 
 # --- the curve ----------------------------------------------------------------------------------------------------

@@ -53,6 +53,10 @@ class MeasuringPage:
         return any(found.open for found, _ in self.runs)
 
     @property
+    def under_way(self) -> int:
+        return sum(len(found.under_way) for found, _ in self.runs)
+
+    @property
     def measured(self) -> int:
         return sum(found.measured for found, _ in self.runs)
 

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.round_probes import launch_rounds
+from benchapp.experiments.round_probes import cancel_rounds, launch_rounds, list_learning_runs
 from benchapp.models import Experiment, User
 from inspector.pages.experiments.measuring import (
     PAGE,
@@ -30,7 +30,7 @@ from runner.base.errors import RunnerError
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
     if request.method == "POST":
-        return _launch(request, found)
+        return _cancel(request, found) if request.POST.get("act") == "cancel" else _launch(request, found)
     page = open_measuring_page(found, request.GET)
     data = {"experiment": found, **PAGE.read(page), "next": None}
     context = {"experiment": found, "page": page}
@@ -51,6 +51,17 @@ def _launch(request: HttpRequest, found: Experiment) -> HttpResponse:
         return redirect(_build_address(found, asked))
     told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
     messages.success(request, f"Launched: {told}. The learning curve appears when they have ended.")
+    return redirect("experiment-rounds", found.public_id)
+
+
+def _cancel(request: HttpRequest, found: Experiment) -> HttpResponse:
+    reason = request.POST.get("reason", "")
+    try:
+        stopped = cancel_rounds(list_learning_runs(found), reason=reason, by=user_of(request))
+    except RunnerError as error:
+        messages.error(request, f"Nothing was cancelled. {error}")
+    else:
+        messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
     return redirect("experiment-rounds", found.public_id)
 
 

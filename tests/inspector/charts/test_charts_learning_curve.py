@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from benchapp.models import Episode, Experiment, Probe, Run
+from benchapp.models import Episode, Experiment, Probe, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawn_chart import draw_chart
@@ -111,7 +111,7 @@ def test_only_finished_probes_of_the_whole_library_count(change: str) -> None:
             long,
             1,
             "pp-" if change in ("at work", "cancelled") else "ppp",
-            status={"cancelled": "cancelled"}.get(change, "done"),
+            status={"cancelled": "cancelled", "at work": "running"}.get(change, "done"),
         )
         if change == "deleted":
             Experiment.objects.filter(runs=probe.run).update(deleted_at=timezone.now())
@@ -126,6 +126,16 @@ def test_a_task_without_a_score_in_some_round_is_left_out_of_all() -> None:
     probe.run.episodes.get().trials.filter(is_done=False).update(is_done=True)  # it ended without a verdict
     ((_, *learned),) = points().values()
     assert [(number, passed, tasks) for number, _, passed, tasks in learned] == [(1, 3, 5), (2, 4, 5)]
+
+
+def test_a_trial_that_was_skipped_ends_a_probe_without_a_score() -> None:
+    _, long, _ = make_world()
+    measure_round(long, 1, "pf-", status="done")
+    before = timezone.now()
+    assert [row["tasks"] for row in drawn(CHART).table.records()] == [5, 5, 5]
+    assert drawn(CHART, urlencode({"as_of": before.isoformat()})).figure is not None
+    Trial.objects.filter(episode__run__condition="library-probe", is_done=True).update(settled_at=timezone.now())
+    assert drawn(CHART, urlencode({"as_of": before.isoformat()})).figure is None
 
 
 def test_a_library_that_is_probed_twice_has_all_trials() -> None:

@@ -69,8 +69,7 @@ def test_it_counts_what_is_measured_under_way_and_open(client: Client, learned: 
     assert (row["measured"], row["under_way"], row["open"]) == (1, 1, 0)
     assert (row["probe_trials"]["done"], row["probe_trials"]["total"]) == (2, 3)
     assert "2 of 3 trials" in client.get(path(learned)).text
-    probe.run.episodes.get().trials.update(is_done=True)
-    Run.objects.filter(pk=probe.run_id).touch()
+    Run.objects.filter(pk=probe.run_id).update(status="done")  # its last trial was skipped
     assert twin(client, learned)["measured"] == 2
     text = client.get(path(learned)).text
     assert "Nothing is open" in text
@@ -103,6 +102,17 @@ def test_the_estimate_comes_first_and_the_launch_orders_it(client: Client, launc
     assert set(Probe.objects.values_list("times", "reason", "reverted_digest")) == {(2, "the curve", "")}
     assert Activity.objects.filter(verb="probe").count() == 2
     assert "Nothing was launched" in client.post(path(launched), {"times": "2", "reason": "again"}, follow=True).text
+
+
+def test_an_order_is_cancelled_as_a_whole_and_open_again(client: Client, launched: Experiment) -> None:
+    client.post(path(launched), {"times": "1", "reason": "the curve"})
+    assert "2 probes under way" in client.get(path(launched)).text
+    sent = client.post(path(launched), {"act": "cancel", "reason": "too dear"}, follow=True)
+    assert "Cancelled: 2 probes. What they recorded stays." in sent.text
+    assert set(Run.objects.filter(condition="library-probe").values_list("status", flat=True)) == {"cancelled"}
+    assert sum(row["open"] for row in twin(client, launched)["runs"]) == 2
+    again = client.post(path(launched), {"act": "cancel", "reason": "too dear"}, follow=True)
+    assert "Nothing was cancelled. no probe of a whole library is under way" in again.text
 
 
 def test_only_chosen_runs_are_measured(client: Client, launched: Experiment) -> None:
@@ -139,11 +149,21 @@ def test_the_judges_of_the_runs_are_offered(client: Client, launched: Experiment
     assert orders.count() == 2
 
 
+def test_a_judge_of_the_file_is_told_and_not_offered(client: Client, launched: Experiment) -> None:
+    order_judging(launched.runs.all(), JudgingWish("scripted/careful"))
+    launched.spec["judging"] = {"model": "scripted/careful"}
+    launched.save()
+    text = client.get(f"{path(launched)}?times=1").text
+    assert "The experiment file has scripted/careful judge each probe" in text
+    assert "Have the same judge" not in text
+
+
 def test_readers_see_it_and_cannot_order(client: Client, launched: Experiment, settings: Any) -> None:
     settings.SINGLE_USER = False
     client.force_login(make_user(username="ada", level=User.Level.REVIEWER))
     assert "Only operators launch" in client.get(f"{path(launched)}?times=1").text
-    assert client.post(path(launched), {"times": "1", "reason": "x"}).status_code == 403
+    for sent in ({"times": "1", "reason": "x"}, {"act": "cancel", "reason": "x"}):
+        assert client.post(path(launched), sent).status_code == 403
     assert not Probe.objects.exists()
 
 
