@@ -23,8 +23,9 @@ from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.inference.replicates import mean_interval, share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.judged.judged_columns import ChosenJudge, find_passes, with_judgements
+from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.metric import TrialMetric, family_interval
-from benchapp.stats.metrics.outcomes import Ints, Outcomes
+from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import DecisionStatus, Phase
 
@@ -32,19 +33,23 @@ from runner.base.types import DecisionStatus, Phase
 @dataclass(frozen=True, slots=True)
 class FrozenTrials:
     """Trials of an episode's tasks with one library: of its own run, or of a probe. `library`: key of the snapshot, -1 where
-    the record holds none. `is_over`: all have ended, or were skipped."""
+    the record holds none. `mask`: which trials of `whole`. `is_over`: all have ended, or were skipped."""
 
     run: Run
     library: int
-    outcomes: Outcomes
+    whole: Outcomes
+    mask: Mask
     is_over: bool
 
     @classmethod
-    def of(cls, run: Run, library: int, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials:
-        """`later`: keys of trials that were settled after the pin."""
-        mine = outcomes.without(later)
-        has_ended = run.status == Run.Status.DONE and not np.isin(outcomes.trial, list(later)).any()
-        return cls(run, library, mine, has_ended or TrialTally.of(mine).is_over)
+    def of(cls, run: Run, library: int, whole: Outcomes, mask: Mask, later: Collection[int]) -> FrozenTrials:
+        """`later`: keys of trials that were settled after the pin, and are blank in `whole`."""
+        has_ended = run.status == Run.Status.DONE and not (later and np.isin(whole.trial[mask], list(later)).any())
+        return cls(run, library, whole, mask, has_ended or bool(whole.done[mask].all()))
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self.whole.where(self.mask)
 
     @property
     def tally(self) -> TrialTally:
@@ -103,6 +108,10 @@ class RoundMean:
         return fmean(self.means)
 
 
+Change = tuple[int, int, datetime]  # episode, library after it, when
+KEPT: RunCache[tuple[Change, ...]] = RunCache(600)  # runs
+
+
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +121,8 @@ def read_rounds(
     judge: ChosenJudge | None = None,
     as_of: datetime | None = None,
 ) -> dict[int, tuple[EpisodeRounds, ...]]:
-    """run pk -> its episodes, those that are tainted left out. One query, and ten at most where rounds were probed.
+    """run pk -> its episodes, those that are tainted left out. Two queries, or ten at most where rounds were probed and
+    nothing is at hand.
 
     `judge`: whose scores the outcomes have; probes then have them too."""
     wanted = list(runs)
@@ -124,14 +134,23 @@ def read_rounds(
 
 def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, ...]]:
     """Episode -> its library after each round."""
-    changed = Decision.objects.filter(episode__run__in=[run.pk for run in runs], status=DecisionStatus.APPLIED)
-    if as_of is not None:
-        changed = changed.filter(decided_at__lte=as_of)
     found: defaultdict[int, list[int]] = defaultdict(list)
-    rows = changed.exclude(after=F("before")).order_by("episode_id", "number")
-    for episode, after in rows.values_list("episode_id", "after_id"):
-        found[episode].append(after)
+    for changes in KEPT.read_all(runs, _read_changes).values():
+        for episode, after, decided_at in changes:
+            if as_of is None or decided_at <= as_of:
+                found[episode].append(after)
     return {episode: tuple(each) for episode, each in found.items()}
+
+
+def _read_changes(runs: list[Run]) -> dict[int, tuple[Change, ...]]:
+    found: dict[int, list[Change]] = {run.pk: [] for run in runs}
+    changed = Decision.objects.filter(episode__run__in=[*found], status=DecisionStatus.APPLIED).exclude(
+        after=F("before")
+    )
+    rows = changed.order_by("episode_id", "number")
+    for run, episode, after, at in rows.values_list("episode__run_id", "episode_id", "after_id", "decided_at"):
+        found[run].append((episode, after, at))
+    return {run: tuple(changes) for run, changes in found.items()}
 
 
 def find_round_probes(runs: Iterable[Run], as_of: datetime | None = None) -> list[Probe]:
@@ -157,9 +176,10 @@ def _read_probed(
     later = read_settled_after(of_probes, as_of) if as_of else set()
     found: defaultdict[int, list[FrozenTrials]] = defaultdict(list)
     for probe in probes:
-        mine = outcomes[probe.run_id]
-        if not mine.tainted.any():
-            found[probe.origin_id or 0].append(FrozenTrials.of(probe.run, probe.frozen_id, mine, later))
+        whole = outcomes[probe.run_id].without(later)
+        if not whole.tainted.any():
+            every = np.ones(len(whole), dtype=bool)
+            found[probe.origin_id or 0].append(FrozenTrials.of(probe.run, probe.frozen_id, whole, every, later))
     return {episode: tuple(each) for episode, each in found.items()}
 
 
@@ -170,19 +190,18 @@ def _list_episodes(
     probed: Mapping[int, tuple[FrozenTrials, ...]],
     later: Collection[int],
 ) -> Iterator[EpisodeRounds]:
+    deployed = _mark_deployed(outcomes)
     for episode in np.unique(outcomes.episode[~outcomes.tainted]).tolist():
-        own = _find_deployed(run, outcomes.where(outcomes.episode == episode), later)
+        mask = deployed & (outcomes.episode == episode)
+        given = set(outcomes.library[mask & outcomes.done].tolist())
+        own = FrozenTrials.of(run, given.pop(), outcomes, mask, later) if len(given) == 1 else None
         yield EpisodeRounds(episode, libraries.get(episode, ()), own, probed.get(episode, ()))
 
 
-def _find_deployed(run: Run, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials | None:
-    """Trials after the seal: of deployment, else of evaluation where all had the same library."""
-    phases = [phase for phase in (Phase.DEPLOYMENT, Phase.EVALUATION) if outcomes.covering((phase,)).any()]
-    if not phases:
-        return None
-    deployed = outcomes.where(outcomes.covering((phases[0],)))
-    given = np.unique(deployed.library[deployed.done])
-    return FrozenTrials.of(run, int(given[0]), deployed, later) if len(given) == 1 else None
+def _mark_deployed(outcomes: Outcomes) -> Mask:
+    """[n]: trials after the seal, of deployment; where the protocol has none, of evaluation."""
+    deployed = outcomes.covering((Phase.DEPLOYMENT,))
+    return deployed if deployed.any() else outcomes.covering((Phase.EVALUATION,))
 
 
 # --- the curve ----------------------------------------------------------------------------------------------------
