@@ -79,6 +79,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "search": list,
     "experiment": lambda: [_run().experiment.public_id],
     "experiment-judging": lambda: [Judging.objects.get().run.experiment.public_id],
+    "experiment-rounds": lambda: [_run().experiment.public_id],
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
     "library-beside": lambda: [_run().public_id],

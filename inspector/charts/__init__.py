@@ -14,6 +14,7 @@ from inspector.charts.figures import (
     gains,
     generation,
     instances,
+    learning_curve,
     libraries,
     library_size,
     pass_at_k,
@@ -41,7 +42,7 @@ QUESTIONS = (
     Question(
         "grow",
         "Did libraries grow?",
-        (libraries.GROWTH_CHART, rounds.CHART, library_size.CHART, libraries.KINDS_CHART),
+        (libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART, libraries.KINDS_CHART),
     ),
     Question("fail", "Why did trials fail?"),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plotly import graph_objects as go
 
+from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.charts.drawing.quantities import say_unit
 from inspector.charts.lacking import lacks_nothing
@@ -96,6 +97,9 @@ class Chart:
     # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
+    rests_on: Callable[[ChartSheet], Iterable[Run]] = (
+        lambda sheet: ()
+    )  # runs beside those compared whose numbers it shows
 
     def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
         """Those of its options with every value that these runs allow."""
