@@ -1,0 +1,116 @@
+"""How often a design finds a difference: the test that will decide, tried on runs that are drawn (see `difference.primary`).
+
+No formula: shares have ties, few clusters a smallest p, and few replicates degrees of freedom that depend on what they show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from benchapp.stats.inference.clusters import clusters_for
+from benchapp.stats.inference.difference import primary_p_many
+from benchapp.stats.inference.interval import TAIL, Floats
+from benchapp.stats.inference.replicates import MIN_REPLICATES
+from benchapp.stats.planning.spread import ENDS, FARTHEST, LogOdds, Spread, bisect, expect, to_log_odds
+
+POWER = 0.8
+LEVEL = 2 * TAIL + 1e-12
+COMPARISONS = 2_000  # a Monte-Carlo error of a point
+CELLS = 1_000_000  # trials drawn for one side
+PATTERNS = 2**11  # of a sign-flip, of 2**14: one rejects as often with either, but for half a point
+SEED = 20_011  # any number will do as long as it stays
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """tasks: of each episode. replicates: of both sides. samples: of each task. weights: of each episode in the mean that is
+    compared, any scale; None: as many as it has tasks."""
+
+    tasks: tuple[int, ...]
+    replicates: tuple[int, int]
+    samples: int = 1
+    weights: tuple[float, ...] | None = None
+
+    @property
+    def shares(self) -> Floats:
+        weights = np.asarray(self.tasks if self.weights is None else self.weights, dtype=float)
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def can_find(self) -> bool:
+        """Whether any result could."""
+        return min(self.replicates) >= MIN_REPLICATES or len(self.tasks) >= (clusters_for(2 * TAIL) or 0)
+
+
+def predict_power(design: Design, spread: Spread, difference: float) -> float | None:
+    """How often the design finds a true `difference`, 0..1, of shares, in its direction; None where no share could differ so.
+
+    Runs of both sides have the same spread on the log-odds. The other side passes `spread.share`, this one more, or less
+    where there is no room above.
+    """
+    aim = _find_aim(spread.share, difference)
+    if aim is None:
+        return None
+    return _simulate(design, spread, aim) if design.can_find else 0.0
+
+
+def find_least(design: Design, spread: Spread) -> float | None:
+    """The smallest difference of whole points that is found 8 times of 10; None where none is."""
+    low, high = 0, int(100 * max(spread.share, 1 - spread.share) - 100 * ENDS)
+    if (predict_power(design, spread, high / 100) or 0.0) < POWER:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if (predict_power(design, spread, middle / 100) or 0.0) >= POWER else (middle, high)
+    return high / 100
+
+
+def _find_aim(share: float, difference: float) -> float | None:
+    aims = share + difference, share - difference
+    return next((aim for aim in aims if ENDS <= aim <= 1 - ENDS), None)
+
+
+@lru_cache(maxsize=2_000)
+def _simulate(design: Design, spread: Spread, aim: float) -> float:
+    odds, sign = to_log_odds(spread), np.sign(aim - spread.share)
+    sides = [
+        _draw_runs(design.tasks, design.samples, odds, share, seed)
+        for seed, share in enumerate((aim, spread.share), start=SEED)
+    ]
+    rng = np.random.default_rng(SEED)
+    own, other = (
+        runs[rng.integers(0, len(runs), (COMPARISONS, count))]
+        for runs, count in zip(sides, design.replicates, strict=True)
+    )
+    found = primary_p_many(own, other, design.shares, PATTERNS) <= LEVEL
+    gained = sign * ((own.mean(axis=1) - other.mean(axis=1)) @ design.shares) > 0
+    return float((found & gained).mean())
+
+
+@lru_cache(maxsize=24)
+def _draw_runs(tasks: tuple[int, ...], samples: int, odds: LogOdds, share: float, seed: int) -> Floats:
+    """Mean of each episode in many learning runs of one condition over the same tasks, [runs, episodes]."""
+    rng, hard = np.random.default_rng(seed), _place_tasks(sum(tasks), odds.task)
+    runs = max(500, min(2 * COMPARISONS, CELLS // (len(hard) * samples)))
+    middle = bisect(lambda each: float(expect(hard + each, odds.learning).mean()) - share, -FARTHEST, FARTHEST)
+    owner, starts = np.repeat(np.arange(len(tasks)), tasks), np.cumsum([0, *tasks[:-1]])
+    library = _normal(rng, (runs, len(tasks))) * np.float32(odds.episode)
+    library += _normal(rng, (runs, 1)) * np.float32(odds.rerun)
+    chance = expit((hard + middle).astype(np.float32) + library[:, owner])
+    passes = sum(rng.random(chance.shape, dtype=np.float32) < chance for _ in range(samples))
+    return np.asarray(np.add.reduceat(passes, starts, axis=1, dtype=np.float64) / samples / np.array(tasks))
+
+
+def _place_tasks(count: int, sd: float) -> Floats:
+    """Log-odds of tasks, [count], in the same random order for every side: evenly over a normal distribution."""
+    places = np.random.default_rng(SEED).permutation(count)
+    return np.asarray(sd * ndtri((places + 0.5) / count))
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    return rng.standard_normal(shape, dtype=np.float32)
