@@ -21,6 +21,7 @@ from benchapp.stats.planning.spread import ENDS, FARTHEST, LogOdds, Spread, bise
 POWER = 0.8
 LEVEL = 2 * TAIL + 1e-12
 COMPARISONS = 2_000  # a Monte-Carlo error of a point
+MOST_POINTS = 98
 CELLS = 1_000_000  # trials drawn for one side
 PATTERNS = 2**11  # of a sign-flip, of 2**14: one rejects as often with either, but for half a point
 SEED = 20_011  # any number will do as long as it stays
@@ -48,20 +49,21 @@ class Design:
 
 
 def predict_power(design: Design, spread: Spread, difference: float) -> float | None:
-    """How often the design finds a true `difference`, 0..1, of shares, in its direction; None where no share could differ so.
+    """How often the design finds a true `difference` of shares, above 0, in its direction: 0..1; None where no two shares
+    differ so.
 
-    Runs of both sides have the same spread on the log-odds. The other side passes `spread.share`, this one more, or less
-    where there is no room above.
+    One side passes half the difference less than `spread.share`, the other half more, as far as there is room. Runs of both have
+    the same spread on the log-odds.
     """
-    aim = _find_aim(spread.share, difference)
-    if aim is None:
+    low = max(ENDS, min(spread.share - difference / 2, 1 - ENDS - difference))
+    if low + difference > 1 - ENDS + 1e-9:
         return None
-    return _simulate(design, spread, aim) if design.can_find else 0.0
+    return _simulate(design, spread, low, low + difference) if design.can_find else 0.0
 
 
 def find_least(design: Design, spread: Spread) -> float | None:
     """The smallest difference of whole points that is found 8 times of 10; None where none is."""
-    low, high = 0, int(100 * max(spread.share, 1 - spread.share) - 100 * ENDS)
+    low, high = 0, MOST_POINTS
     if (predict_power(design, spread, high / 100) or 0.0) < POWER:
         return None
     while high - low > 1:
@@ -70,17 +72,12 @@ def find_least(design: Design, spread: Spread) -> float | None:
     return high / 100
 
 
-def _find_aim(share: float, difference: float) -> float | None:
-    aims = share + difference, share - difference
-    return next((aim for aim in aims if ENDS <= aim <= 1 - ENDS), None)
-
-
 @lru_cache(maxsize=2_000)
-def _simulate(design: Design, spread: Spread, aim: float) -> float:
-    odds, sign = to_log_odds(spread), np.sign(aim - spread.share)
+def _simulate(design: Design, spread: Spread, low: float, high: float) -> float:
+    odds = to_log_odds(spread)
     sides = [
         _draw_runs(design.tasks, design.samples, odds, share, seed)
-        for seed, share in enumerate((aim, spread.share), start=SEED)
+        for seed, share in enumerate((high, low), start=SEED)
     ]
     rng = np.random.default_rng(SEED)
     own, other = (
@@ -88,7 +85,7 @@ def _simulate(design: Design, spread: Spread, aim: float) -> float:
         for runs, count in zip(sides, design.replicates, strict=True)
     )
     found = primary_p_many(own, other, design.shares, PATTERNS) <= LEVEL
-    gained = sign * ((own.mean(axis=1) - other.mean(axis=1)) @ design.shares) > 0
+    gained = (own.mean(axis=1) - other.mean(axis=1)) @ design.shares > 0
     return float((found & gained).mean())
 
 

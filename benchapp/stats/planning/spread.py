@@ -26,7 +26,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 @dataclass(frozen=True, slots=True)
 class Spread(Shaped):
-    """Standard deviations, as shares, 0..1. share: what passes.
+    """Standard deviations, as shares, 0..1. share: what passes, on average over both sides of a comparison.
 
     task: between tasks. episode: what a library adds to all tasks that read it. rerun: what all episodes of one learning run
     have in common. sample: what is left, one trial of one task with one library.
@@ -76,9 +76,8 @@ def measure_pair(paired: Paired) -> Measured:
         within, across = _products(paired.delta, cluster)
         episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
         rerun = sides[0][1] if sides else GUESS.rerun**2
-    return Measured(
-        _make(float(other.mean()), _spread_of_tasks([*own, *other]), episode, rerun), len(own) + len(other), freedom
-    )
+    share = float(own.mean() + other.mean()) / 2
+    return Measured(_make(share, _spread_of_tasks([*own, *other]), episode, rerun), len(own) + len(other), freedom)
 
 
 def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
