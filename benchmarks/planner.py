@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/planner.py [--repeats N] [--pilots N] [--seed S]
 
-What is drawn knows nothing of the planner: every comparison has tasks of its own, and beside normal log-odds there are libraries
+What is drawn knows nothing of the planner: tasks are random ones, and beside normal log-odds there are libraries
 that are mostly good or mostly bad, libraries that now and then do harm, and a side without libraries. The test is
 `benchapp.stats.inference.difference.primary`, called once for each comparison. The planner is told the four spreads: as the
 scene has them ("known"), or as a pilot shows them, a run of the same design in which the difference is the same. docs/explanation/statistics.md
@@ -96,17 +96,31 @@ def scenes() -> Iterator[PlannedScene]:
     yield PlannedScene("rare", rare, 4, (10, 10), 1.3)
 
 
-def draw_chances(scene: PlannedScene, k: int, rng: np.random.Generator, replicates: tuple[int, int]) -> list[Floats]:
-    """Chances to pass of both sides, [k, replicates, tasks], each comparison with tasks of its own."""
-    tasks = rng.normal(scene.world.middle, scene.world.task_sd, (k, 1, len(scene.owner)))
-    own = _learn(scene, tasks + scene.gain, replicates[0], rng, harms=True)
-    return [own, _learn(scene, tasks, replicates[1], rng, harms=False)]
+def draw_chances(
+    scene: PlannedScene,
+    tasks: Floats,
+    k: int,
+    replicates: tuple[int, int],
+    gains: tuple[float, float],
+    rng: np.random.Generator,
+) -> list[Floats]:
+    """Chances to pass of both sides, [k, replicates, tasks]. tasks: log-odds, [tasks]."""
+    return [
+        _learn(scene, tasks + gain, (k, count, scene.clusters), rng, harms=place == 0)
+        for place, (gain, count) in enumerate(zip(gains, replicates, strict=True))
+    ]
 
 
-def _learn(scene: PlannedScene, tasks: Floats, count: int, rng: np.random.Generator, *, harms: bool) -> Floats:
-    shape = (len(tasks), count, scene.clusters)
+def draw_tasks(scene: PlannedScene, rng: np.random.Generator) -> Floats:
+    """The suite of a scene: [tasks], log-odds."""
+    return rng.normal(scene.world.middle, scene.world.task_sd, len(scene.owner))
+
+
+def _learn(
+    scene: PlannedScene, tasks: Floats, shape: tuple[int, int, int], rng: np.random.Generator, *, harms: bool
+) -> Floats:
     if scene.bare and not harms:
-        return np.repeat(expit(tasks), count, axis=1)
+        return np.broadcast_to(expit(tasks), (*shape[:2], len(tasks)))
     if scene.beta:
         worth = (rng.beta(scene.beta, scene.beta, shape) - 0.5)[..., scene.owner]
         chances = expit(tasks)
@@ -117,31 +131,30 @@ def _learn(scene: PlannedScene, tasks: Floats, count: int, rng: np.random.Genera
     return np.asarray(expit(tasks + library[..., scene.owner]))
 
 
-def describe(scene: PlannedScene, rng: np.random.Generator) -> tuple[Spread, float]:
-    """The spreads, averaged over both sides, and the true difference, from chances and not from passes."""
-    own, other = draw_chances(scene, DRAWN, rng, (2, 2))
-    found = np.array([_moments(each, scene.owner) for each in (own, other)]).mean(axis=0)
-    share, task, learning, rerun = found
+def describe(scene: PlannedScene, tasks: Floats, rng: np.random.Generator) -> tuple[Spread, float]:
+    """The spreads, averaged over both sides, of a scene with half of the gain on both; and the true difference with all of it on
+    one. From chances and not from passes."""
+    halfway = draw_chances(scene, tasks, DRAWN, (1, 1), (scene.gain / 2, scene.gain / 2), rng)
+    task, learning, rerun = np.array([_moments(each[:, 0], scene.owner) for each in halfway]).mean(axis=0)
     parts = np.sqrt(np.maximum(0.0, (task, learning - max(0.0, rerun), rerun)))
-    return Spread(float(share), *map(float, parts)), float(own.mean() - other.mean())
+    own, other = (float(each.mean()) for each in draw_chances(scene, tasks, DRAWN, (1, 1), (scene.gain, 0.0), rng))
+    return Spread((own + other) / 2, *map(float, parts)), own - other
 
 
 def _moments(chances: Floats, owner: NDArray[np.int64]) -> tuple[float, ...]:
-    """Mean and three covariances of [k, 2, tasks]: of a task in two runs, of two tasks of one library, of two libraries of a run."""
+    """Of [k, tasks]: variance between tasks; covariance of two tasks of one library, and of two libraries of one run."""
     same = owner[:, np.newaxis] == owner
     within, across = same & ~np.eye(len(owner), dtype=bool), ~same
-    mean, runs = chances.mean(), chances - chances.mean()
-    task = (runs[:, 0] * runs[:, 1]).mean()
-    product = np.einsum("kri,krj->ij", runs, runs) / (2 * len(runs))
-    return float(mean), float(task), float(product[within].mean()), float(product[across].mean())
+    products = np.cov(chances, rowvar=False)
+    return float(chances.mean(axis=0).var()), float(products[within].mean()), float(products[across].mean())
 
 
-def simulate(scene: PlannedScene, k: int, rng: np.random.Generator) -> Iterator[Paired]:
+def simulate(scene: PlannedScene, tasks: Floats, k: int, rng: np.random.Generator) -> Iterator[Paired]:
     """Comparisons as the pages make them: passes of trials, averaged over the samples of a task."""
     owner, n = scene.owner, len(scene.owner)
     keys, weight = np.arange(n), np.full(n, 1 / n)
     for _ in range(k):
-        sides = [each[0] for each in draw_chances(scene, 1, rng, scene.replicates)]
+        sides = [each[0] for each in draw_chances(scene, tasks, 1, scene.replicates, (scene.gain, 0.0), rng)]
         own, other = (rng.binomial(scene.samples, each) / scene.samples for each in sides)
         yield Paired(keys, owner, owner, keys, own, other, weight, 0)
 
@@ -158,12 +171,13 @@ def tabulate(k: int, pilots: int, seed: int) -> Iterator[str]:
     worst = {"known": 0.0, "pilots": 0.0}
     for place, scene in enumerate(scenes()):
         rng = np.random.default_rng((seed, place))
-        spread, truth = describe(scene, rng)
-        power = float(np.mean([is_found(each) for each in simulate(scene, k, rng)]))
+        tasks = draw_tasks(scene, rng)
+        spread, truth = describe(scene, tasks, rng)
+        power = float(np.mean([is_found(each) for each in simulate(scene, tasks, k, rng)]))
         known = predict_power(scene.design, spread, truth) or 0.0
         told = [
             predict_power(scene.design, measure_pair(each).spread, truth) or 0.0
-            for each in simulate(scene, pilots, rng)
+            for each in simulate(scene, tasks, pilots, rng)
         ]
         off = {"known": known - power, "pilots": float(np.mean(told)) - power}
         worst = {name: max(worst[name], abs(off[name])) for name in worst}

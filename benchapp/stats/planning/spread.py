@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -26,7 +26,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 @dataclass(frozen=True, slots=True)
 class Spread(Shaped):
-    """Standard deviations, as shares, 0..1. share: what passes, on average over both sides of a comparison.
+    """Standard deviations, as shares, 0..1. share: what passes, halfway between the two sides of a comparison.
 
     task: between tasks. episode: what a library adds to all tasks that read it. rerun: what all episodes of one learning run
     have in common. sample: what is left, one trial of one task with one library.
@@ -44,9 +44,13 @@ class Spread(Shaped):
         left = self.share * (1 - self.share) - self.task**2 - self.episode**2 - self.rerun**2
         return sqrt(max(0.0, left))
 
+    @property
+    def in_points(self) -> dict[str, int]:
+        return {name: round(100 * getattr(self, name)) for name in ("sample", "task", "episode", "rerun")}
+
 
 # Between the spreads of the worlds of benchmarks/levels.py and coverage.py; nobody measured it.
-GUESS = Spread(share=0.5, task=0.2, episode=0.1, rerun=0.05)
+GUESS = Spread(share=0.5, task=0.2, episode=0.1, rerun=0.03)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,14 @@ class Measured(Shaped):
     def guessed(self) -> bool:
         return self.freedom == 0
 
+    @property
+    def is_rough(self) -> bool:
+        return self.freedom < FEW
+
 
 def measure_pair(paired: Paired) -> Measured:
-    """Of two conditions together, whose spreads are averaged: a difference has the sum of both."""
+    """Of two conditions together, whose spreads are averaged: a difference has the sum of both. What shares can vary is least at
+    0 and 1, so the average is taken to halfway."""
     own, other, cluster = paired.own, paired.other, paired.cluster
     sides = [_spread_of_reruns(side, cluster) for side in (own, other) if len(side) > 1]
     freedom = sum(len(side) - 1 for side in (own, other))
@@ -76,8 +85,25 @@ def measure_pair(paired: Paired) -> Measured:
         within, across = _products(paired.delta, cluster)
         episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
         rerun = sides[0][1] if sides else GUESS.rerun**2
-    share = float(own.mean() + other.mean()) / 2
-    return Measured(_make(share, _spread_of_tasks([*own, *other]), episode, rerun), len(own) + len(other), freedom)
+    ends = np.array((own.mean(), other.mean()))
+    share, rooms = float(ends.mean()), ends * (1 - ends)
+    scales = (share * (1 - share)) ** 2 / np.maximum(1e-6, (rooms.mean() ** 2, np.square(rooms).mean()))
+    task = _spread_of_tasks([*own, *other]) * scales[0]
+    spread = _make(share, task, episode * scales[1], rerun * scales[1])
+    return Measured(spread, len(own) + len(other), freedom)
+
+
+def average_measured(pairs: Sequence[Measured], baseline: int) -> Measured:
+    """Of pairs that have a baseline with so many runs in common; at least one."""
+    spreads = [each.spread for each in pairs]
+    parts = (np.mean([getattr(each, name) ** 2 for each in spreads]) for name in ("task", "episode", "rerun"))
+    share = float(np.mean([each.share for each in spreads]))
+    again = len(pairs) - 1
+    return Measured(
+        _make(share, *map(float, parts)),
+        sum(each.runs for each in pairs) - again * baseline,
+        sum(each.freedom for each in pairs) - again * (baseline - 1),
+    )
 
 
 def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
@@ -92,6 +118,12 @@ def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
     ]
     share, *parts = np.average(np.array(found), axis=0, weights=freedoms)
     return Measured(_make(float(share), *map(float, parts)), sum(len(values) for values, _ in several), sum(freedoms))
+
+
+def state_spread(spread: Spread, stated: Mapping[str, float]) -> Spread:
+    """With some of its fields as somebody states them, no more in sum than a share can vary."""
+    named = {name: stated.get(name, getattr(spread, name)) for name in ("share", "task", "episode", "rerun")}
+    return _make(named.pop("share"), *(each**2 for each in named.values())) if stated else spread
 
 
 def _make(share: float, task: float, episode: float, rerun: float) -> Spread:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment
-from benchapp.stats.comparing.answer import Answer, arrange, count_more
+from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.interval import Interval
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from benchapp.stats.metrics.metric_names import KNOWN
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -94,20 +92,6 @@ def test_runs_without_a_model_try_the_tasks_and_no_skills() -> None:
     assert answer_of(experiment).question == "What passes without a model?"
     make_learning_run(experiment, condition="no-skill", replicate=3)
     assert answer_of(experiment).question == "Did skills help?"
-
-
-def difference(low: float, high: float, replicates: int) -> Difference:
-    return Difference(
-        *(90, 6, (replicates, replicates), 0.4, 0.3, (low + high) / 2, "welch", Interval(low, high), 0.2, None)
-    )
-
-
-def test_it_counts_the_replicates_that_settle_ten_points() -> None:
-    # ±7 points over three a side: error 0.0252; five a side leave (2.306 + 0.889) 0.0252 √(3/5) = 0.0624, four 0.0733
-    assert count_more(difference(-0.04, 0.10, 3)) == 1
-    # ±14: error 0.0504; eight a side leave (2.145 + 0.868) 0.0504 √(3/8) = 0.093, seven 0.101
-    assert count_more(difference(-0.10, 0.18, 3)) == 5
-    assert count_more(difference(-0.9, 0.9, 2)) is None
 
 
 def test_one_task_is_no_tasks() -> None:

@@ -385,7 +385,28 @@ def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, sm
     assert found == sorted(found, reverse=True)
     text = client.post("/launch/", sent(small, act="check")).text
     assert "1 replicate of 1 episode is too few to tell a difference from luck." in text
-    assert "half of them passed by chance" in text
+    assert "How results vary is a guess: nothing was learned twice here." in text
+
+
+def test_what_is_stated_takes_the_place_of_the_guess(client: Client, small: dict[str, Any]) -> None:
+    def check(**stated: str) -> tuple[dict[str, Any], str]:
+        post = {**sent(small, act="check"), **{f"plan.{name}": value for name, value in stated.items()}}
+        return client.post("/launch.json", post).json()["checked"]["design"], client.post("/launch/", post).text
+
+    guessed, text = check()
+    assert (guessed["stated"], guessed["difference"], guessed["spread"]["rerun"]) == ([], 0.1, 0.03)
+    assert "Finds 10 points" in text
+    stated, text = check(difference="25", rerun="20")
+    assert (stated["stated"], stated["difference"], stated["spread"]["rerun"]) == (["rerun"], 0.25, 0.2)
+    assert stated["spread"]["task"] == guessed["spread"]["task"]
+    assert "Spread as you state it." in text
+    assert "Finds 25 points" in text
+    (worse,) = [row for row in stated["rows"] if row["replicates"] == 8]
+    (better,) = [row for row in check(difference="25")[0]["rows"] if row["replicates"] == 8]
+    assert worse["power"] < better["power"] - 0.1
+    wrong, text = check(rerun="many")
+    assert wrong["spread"] == guessed["spread"]
+    assert "expected a number from 0 to 50" in text
 
 
 def test_buttons_beside_a_step_write_into_the_file_and_launch_nothing(client: Client) -> None:
