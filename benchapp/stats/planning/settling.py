@@ -92,6 +92,12 @@ class Settling(Shaped):
         is_priced = all(route.cost.usd is not None for route in found)
         return sorted(found, key=lambda route: (route.cost.usd or 0.0) if is_priced else route.cost.trials)
 
+    @property
+    def in_vain(self) -> list[str]:
+        """What does not find it however many there are, within what is a plan: "50 more episodes"."""
+        most = {"sample": f"{MOST_SAMPLES} samples of each task"}
+        return [most.get(unit, f"{FAR} more {unit}s") for unit in ADDED if self.find_route(unit) is None]
+
     def find_route(self, unit: str) -> Route | None:
         """None where no plan of this kind finds it."""
         more = count_added(self.design, self.measured.spread, self.difference, unit)
