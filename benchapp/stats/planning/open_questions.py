@@ -16,32 +16,56 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.planning.power import Design
 from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
-from benchapp.stats.planning.spread import Measured, average_measured, measure_pair
+from benchapp.stats.planning.spread import average_measured, measure_pair
+
+MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own page has them
 
 
 class OpenQuestions:
-    """Of all groups judged in one metric, each with its baseline."""
+    """Of all groups judged in one metric, each with its baseline. Groups that are held against one baseline with as many
+    replicates share what is measured, since one pair shows little of what reruns do, and the design: one plan for all."""
 
     def __init__(self, comparison: GroupComparison, metric: TrialMetric, pairs: Sequence[tuple[Group, Group]]) -> None:
         self.comparison, self.metric, self.pairs = comparison, metric, tuple(pairs)
-        self._settling: dict[tuple[object, object], Settling | None] = {}
 
     def settle(self, group: Group, baseline: Group) -> Settling | None:
-        """None for a metric that is no share, and where the two share no task."""
-        key = group.identity, baseline.identity
-        if key not in self._settling:
-            paired = self._pair(group, baseline) if self.metric.is_share else None
-            found = self._describe(group, baseline, paired) if paired else None
-            self._settling[key] = found
-        return self._settling[key]
+        """None for a metric that is no share, and with too many baselines."""
+        alike = self._families.get(self._family_of(group, baseline), []) if self.metric.is_share else []
+        if not alike or len({each.identity for _, each in self.pairs}) > MOST_BASELINES:
+            return None
+        if group.identity not in self._settled:
+            widest = max(alike, key=lambda paired: len(paired.task))
+            design = self._design(group, baseline, widest)
+            measured = average_measured([measure_pair(each) for each in alike], widest.replicates[1])
+            cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
+            self._settled[group.identity] = Settling(design, measured, cost)
+        return self._settled[group.identity]
 
-    def _pair(self, group: Group, baseline: Group) -> Paired | None:
-        return pair(*self.comparison.sides(group, baseline, self.metric), by_family=self.metric.macro)
+    @cached_property
+    def _settled(self) -> dict[object, Settling]:
+        return {}
 
-    def _describe(self, group: Group, baseline: Group, paired: Paired) -> Settling:
-        design = self._design(group, baseline, paired)
-        cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
-        return Settling(design, self._measure(baseline, paired.replicates), cost)
+    @cached_property
+    def _paired(self) -> dict[object, Paired]:
+        """By group."""
+        by_family = self.metric.macro
+        found = {
+            group.identity: pair(*self.comparison.sides(group, baseline, self.metric), by_family=by_family)
+            for group, baseline in self.pairs
+        }
+        return {key: each for key, each in found.items() if each is not None}
+
+    @cached_property
+    def _families(self) -> dict[object, list[Paired]]:
+        found: dict[object, list[Paired]] = {}
+        for group, baseline in self.pairs:
+            if paired := self._paired.get(group.identity):
+                found.setdefault(self._family_of(group, baseline), []).append(paired)
+        return found
+
+    def _family_of(self, group: Group, baseline: Group) -> object:
+        paired = self._paired.get(group.identity)
+        return paired and (baseline.identity, paired.replicates, paired.clusters)
 
     def _design(self, group: Group, baseline: Group, paired: Paired) -> Design:
         sides = self.comparison.sides(group, baseline, self.metric)
@@ -49,22 +73,6 @@ class OpenQuestions:
         weights = tuple(paired.shares.round(9).tolist()) if self.metric.macro else None
         tasks = tuple(np.bincount(paired.cluster).tolist())
         return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights)
-
-    def _measure(self, baseline: Group, replicates: tuple[int, int]) -> Measured:
-        """Over all groups held against this baseline with as many replicates: one pair alone shows little of what reruns do."""
-        if (baseline.identity, replicates) not in self._measured:
-            alike = [
-                (group, found)
-                for group, other in self.pairs
-                if other is baseline and (found := self._pair(group, other)) and found.replicates == replicates
-            ]
-            measured = average_measured([measure_pair(found) for _, found in alike], replicates[1])
-            self._measured[baseline.identity, replicates] = measured
-        return self._measured[baseline.identity, replicates]
-
-    @cached_property
-    def _measured(self) -> dict[tuple[object, object], Measured]:
-        return {}
 
     # --- what it took ----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ LEVEL = 2 * TAIL + 1e-12
 COMPARISONS = 4_000  # a Monte-Carlo error of a point; a test over clusters, which takes longer, is tried half as often
 LADDER = (0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96)  # points
 CELLS = 1_500_000  # trials drawn for one side
+MANY = 64  # clusters, from which on fewer comparisons are tried: a plan takes no longer
+SAME = 1e-9  # of means, which are about 1: equal, but for rounding
 PATTERNS = 2**11  # of a sign-flip, of 2**14: one rejects as often with either, but for half a point
 SEED = 20_011  # any number will do as long as it stays
 
@@ -88,16 +90,22 @@ def _simulate(design: Design, spread: Spread, low: float, high: float) -> float:
         _draw_runs(design.tasks, design.samples, odds, share, seed)
         for seed, share in enumerate((high, low), start=SEED)
     ]
-    rng, tried = np.random.default_rng(SEED), COMPARISONS // (1 if min(design.replicates) >= MIN_REPLICATES else 2)
-    own, other = (
-        runs[rng.integers(0, len(runs), (tried, count))] for runs, count in zip(sides, design.replicates, strict=True)
-    )
-    found = primary_p_many(own, other, design.shares, PATTERNS) <= LEVEL
-    gained = (own.mean(axis=1) - other.mean(axis=1)) @ design.shares > 0
-    return float((found & gained).mean())
+    by_runs = min(design.replicates) >= MIN_REPLICATES
+    tried = COMPARISONS if by_runs else int(np.clip(COMPARISONS // 2 * MANY / len(design.tasks), 500, COMPARISONS // 2))
+    rng, shares = np.random.default_rng(SEED), design.shares
+    places = [rng.integers(0, len(runs), (tried, count)) for runs, count in zip(sides, design.replicates, strict=True)]
+    own, other = ((runs @ shares)[drawn] for runs, drawn in zip(sides, places, strict=True))
+    p, by_clusters = np.ones(tried), np.arange(tried)
+    if by_runs:
+        p = primary_p_many(own[..., np.newaxis], other[..., np.newaxis], np.ones(1))
+        by_clusters = np.flatnonzero((np.ptp(own, axis=1) < SAME) & (np.ptp(other, axis=1) < SAME))
+    if len(by_clusters):
+        whole = [runs[drawn[by_clusters]] for runs, drawn in zip(sides, places, strict=True)]
+        p[by_clusters] = primary_p_many(whole[0], whole[1], shares, PATTERNS)
+    return float(((p <= LEVEL) & (own.mean(axis=1) > other.mean(axis=1))).mean())
 
 
-@lru_cache(maxsize=24)
+@lru_cache(maxsize=8)
 def _draw_runs(tasks: tuple[int, ...], samples: int, odds: LogOdds, share: float, seed: int) -> Floats:
     """Mean of each episode in many learning runs of one condition over the same tasks, [runs, episodes]."""
     rng, hard = np.random.default_rng(seed), _place_tasks(sum(tasks), odds.task)
