@@ -28,7 +28,7 @@ from benchapp.stats.inference.difference import primary  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.stats.inference.sides import Paired  # noqa: E402
 from benchapp.stats.planning.power import Design, predict_power  # noqa: E402
-from benchapp.stats.planning.spread import Spread, measure_pair  # noqa: E402
+from benchapp.stats.planning.spread import Spread, measure_pairs  # noqa: E402
 from benchmarks.levels import WORLDS, World  # noqa: E402
 
 REACHED = 2 * TAIL + 1e-12
@@ -176,7 +176,7 @@ def tabulate(k: int, pilots: int, seed: int) -> Iterator[str]:
         power = float(np.mean([is_found(each) for each in simulate(scene, tasks, k, rng)]))
         known = predict_power(scene.design, spread, truth) or 0.0
         told = [
-            predict_power(scene.design, measure_pair(each).spread, truth) or 0.0
+            predict_power(scene.design, measure_pairs([each]).spread, truth) or 0.0
             for each in simulate(scene, tasks, pilots, rng)
         ]
         off = {"known": known - power, "pilots": float(np.mean(told)) - power}

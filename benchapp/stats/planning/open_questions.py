@@ -16,7 +16,7 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.planning.power import Design
 from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
-from benchapp.stats.planning.spread import average_measured, measure_pair
+from benchapp.stats.planning.spread import measure_pairs
 
 MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own page has them
 
@@ -36,7 +36,7 @@ class OpenQuestions:
         if group.identity not in self._settled:
             widest = max(alike, key=lambda paired: len(paired.task))
             design = self._design(group, baseline, widest)
-            measured = average_measured([measure_pair(each) for each in alike], widest.replicates[1])
+            measured = measure_pairs(alike)
             cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
             self._settled[group.identity] = Settling(design, measured, cost)
         return self._settled[group.identity]

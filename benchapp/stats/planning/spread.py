@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -73,14 +72,22 @@ class Measured(Shaped):
         return self.freedom < FEW
 
 
-def measure_pair(paired: Paired) -> Measured:
-    """Of two conditions together, whose spreads are averaged: a difference has the sum of both. What shares can vary is least at
-    0 and 1, so the average is taken to halfway."""
+def measure_pairs(pairs: Sequence[Paired]) -> Measured:
+    """Of conditions that are held against one baseline, at least one of them; averaged, since a difference has the spreads of
+    both sides."""
+    baseline = len(pairs[0].other)
+    share, *parts = np.mean([_measure_pair(each) for each in pairs], axis=0).tolist()
+    runs = baseline + sum(len(each.own) for each in pairs)
+    return Measured(_make(share, *parts), runs, runs - len(pairs) - 1)
+
+
+def _measure_pair(paired: Paired) -> tuple[float, ...]:
+    """Share and variances of tasks, episodes and reruns. Near 0 and 1 shares can vary least, so what two sides vary on average is
+    taken to halfway between them."""
     own, other, cluster = paired.own, paired.other, paired.cluster
-    sides = [_spread_of_reruns(side, cluster) for side in (own, other) if len(side) > 1]
-    freedom = sum(len(side) - 1 for side in (own, other))
-    if min(len(own), len(other)) > 1:
-        episode, rerun = (float(np.mean(each)) for each in zip(*sides, strict=True))
+    sides = [_vary_by_rerun(side, cluster) for side in (own, other) if len(side) > 1]
+    if len(sides) == 2:
+        episode, rerun = np.mean(sides, axis=0)
     else:  # what the episodes of one difference show; the sign-flip takes effects that differ between them for chance, too
         within, across = _products(paired.delta, cluster)
         episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
@@ -88,22 +95,7 @@ def measure_pair(paired: Paired) -> Measured:
     ends = np.array((own.mean(), other.mean()))
     share, rooms = float(ends.mean()), ends * (1 - ends)
     scales = (share * (1 - share)) ** 2 / np.maximum(1e-6, (rooms.mean() ** 2, np.square(rooms).mean()))
-    task = _spread_of_tasks([*own, *other]) * scales[0]
-    spread = _make(share, task, episode * scales[1], rerun * scales[1])
-    return Measured(spread, len(own) + len(other), freedom)
-
-
-def average_measured(pairs: Sequence[Measured], baseline: int) -> Measured:
-    """Of pairs that have a baseline with so many runs in common; at least one."""
-    spreads = [each.spread for each in pairs]
-    parts = (np.mean([getattr(each, name) ** 2 for each in spreads]) for name in ("task", "episode", "rerun"))
-    share = float(np.mean([each.share for each in spreads]))
-    again = len(pairs) - 1
-    return Measured(
-        _make(share, *map(float, parts)),
-        sum(each.runs for each in pairs) - again * baseline,
-        sum(each.freedom for each in pairs) - again * (baseline - 1),
-    )
+    return share, _vary_by_task(np.concatenate((own, other))) * scales[0], episode * scales[1], rerun * scales[1]
 
 
 def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
@@ -112,10 +104,7 @@ def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
     freedoms = [len(values) - 1 for values, _ in several]
     if sum(freedoms) < FEW:
         return None
-    found = [
-        (values.mean(), _spread_of_tasks(list(values)), *_spread_of_reruns(values, cluster))
-        for values, cluster in several
-    ]
+    found = [(values.mean(), _vary_by_task(values), *_vary_by_rerun(values, cluster)) for values, cluster in several]
     share, *parts = np.average(np.array(found), axis=0, weights=freedoms)
     return Measured(_make(float(share), *map(float, parts)), sum(len(values) for values, _ in several), sum(freedoms))
 
@@ -134,14 +123,15 @@ def _make(share: float, task: float, episode: float, rerun: float) -> Spread:
     return Spread(share, *(sqrt(float(part)) for part in parts))
 
 
-def _spread_of_tasks(runs: Sequence[Floats]) -> float:
-    """Variance between tasks [n] of what all runs expect of them: the covariance of two runs, over all pairs of them."""
-    if len(runs[0]) < 2:
+def _vary_by_task(runs: Floats) -> float:
+    """Variance between tasks of what all runs [r, n] expect of them: the covariance of two runs, over all pairs of them."""
+    if runs.shape[1] < 2:
         return 0.0
-    return float(np.mean([np.cov(one, two)[0, 1] for one, two in combinations(runs, 2)]))
+    products = np.cov(runs)
+    return float((products.sum() - np.trace(products)) / (len(runs) * (len(runs) - 1)))
 
 
-def _spread_of_reruns(values: Floats, cluster: Ints) -> tuple[float, float]:
+def _vary_by_rerun(values: Floats, cluster: Ints) -> tuple[float, float]:
     """Variances of episodes and of reruns, of values [r, n]. Tasks of one episode move together by both, those of two
     episodes by reruns alone. Where there is one episode all of it is taken for reruns: more episodes are not promised to help.
     """

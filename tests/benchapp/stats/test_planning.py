@@ -16,9 +16,8 @@ from benchapp.stats.planning.spread import (
     GUESS,
     Measured,
     Spread,
-    average_measured,
     measure_groups,
-    measure_pair,
+    measure_pairs,
     state_spread,
     to_log_odds,
 )
@@ -84,7 +83,7 @@ def test_spreads_are_measured_on_runs() -> None:
     """On average over pilots; one alone shows little."""
     rng, true = np.random.default_rng(4), Spread(0.5, 0.2, 0.15, 0.1)
     tasks = rng.normal(0, 1, 60) * to_log_odds(true).task
-    found = [measure_pair(pair_of(*(draw_runs(rng, true, 5, tasks) for _ in "ab"), 5)).spread for _ in range(200)]
+    found = [measure_pairs([pair_of(*(draw_runs(rng, true, 5, tasks) for _ in "ab"), 5)]).spread for _ in range(200)]
     for name, off in (("share", 0.04), ("task", 0.03), ("episode", 0.02), ("rerun", 0.02)):
         root = np.sqrt(np.mean([getattr(each, name) ** 2 for each in found]))
         assert root == pytest.approx(getattr(true, name), abs=off), name
@@ -93,11 +92,11 @@ def test_spreads_are_measured_on_runs() -> None:
 def test_one_run_a_side_shows_nothing_of_reruns() -> None:
     rng = np.random.default_rng(6)
     tasks = rng.normal(0, 1, 60)
-    measured = measure_pair(pair_of(*(draw_runs(rng, GUESS, 1, tasks) for _ in "ab"), 5))
+    measured = measure_pairs([pair_of(*(draw_runs(rng, GUESS, 1, tasks) for _ in "ab"), 5)])
     assert measured.guessed
     assert measured.is_rough
     assert measured.spread.rerun == pytest.approx(GUESS.rerun, rel=0.05)
-    assert not measure_pair(pair_of(*(draw_runs(rng, GUESS, 3, tasks) for _ in "ab"), 5)).is_rough
+    assert not measure_pairs([pair_of(*(draw_runs(rng, GUESS, 3, tasks) for _ in "ab"), 5)]).is_rough
 
 
 def test_too_few_reruns_are_no_measurement() -> None:
@@ -111,10 +110,12 @@ def test_too_few_reruns_are_no_measurement() -> None:
 
 
 def test_runs_that_pairs_share_are_counted_once() -> None:
-    one = Measured(Spread(0.4, 0.2, 0.1, 0.0), 6, 4)
-    found = average_measured([one, replace(one, spread=Spread(0.6, 0.2, 0.0, 0.0))], 3)
-    assert (found.runs, found.freedom, found.spread.share) == (9, 6, 0.5)
-    assert found.spread.episode == pytest.approx(np.sqrt(0.1**2 / 2))
+    rng = np.random.default_rng(8)
+    tasks = rng.normal(0, 1, 60)
+    one, two, baseline = (draw_runs(rng, GUESS, 3, tasks) for _ in range(3))
+    both = measure_pairs([pair_of(one, baseline, 5), pair_of(two, baseline, 5)])
+    assert (both.runs, both.freedom) == (9, 6)
+    assert both.spread.share == pytest.approx((one.mean() + two.mean() + 2 * baseline.mean()) / 4)
 
 
 def test_no_part_states_more_than_a_share_can_vary() -> None:
