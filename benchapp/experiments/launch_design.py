@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import variance
-
-from django.db.models import Count, Q
 
 from benchapp.experiments.estimate import Estimate, ExperimentEstimate
 from benchapp.experiments.preparation import Prepared
-from benchapp.models import Experiment, Run, Trial
-from benchapp.record.json_shape import Shaped
-from benchapp.stats.inference.detectable import assume_spread, find_detectable
+from benchapp.models import Experiment, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.inference.sides import Paired, pair
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.planning.power import Design, find_least, predict_power
+from benchapp.stats.planning.settling import SOUGHT
+from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, state_spread
 from runner.base.types import Phase
 from runner.protocols import slots
+from runner.protocols.plan import EpisodePlan
 
 OFFERED = (1, 2, 3, 5, 8)  # replicates
-MIN_FREEDOM = 4  # of an earlier spread: fewer replicates show hardly any of it
+MOST_RUNS = 200  # earlier ones, the newest, that a spread is measured on
 # Where a protocol asks for the answer, in this order: new tasks with a frozen library, else every task.
 DECIDING = (Phase.DEPLOYMENT, Phase.EVALUATION, Phase.ACQUISITION)
 
 
 @dataclass(frozen=True, slots=True)
 class DesignRow(Shaped):
-    """One number of replicates. `detectable`: share, 0..1; None where no difference can be found."""
+    """One number of replicates. `detectable`: share, 0..1; None where no difference can be found. power: to find the difference
+    that is asked for, 0..1; None where shares cannot differ so."""
 
     replicates: int
     detectable: float | None
+    power: float | None
     estimate: Estimate
     wall_seconds: float | None  # with as many workers as listen now, at least one
 
@@ -37,16 +41,35 @@ class DesignRow(Shaped):
     def points(self) -> int | None:
         return None if self.detectable is None else max(1, round(100 * self.detectable))
 
+    @property
+    def finds(self) -> int:
+        """In percent; what is simulated is never sure."""
+        return min(99, round(100 * (self.power or 0.0)))
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchDesign(Shaped):
-    """`spread_from`: earlier replicates that the spread was measured on; 0 where it is assumed (`assume_spread`)."""
+    """`spread_from`: earlier replicates that the spread was measured on; 0 where it is a guess. `stated`: what the asker put in
+    their place. difference: that `power` of a row is about, a share."""
 
     episodes: int  # of one replicate
     tasks: int  # of one replicate, that decide
     replicates: int
     spread_from: int
     rows: tuple[DesignRow, ...]
+    samples: int
+    spread: Spread
+    stated: tuple[str, ...]
+    difference: float
+
+    json_shape = JsonShape(
+        *("episodes", "tasks", "replicates", "spread_from", "rows", "samples", "spread", "stated", "difference")
+    )
+
+    @property
+    def sought(self) -> float:
+        """In points."""
+        return round(100 * self.difference, 1)
 
     @property
     def chosen(self) -> DesignRow:
@@ -70,54 +93,61 @@ class LaunchDesign(Shaped):
         return self.axis // 2
 
 
-def describe_design(prepared: Prepared, expected: ExperimentEstimate, workers: int) -> LaunchDesign:
-    """One query. `workers`: as many as work at once."""
-    plans = next(iter(prepared.plans.values()))
-    phases = [slot.phase for plan in plans for slot in slots(plan)]
-    phase = next((each for each in DECIDING if each in phases), phases[0])
-    tasks, asked = phases.count(phase), prepared.spec.replicates
-    measured, spread_from = _read_spread(prepared, phase)
-    spread, whole = measured or assume_spread(tasks), expected.whole
+def describe_design(
+    prepared: Prepared, expected: ExperimentEstimate, workers: int, stated: Mapping[str, float] | None = None
+) -> LaunchDesign:
+    """One query where columns are at hand. `workers`: as many as work at once. `stated`: "difference" and parts of a spread, as
+    shares, in place of what was measured or guessed."""
+    plans, asked, told = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
+    difference = told.pop("difference", SOUGHT)
+    phase, once = _plan_once(plans)
+    measured = _measure_spread(prepared, phase)
+    spread, whole = state_spread(measured.spread if measured else GUESS, told), expected.whole
     rows = []
     for replicates in sorted({*OFFERED, asked}):
         scaled = whole.scale(replicates, asked)
-        detectable = find_detectable(spread, replicates, len(plans))
-        rows.append(DesignRow(replicates, detectable, scaled, scaled.wall_seconds(workers)))
-    return LaunchDesign(len(plans), tasks, asked, spread_from, tuple(rows))
-
-
-def _read_spread(prepared: Prepared, phase: Phase) -> tuple[float | None, int]:
-    """Standard deviation of the share that a replicate passes, pooled over what was learned more than once here, and the
-    number of these replicates; (None, 0) where they are too few or never differed."""
-    arms = list(prepared.setups)
-    found = (
-        Trial.objects.filter(
-            phase=phase,
-            episode__run__experiment__origin=Experiment.Origin.RUN,
-            episode__run__experiment__deleted_at=None,
-            episode__run__experiment__suite__key=prepared.suite.key,
-            episode__run__status=Run.Status.DONE,
-            episode__run__condition__in={arm.condition for arm in arms},
-            episode__run__harness__in={arm.agent for arm in arms},
-            episode__run__agent_model__in={arm.agent_model or "" for arm in arms},
-        )
-        .order_by()
-        .values_list(
-            "episode__run__experiment", "episode__run__setup_digest", "episode__run__condition", "episode__run"
-        )
-        .annotate(passed=Count("pk", filter=Q(success=True)), scored=Count("pk", filter=Q(success__isnull=False)))
+        design = Design(once.tasks, (replicates, replicates), once.samples)
+        found = find_least(design, spread), predict_power(design, spread, difference)
+        rows.append(DesignRow(replicates, *found, scaled, scaled.wall_seconds(workers)))
+    return LaunchDesign(
+        *(len(plans), sum(once.tasks) * once.samples, asked, measured.runs if measured else 0, tuple(rows)),
+        *(once.samples, spread, tuple(sorted(told)), difference),
     )
-    shares: defaultdict[tuple[object, ...], list[float]] = defaultdict(list)
-    for experiment, digest, condition, _, passed, scored in found:
-        if scored:
-            shares[experiment, digest, condition].append(passed / scored)
-    return _pool(group for group in shares.values() if len(group) > 1)
 
 
-def _pool(groups: Iterable[list[float]]) -> tuple[float | None, int]:
-    every = list(groups)
-    freedom = sum(len(group) - 1 for group in every)
-    if freedom < MIN_FREEDOM:
-        return None, 0
-    pooled = sqrt(sum((len(group) - 1) * variance(group) for group in every) / freedom)
-    return (pooled, sum(map(len, every))) if pooled else (None, 0)
+def _plan_once(plans: Sequence[EpisodePlan]) -> tuple[Phase, Design]:
+    """The phase that decides, and one replicate of it."""
+    asked = [[(slot.phase, slot.task) for slot in slots(plan)] for plan in plans]
+    phases = {phase for each in asked for phase, _ in each}
+    decides = next((each for each in DECIDING if each in phases), next(iter(phases)))
+    counted = [Counter(task for phase, task in each if phase == decides) for each in asked]
+    samples = max(times for each in counted for times in each.values())
+    return decides, Design(tuple(len(each) for each in counted if each), (1, 1), samples)
+
+
+def _measure_spread(prepared: Prepared, phase: Phase) -> Measured | None:
+    """Over what was learned more than once here, of the same suite, agents, models and ways; None where that is too little."""
+    arms = list(prepared.setups)
+    found = Run.objects.filter(
+        experiment__origin=Experiment.Origin.RUN,
+        experiment__deleted_at=None,
+        experiment__suite__key=prepared.suite.key,
+        status=Run.Status.DONE,
+        condition__in={arm.condition for arm in arms},
+        harness__in={arm.agent for arm in arms},
+        agent_model__in={arm.agent_model or "" for arm in arms},
+    ).order_by("-pk")
+    groups: defaultdict[tuple[object, ...], list[Run]] = defaultdict(list)
+    for run in found[:MOST_RUNS]:
+        groups[run.experiment_id, run.setup_digest, run.condition].append(run)
+    several = [runs for runs in groups.values() if len(runs) > 1]
+    lined_up = [_line_up(runs, phase) for runs in several]
+    return measure_groups([(each.own, each.cluster) for each in lined_up if each is not None])
+
+
+def _line_up(runs: list[Run], phase: Phase) -> Paired | None:
+    """Replicates on the tasks that all of them were scored on."""
+    metric = TrialMetric("passed", "passed", "of the phase that decides", phases=(phase,))
+    outcomes = outcomes_of(runs)
+    means = [metric.task_means(outcomes[run.pk]) for run in runs]
+    return pair(means, means[:1])

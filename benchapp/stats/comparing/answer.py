@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import isclose
-
-from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
@@ -17,21 +15,20 @@ from benchapp.stats.comparing.effects import Effect, answer_question, judge_effe
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.interval import TAIL
 from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
+from benchapp.stats.planning.open_questions import OpenQuestions
+from benchapp.stats.planning.settling import Route, Settling
 
-DETECTED = 0.10  # shares: the difference that a plan of more replicates is made for
-POWER = 0.8
-FAR = 50  # more than that is no plan
 FEW_EPISODES = 6  # below it one learning run a side leaves nothing to test
 ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, before all others
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it.
-    `more`: further replicates (or episodes, `more_of`) that would settle a difference of 10 points; None where unknown."""
+    """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it. `more`: further
+    replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan does.
+    `questions`: of all groups judged in this metric."""
 
     group: Group
     baseline: Group
@@ -40,6 +37,7 @@ class JudgedGroup(Shaped):
     difference: Difference
     correction: Correction
     place: int
+    questions: OpenQuestions
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=holm", "p_joint=joint"),
@@ -73,32 +71,23 @@ class JudgedGroup(Shaped):
         return f"{said} {how[0].upper()}{how[1:]}: {say_p(self.corrected)}."
 
     @property
+    def settling(self) -> Settling | None:
+        return self.questions.settle(self.group, self.baseline) if self.effect is Effect.OPEN else None
+
+    @property
+    def _route(self) -> Route | None:
+        """More of what the test that decided counts."""
+        if (settling := self.settling) is None:
+            return None
+        return settling.find_route("replicate" if self.difference.method == "welch" else "episode")
+
+    @property
     def more(self) -> int | None:
-        return count_more(self.difference) if self.effect is Effect.OPEN and self.metric.is_share else None
+        return self._route.more if self._route else None
 
     @property
     def more_of(self) -> str | None:
-        unit = "replicate" if self.difference.method == "welch" else "episode"
-        return None if self.more is None else unit if self.more == 1 else f"{unit}s"
-
-
-@lru_cache(maxsize=10_000)
-def count_more(difference: Difference) -> int | None:
-    """How many more replicates a side, or episodes, would find a true difference of 10 points some 8 times of 10.
-
-    The smallest m with (t(0.975) + t(0.8)) error √(n/m) <= 10 points, t's freedom that of m; it takes the spread of the n there
-    are as the true one. None without an interval, and beyond a plan."""
-    interval, is_welch = difference.interval, difference.method == "welch"
-    if interval is None:
-        return None
-    units, sides = (min(difference.replicates), 2) if is_welch else (difference.clusters, 1)
-    error = (interval.high - interval.low) / 2 / float(-stdtrit(sides * (units - 1), TAIL))
-    for more in range(1, FAR + 1):
-        freedom = sides * (units + more - 1)
-        needed = float(-stdtrit(freedom, TAIL) + stdtrit(freedom, POWER))
-        if needed * error * (units / (units + more)) ** 0.5 <= DETECTED:
-            return more
-    return None
+        return self._route.units if self._route else None
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
@@ -108,20 +97,22 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     found = [
         (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
     ]
+    questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
     judged = {}
     for family in split_families([pair[:2] for pair in found]):
         correction = correct([found[at][2] for at in family])
         for place, at in enumerate(family):
             group, baseline, difference = found[at]
             cell = comparison.cell(group, metric)
-            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place)
+            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place, questions)
     return [judged[at] for at in range(len(found))]
 
 
 def split_families(pairs: Sequence[tuple[Group, Group]]) -> list[list[int]]:
-    """The places of what is corrected together: the groups of one experiment, and those of experiments that use a baseline
-    of each other. Each experiment asks a question of its own, so that what else is shown beside it changes no verdict."""
-    reached = [{group.first.experiment_id, baseline.first.experiment_id} for group, baseline in pairs]
+    """The places of what is corrected together: the groups of one experiment, and those of experiments that share a group or
+    use a baseline of each other. Each experiment asks a question of its own, so that what else is shown beside it changes no
+    verdict."""
+    reached = [{run.experiment_id for group in pair for run in group.runs} for pair in pairs]
     families: list[set[int]] = []
     for own in reached:
         joined = own.union(*(each for each in families if each & own))
@@ -276,8 +267,16 @@ class Answer:
         return [each for each in self.judged if each.effect is Effect.OPEN]
 
     @cached_property
-    def more(self) -> JudgedGroup | None:
-        """The open difference that needs the most to settle, among those whose need is known."""
-        return max(
-            (each for each in self.still_open if each.more is not None), key=lambda each: each.more or 0, default=None
-        )
+    def widest(self) -> JudgedGroup | None:
+        """The open difference that the data leave the most room for; None where none is open."""
+        return max(self.still_open, key=_measure_width, default=None)
+
+    @property
+    def settling(self) -> Settling | None:
+        """What would settle it."""
+        return self.widest.settling if self.widest else None
+
+
+def _measure_width(judged: JudgedGroup) -> float:
+    interval = judged.difference.interval
+    return interval.high - interval.low if interval else 0.0

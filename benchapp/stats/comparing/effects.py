@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from benchapp.stats.comparing.comparison_sentences import LEVEL, leaves_out_zero
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.sentences import SAME
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
-SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 

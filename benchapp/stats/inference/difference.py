@@ -6,13 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import stdtr
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.clusters import is_enumerated, one_against_several, sign_flip, student_interval
-from benchapp.stats.inference.interval import Floats, Interval, Outcome
+from benchapp.stats.inference.clusters import (
+    FLIPS,
+    is_enumerated,
+    one_against_several,
+    sign_flip,
+    student_interval,
+    swap_p_many,
+)
+from benchapp.stats.inference.interval import ZERO, Floats, Interval, Outcome
 from benchapp.stats.inference.joint_flips import Flips
 from benchapp.stats.inference.proportions import newcombe_paired, pairs
-from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch
+from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch, welch_parts
 from benchapp.stats.inference.resampling import family_bootstrap
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 
@@ -133,6 +141,25 @@ def primary(paired: Paired) -> Outcome:
         return outcome
     instead = sign_flip(paired.cluster_means, paired.shares)
     return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
+
+
+def primary_p_many(own: Floats, other: Floats, shares: Floats, most: int = FLIPS) -> Floats:
+    """The p of `primary` for k comparisons, [k]: own [k, r, m], other [k, s, m], the mean of each cluster in each replicate;
+    shares: [m], sum 1. `most`: see `swap_p_many`."""
+    values = own.mean(axis=1) - other.mean(axis=1)
+    r, s = own.shape[1], other.shape[1]
+    if min(r, s) < MIN_REPLICATES:
+        flipped = swap_p_many(values, shares, most)
+        if r == s:
+            return flipped
+        return np.maximum(flipped, swap_p_many(np.swapaxes(own - other, 1, 2), shares, most))
+    estimate, error, freedom = welch_parts(own @ shares, other @ shares)
+    scale = np.maximum(np.abs(own).max(axis=(1, 2)), np.abs(other).max(axis=(1, 2)))
+    alike = error <= ZERO * scale
+    p = 2 * stdtr(freedom, -np.abs(estimate) / np.where(alike, 1.0, error))
+    if alike.any():
+        p[alike] = swap_p_many(values[alike], shares, most)
+    return np.asarray(p)
 
 
 def _differences_to_each(paired: Paired) -> Floats:

@@ -16,19 +16,22 @@ class DifferenceWording:
     """How a metric's numbers are said. value: a mean; change: a difference with its sign.
 
     verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
-    over: what the means are over, where it is not the tasks.
+    over: what the means are over, where it is not the tasks. same: a difference that is about none, where there is one.
     """
 
     value: Callable[[float], str]
     change: Callable[[float], str]
     verb: str | None = None
     over: str = ""
+    same: float | None = None
 
 
+SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
 SHARES = DifferenceWording(
     value=lambda share: f"{percent_text(share, 1)} %",
     change=lambda share: f"{render_signed(100 * share, 1)} points",
     verb="solved",
+    same=SAME,
 )
 
 
@@ -121,7 +124,21 @@ def _verdict(difference: Difference, clusters: str, wording: DifferenceWording) 
         return f"{difference.note} ({_test(difference, clusters)}, {say_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
-    return "no clear difference: chance alone could give this"
+    return "; ".join(
+        filter(None, ("no clear difference: chance alone could give this", _left_out(difference, wording)))
+    )
+
+
+def _left_out(difference: Difference, wording: DifferenceWording) -> str:
+    """What the interval shows all the same: that the one is not worse, or not better, by more than about nothing."""
+    interval, same = difference.interval, wording.same
+    if interval is None or same is None:
+        return ""
+    sides = [name for name, out in (("drop", interval.low >= -same), ("rise", interval.high <= same)) if out]
+    if not sides:
+        return ""
+    what = sides[0] if len(sides) == 1 else "difference"
+    return f"the interval leaves out a {what} of more than {100 * same:.0f} points"
 
 
 def _too_few(difference: Difference, clusters: str) -> str:

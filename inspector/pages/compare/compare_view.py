@@ -177,7 +177,7 @@ COMPARISON = JsonShape(
     *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
     *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
 )
-ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged")
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "settling?")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *(

@@ -39,6 +39,7 @@ from inspector.pages.launch.launch_steps import (
     place_problems,
     split_models,
 )
+from inspector.pages.launch.stated_spread import draw_stated, read_stated
 from inspector.pages.launch.suite_defaults import drop_models, find_new_suite, follow_choice
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
@@ -192,10 +193,10 @@ class CheckedLaunch(Shaped):
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
-        draft, checked = _check(_build_start(request))
+        draft, checked = _check(_build_start(request), {})
         return _render(request, draft, checked=checked, as_json=as_json)
     draft, act = _change(_read_sent(request), request.POST.get("act", "check")), request.POST.get("act", "check")
-    draft, checked = _check(draft)
+    draft, checked = _check(draft, read_stated(request.POST.dict()))
     if act == "launch" and checked:
         if request.POST.get("checked") == draft.billed:
             try:
@@ -249,8 +250,8 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
     return LaunchDraft(form.write(file), form.values_of(file), file, said=draft.said)
 
 
-def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
-    """The bill, or every problem. Nothing is written."""
+def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
+    """The bill, or every problem. Nothing is written. `stated`: of the plan, in place of what was measured or guessed."""
     if draft.file is None:
         return draft, None
     try:
@@ -264,7 +265,7 @@ def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
         return replace(draft, problems=(SpecProblem("suite", str(error)),)), None
     crew, expected = workforce(), estimate(prepared)
     first = list(islice(schedule(prepared), FIRST_TRIALS))
-    design = describe_design(prepared, expected, max(1, len(crew.workers or ())))
+    design = describe_design(prepared, expected, max(1, len(crew.workers or ())), stated)
     return draft, CheckedLaunch(prepared, expected, first, foreseen, crew, design)
 
 
@@ -371,6 +372,7 @@ def _render(
         "author_works": {"shown": fields["author_agents"], "is_set": form.is_set(draft.values, "author_agents")},
         "units": checked.units if checked else form.units(draft.values),
         "check": checked,
+        "stated": draw_stated(request.POST.dict(), checked.design if checked else None),
         "act": act,
         "once": request.POST.get("once") or uuid.uuid4().hex,
         "presets": [each for each in presets if each.name in FRONT],

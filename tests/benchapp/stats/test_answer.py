@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from benchapp.models import Experiment
-from benchapp.stats.comparing.answer import Answer, arrange, count_more
+from benchapp.models import Experiment, Trial
+from benchapp.record.json_shape import encode
+from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.interval import Interval
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from benchapp.stats.metrics.metric_names import KNOWN
+from benchapp.stats.planning.power import POWER
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -96,22 +98,60 @@ def test_runs_without_a_model_try_the_tasks_and_no_skills() -> None:
     assert answer_of(experiment).question == "Did skills help?"
 
 
-def difference(low: float, high: float, replicates: int) -> Difference:
-    return Difference(
-        *(90, 6, (replicates, replicates), 0.4, 0.3, (low + high) / 2, "welch", Interval(low, high), 0.2, None)
-    )
-
-
-def test_it_counts_the_replicates_that_settle_ten_points() -> None:
-    # ±7 points over three a side: error 0.0252; five a side leave (2.306 + 0.889) 0.0252 √(3/5) = 0.0624, four 0.0733
-    assert count_more(difference(-0.04, 0.10, 3)) == 1
-    # ±14: error 0.0504; eight a side leave (2.145 + 0.868) 0.0504 √(3/8) = 0.093, seven 0.101
-    assert count_more(difference(-0.10, 0.18, 3)) == 5
-    assert count_more(difference(-0.9, 0.9, 2)) is None
-
-
 def test_one_task_is_no_tasks() -> None:
     counted = {name.code: (name.count(1), name.count(2)) for name in KNOWN.values()}
     assert counted["ESR"] == ("new task", "new tasks")
     assert counted["CSSR"] == ("task in a new setting", "tasks in a new setting")
     assert counted["accuracy"] == ("instance", "instances")
+
+
+def make_open_question(replicates: int, environments: int = 6) -> Experiment:
+    """Two conditions that pass half of everything, by a fixed hand of luck."""
+    luck = random.Random(4)
+    experiment = make_experiment(suite=make_suite(environments=environments, families=2))
+    for condition in ("selfgen-always", "raw-trajectory", "no-skill"):
+        for replicate in range(1, replicates + 1):
+            author = {"author_model": ""} if condition == "no-skill" else {}
+            run = make_learning_run(experiment, condition=condition, replicate=replicate, **author)
+            for trial in Trial.objects.filter(episode__run=run):
+                Trial.objects.filter(pk=trial.pk).update(success=luck.random() < 0.5, cost_usd=0.01, duration_seconds=2)
+    return experiment
+
+
+def test_it_says_what_settles_an_open_question_and_what_that_takes() -> None:
+    answer = answer_of(make_open_question(replicates=3))
+    assert answer.widest is not None
+    assert answer.widest.effect is Effect.OPEN
+    settling = answer.settling
+    assert settling is not None
+    assert (settling.design.tasks, settling.design.replicates, settling.design.samples) == ((6,) * 6, (3, 3), 1)
+    assert (settling.measured.runs, settling.measured.freedom, settling.measured.guessed) == (9, 6, False)
+    assert 0 < (settling.power or 0) < POWER
+    (route,) = [each for each in settling.routes if each.unit == "replicate"]
+    assert route.trials == 2 * 108 * route.more  # of both sides, with acquisition and replay
+    assert route.cost.seconds == pytest.approx(2 * route.trials)
+    counted = settling.cost.counted
+    assert (counted.trials, counted.seconds) == (2 * 3 * 36, pytest.approx(2 * 2 * 3 * 36))
+    assert set(encode(settling)) == {"difference", "power", "measured", "routes"}
+    assert set(encode(settling.measured.spread)) == {"share", "sample", "task", "episode", "rerun"}
+    assert set(encode(route)) == {"unit", "more", "trials", "usd", "seconds"}
+    assert (answer.widest.more, answer.widest.more_of) == (route.more, route.units)
+
+
+def test_groups_with_one_baseline_share_what_is_measured() -> None:
+    first, second = answer_of(make_open_question(replicates=3)).still_open
+    assert first.settling is not None
+    assert second.settling is not None
+    assert first.settling.measured == second.settling.measured
+
+
+def test_one_run_a_side_guesses_what_reruns_do() -> None:
+    settling = answer_of(make_open_question(replicates=1)).settling
+    assert settling is not None
+    assert settling.measured.guessed
+    assert settling.design.replicates == (1, 1)
+
+
+def test_what_is_clear_needs_no_plan() -> None:
+    answer = answer_of(make_arms(8))
+    assert [each.settling for each in answer.judged if each.effect is Effect.UP] == [None]

@@ -115,3 +115,13 @@ def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
     )
     one_side = said(missing=MissingBounds(trials=1, failed=0.031, passed=0.052, low=0.031, high=0.052))
     assert one_side.endswith("; 1 trial has no verdict: +3.1 points if failed, +5.2 points if passed.")
+
+
+def test_it_says_what_an_interval_around_nothing_leaves_out() -> None:
+    worse = "chance alone could give this; the interval leaves out a drop of more than 5 points; one"
+    assert worse in said(interval=Interval(-0.05, 0.148))
+    assert "leaves out a rise of more than 5 points" in said(interval=Interval(-0.148, 0.05))
+    assert "leaves out a difference of more than 5 points" in said(interval=Interval(-0.03, 0.05))
+    assert "leaves out" not in said(interval=Interval(-0.051, 0.148))
+    assert "leaves out" not in said(interval=Interval(0.011, 0.148), p=0.03)  # then it is more than chance
+    assert "leaves out" not in said(amounts("turns"), interval=Interval(-0.01, 0.01))

@@ -19,7 +19,7 @@ from inspector.pages.launch import launch, launch_view
 from inspector.pages.launch.launch_view import START
 from runner.agents import AGENTS
 from runner.base.errors import SuiteError
-from tests.worlds.factories import make_experiment, make_user
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -385,7 +385,46 @@ def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, sm
     assert found == sorted(found, reverse=True)
     text = client.post("/launch/", sent(small, act="check")).text
     assert "1 replicate of 1 episode is too few to tell a difference from luck." in text
-    assert "half of them passed by chance" in text
+    assert "How results vary is a guess: nothing was learned twice here." in text
+
+
+def test_the_spread_is_measured_on_what_was_learned_more_than_once(client: Client, small: dict[str, Any]) -> None:
+    suite = make_suite(key=small["suite"], environments=2)
+    experiment = make_experiment(suite=suite, origin=Experiment.Origin.RUN)
+    outcomes = {1: (True, True, True), 2: (False, False, True), 3: (False, True, True)}
+    for condition in ("no-skill", "selfgen-always"):
+        for replicate, passed in outcomes.items():
+            deployed = (True, False, False, *passed, True, True, False)
+            fields = {"agent_model": "scripted/apprentice", "replicate": replicate, "outcomes": deployed}
+            make_learning_run(experiment, condition=condition, **fields)
+    checked = client.post("/launch.json", sent(small, act="check")).json()["checked"]["design"]
+    assert checked["spread_from"] == 6
+    assert checked["spread"]["share"] == pytest.approx(2 / 3)
+    # Replicates passed all, a third and two thirds, in every episode alike: reruns differ, and libraries do not on top.
+    assert checked["spread"]["rerun"] > 0.2
+    assert checked["spread"]["episode"] == pytest.approx(0, abs=1e-6)
+    assert "Spread measured on 6 replicates that ran here." in client.post("/launch/", sent(small, act="check")).text
+
+
+def test_what_is_stated_takes_the_place_of_the_guess(client: Client, small: dict[str, Any]) -> None:
+    def check(**stated: str) -> tuple[dict[str, Any], str]:
+        post = {**sent(small, act="check"), **{f"plan.{name}": value for name, value in stated.items()}}
+        return client.post("/launch.json", post).json()["checked"]["design"], client.post("/launch/", post).text
+
+    guessed, text = check()
+    assert (guessed["stated"], guessed["difference"], guessed["spread"]["rerun"]) == ([], 0.1, 0.03)
+    assert "Finds 10 points" in text
+    stated, text = check(difference="25", rerun="20")
+    assert (stated["stated"], stated["difference"], stated["spread"]["rerun"]) == (["rerun"], 0.25, 0.2)
+    assert stated["spread"]["task"] == guessed["spread"]["task"]
+    assert "Spread as you state it." in text
+    assert "Finds 25 points" in text
+    (worse,) = [row for row in stated["rows"] if row["replicates"] == 8]
+    (better,) = [row for row in check(difference="25")[0]["rows"] if row["replicates"] == 8]
+    assert worse["power"] < better["power"] - 0.1
+    wrong, text = check(rerun="many")
+    assert wrong["spread"] == guessed["spread"]
+    assert "expected a number from 0 to 50" in text
 
 
 def test_buttons_beside_a_step_write_into_the_file_and_launch_nothing(client: Client) -> None:

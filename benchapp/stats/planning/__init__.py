@@ -1,0 +1,1 @@
+"""What a design can find out, before it runs and after."""

@@ -1,0 +1,110 @@
+"""The plans behind "What would settle it": spreads and costs of the runs that a comparison holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.interval import Floats
+from benchapp.stats.inference.sides import Paired, pair
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.spending import RunSpending, spending_of
+from benchapp.stats.planning.power import Design
+from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
+from benchapp.stats.planning.spread import measure_pairs
+
+MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own page has them
+
+
+class OpenQuestions:
+    """Of all groups judged in one metric, each with its baseline. Groups that are held against one baseline with as many
+    replicates share what is measured, since one pair shows little of what reruns do, and the design: one plan for all."""
+
+    def __init__(self, comparison: GroupComparison, metric: TrialMetric, pairs: Sequence[tuple[Group, Group]]) -> None:
+        self.comparison, self.metric, self.pairs = comparison, metric, tuple(pairs)
+
+    def settle(self, group: Group, baseline: Group) -> Settling | None:
+        """None for a metric that is no share, and with too many baselines."""
+        alike = self._families.get(self._family_of(group, baseline), []) if self.metric.is_share else []
+        if not alike or len({each.identity for _, each in self.pairs}) > MOST_BASELINES:
+            return None
+        if group.identity not in self._settled:
+            widest = max(alike, key=lambda paired: len(paired.task))
+            design = self._design(group, baseline, widest)
+            measured = measure_pairs(alike)
+            cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
+            self._settled[group.identity] = Settling(design, measured, cost)
+        return self._settled[group.identity]
+
+    @cached_property
+    def _settled(self) -> dict[object, Settling]:
+        return {}
+
+    @cached_property
+    def _paired(self) -> dict[object, Paired]:
+        """By group."""
+        by_family = self.metric.macro
+        found = {
+            group.identity: pair(*self.comparison.sides(group, baseline, self.metric), by_family=by_family)
+            for group, baseline in self.pairs
+        }
+        return {key: each for key, each in found.items() if each is not None}
+
+    @cached_property
+    def _families(self) -> dict[object, list[Paired]]:
+        found: dict[object, list[Paired]] = {}
+        for group, baseline in self.pairs:
+            if paired := self._paired.get(group.identity):
+                found.setdefault(self._family_of(group, baseline), []).append(paired)
+        return found
+
+    def _family_of(self, group: Group, baseline: Group) -> object:
+        paired = self._paired.get(group.identity)
+        return paired and (baseline.identity, paired.replicates, paired.clusters)
+
+    def _design(self, group: Group, baseline: Group, paired: Paired) -> Design:
+        sides = self.comparison.sides(group, baseline, self.metric)
+        samples = np.concatenate([np.asarray(each.samples) for side in sides for each in side])
+        weights = tuple(paired.shares.round(9).tolist()) if self.metric.macro else None
+        tasks = tuple(np.bincount(paired.cluster).tolist())
+        return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights)
+
+    # --- what it took ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spending(self) -> dict[int, RunSpending]:
+        return spending_of(self.comparison.runs, self.comparison.choices.as_of)
+
+    def _cost(self, group: Group) -> RunCost:
+        """Of one replicate, its authors and replays included."""
+        runs = [
+            RunCost(len(outcomes), _bill(self._spending[run.pk]), _sum(outcomes.seconds))
+            for run, outcomes in zip(group.runs, self.comparison.of_group(group), strict=True)
+        ]
+        return sum(runs, RunCost()).times(1 / len(runs))
+
+    def _counted(self, group: Group, baseline: Group) -> RunCost:
+        return sum(
+            (self._count(each) for side in (group, baseline) for each in self.comparison.of_group(side)), RunCost()
+        )
+
+    def _count(self, outcomes: Outcomes) -> RunCost:
+        counted = self.metric.select_covered(outcomes)
+        return RunCost(len(counted), _sum(counted.cost_usd), _sum(counted.seconds))
+
+
+def _bill(spending: RunSpending) -> float | None:
+    parts = (spending.agent, spending.author)
+    if any(part.cost_known < part.things for part in parts):
+        return None
+    return sum(part.cost_usd or 0.0 for part in parts)
+
+
+def _sum(values: Floats) -> float | None:
+    """None where one is not known."""
+    return None if np.isnan(values).any() else float(values.sum())

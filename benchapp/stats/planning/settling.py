@@ -1,0 +1,155 @@
+"""What would settle a difference that is still open: more replicates, more episodes, or more samples, and what each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.planning.power import POWER, Design, predict_power
+from benchapp.stats.planning.spread import Measured, Spread
+
+SOUGHT = 0.10  # shares: the difference that is planned for
+FAR = 50  # more than that is no plan
+MOST_SAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost(Shaped):
+    """Of some trials with what was written for them. seconds: of agents, one after another. None: not known of all."""
+
+    trials: float = 0.0
+    usd: float | None = 0.0
+    seconds: float | None = 0.0
+
+    def __add__(self, other: RunCost) -> RunCost:
+        return RunCost(self.trials + other.trials, _add(self.usd, other.usd), _add(self.seconds, other.seconds))
+
+    def times(self, factor: float) -> RunCost:
+        usd, seconds = (None if each is None else each * factor for each in (self.usd, self.seconds))
+        return RunCost(self.trials * factor, usd, seconds)
+
+
+def _add(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+@dataclass(frozen=True, slots=True)
+class DesignCost:
+    """What the runs of both sides took. own, other: one replicate. counted: the trials of all that the metric counts."""
+
+    own: RunCost
+    other: RunCost
+    counted: RunCost
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Shaped):
+    """`more` of `unit` ("replicate" a side, "episode" or "sample" of each task) find the difference; cost: of what is added."""
+
+    unit: str
+    more: int
+    cost: RunCost
+
+    json_shape = JsonShape(
+        *("unit", "more", ("trials", lambda route: route.trials), "usd=cost.usd", "seconds=cost.seconds")
+    )
+
+    @property
+    def trials(self) -> int:
+        return round(self.cost.trials)
+
+    @property
+    def units(self) -> str:
+        return self.unit if self.more == 1 else f"{self.unit}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Settling(Shaped):
+    """Of one design with the spread that was measured. power: how often it finds a true difference of SOUGHT, 0..1."""
+
+    design: Design
+    measured: Measured
+    cost: DesignCost
+    difference: float = SOUGHT
+
+    json_shape = JsonShape("difference", "power", "measured", "routes")
+
+    @property
+    def power(self) -> float | None:
+        return predict_power(self.design, self.measured.spread, self.difference)
+
+    @property
+    def finds(self) -> int:
+        """In percent; what is simulated is never sure."""
+        return min(99, round(100 * (self.power or 0.0)))
+
+    @property
+    def routes(self) -> list[Route]:
+        """By what they cost, or by their trials where one's cost is unknown."""
+        found = [route for unit in ADDED if (route := self.find_route(unit)) is not None]
+        is_priced = all(route.cost.usd is not None for route in found)
+        return sorted(found, key=lambda route: (route.cost.usd or 0.0) if is_priced else route.cost.trials)
+
+    @property
+    def in_vain(self) -> list[str]:
+        """What does not find it however many there are, within what is a plan: "50 more episodes"."""
+        most = {"sample": f"{MOST_SAMPLES} samples of each task"}
+        return [most.get(unit, f"{FAR} more {unit}s") for unit in ADDED if self.find_route(unit) is None]
+
+    def find_route(self, unit: str) -> Route | None:
+        """None where no plan of this kind finds it."""
+        more = count_added(self.design, self.measured.spread, self.difference, unit)
+        return None if more is None else Route(unit, more, self._price(unit, more))
+
+    def _price(self, unit: str, more: int) -> RunCost:
+        (own, other), cost = self.design.replicates, self.cost
+        if unit == "replicate":
+            least = min(own, other) + more
+            return cost.own.times(max(0, least - own)) + cost.other.times(max(0, least - other))
+        if unit == "episode":
+            return (cost.own.times(own) + cost.other.times(other)).times(more / len(self.design.tasks))
+        return cost.counted.times(more / self.design.samples)
+
+
+def _add_replicates(design: Design, more: int) -> Design:
+    """As many on both sides, at the least."""
+    own, other = design.replicates
+    least = min(own, other) + more
+    return replace(design, replicates=(max(own, least), max(other, least)))
+
+
+def _add_episodes(design: Design, more: int) -> Design:
+    """Of the same sizes in turn."""
+    places = [place % len(design.tasks) for place in range(len(design.tasks) + more)]
+    weights = None if design.weights is None else tuple(design.weights[place] for place in places)
+    return replace(design, tasks=tuple(design.tasks[place] for place in places), weights=weights)
+
+
+def _add_samples(design: Design, more: int) -> Design:
+    return replace(design, samples=design.samples + more)
+
+
+ADDED: dict[str, Callable[[Design, int], Design]] = {
+    "replicate": _add_replicates,
+    "episode": _add_episodes,
+    "sample": _add_samples,
+}
+
+
+@lru_cache(maxsize=2_000)
+def count_added(design: Design, spread: Spread, difference: float, unit: str) -> int | None:
+    """The fewest to add that find it 8 times of 10; None where FAR more (of samples MOST_SAMPLES in all) do not."""
+    most = MOST_SAMPLES - design.samples if unit == "sample" else FAR
+
+    def finds(more: int) -> bool:
+        return (predict_power(ADDED[unit](design, more), spread, difference) or 0.0) >= POWER
+
+    low, high = 0, most
+    if most < 1 or not finds(most):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return high

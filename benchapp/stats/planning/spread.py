@@ -1,0 +1,215 @@
+"""How shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on runs that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from scipy.special import expit
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.inference.sides import Paired
+
+FEW = 4  # degrees of freedom: fewer reruns show hardly anything of what differs between them
+ENDS = 0.005  # shares closer to 0 and 1 have no spread to plan with
+MOST = 0.98  # of what a share can vary at all: that tasks, episodes and reruns may take
+WIDEST, FARTHEST = 400.0, 60.0  # variance and mean of log-odds: everything passes or nothing
+PARTS = np.linspace(0, 1, 33) ** 2  # of a variance
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Shaped):
+    """Standard deviations, as shares, 0..1. share: what passes, halfway between the two sides of a comparison.
+
+    task: between tasks. episode: what a library adds to all tasks that read it. rerun: what all episodes of one learning run
+    have in common. sample: what is left, one trial of one task with one library.
+    """
+
+    share: float
+    task: float
+    episode: float
+    rerun: float
+
+    json_shape = JsonShape("share", "sample", "task", "episode", "rerun")
+
+    @property
+    def sample(self) -> float:
+        left = self.share * (1 - self.share) - self.task**2 - self.episode**2 - self.rerun**2
+        return sqrt(max(0.0, left))
+
+    @property
+    def in_points(self) -> dict[str, int]:
+        return {name: round(100 * getattr(self, name)) for name in ("sample", "task", "episode", "rerun")}
+
+
+# Between the spreads of the worlds of benchmarks/levels.py and coverage.py; nobody measured it.
+GUESS = Spread(share=0.5, task=0.2, episode=0.1, rerun=0.03)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Shaped):
+    """`spread` as measured on `runs` learning runs, and the degrees of freedom that reruns had. `guessed`: they showed nothing
+    of reruns, whose part is a guess."""
+
+    spread: Spread
+    runs: int
+    freedom: int
+
+    json_shape = JsonShape("spread", "runs", "freedom", "guessed")
+
+    @property
+    def guessed(self) -> bool:
+        return self.freedom == 0
+
+    @property
+    def is_rough(self) -> bool:
+        return self.freedom < FEW
+
+
+def measure_pairs(pairs: Sequence[Paired]) -> Measured:
+    """Of conditions that are held against one baseline, at least one of them; averaged, since a difference has the spreads of
+    both sides."""
+    baseline = len(pairs[0].other)
+    share, *parts = np.mean([_measure_pair(each) for each in pairs], axis=0).tolist()
+    runs = baseline + sum(len(each.own) for each in pairs)
+    return Measured(_make(share, *parts), runs, runs - len(pairs) - 1)
+
+
+def _measure_pair(paired: Paired) -> tuple[float, ...]:
+    """Share and variances of tasks, episodes and reruns. Near 0 and 1 shares can vary least, so what two sides vary on average is
+    taken to halfway between them."""
+    own, other, cluster = paired.own, paired.other, paired.cluster
+    sides = [_vary_by_rerun(side, cluster) for side in (own, other) if len(side) > 1]
+    if len(sides) == 2:
+        episode, rerun = np.mean(sides, axis=0)
+    else:  # what the episodes of one difference show; the sign-flip takes effects that differ between them for chance, too
+        within, across = _products(paired.delta, cluster)
+        episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
+        rerun = sides[0][1] if sides else GUESS.rerun**2
+    ends = np.array((own.mean(), other.mean()))
+    share, rooms = float(ends.mean()), ends * (1 - ends)
+    scales = (share * (1 - share)) ** 2 / np.maximum(1e-6, (rooms.mean() ** 2, np.square(rooms).mean()))
+    return share, _vary_by_task(np.concatenate((own, other))) * scales[0], episode * scales[1], rerun * scales[1]
+
+
+def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
+    """Of conditions that were learned more than once, each `(values [r, n], cluster [n])`; None where reruns are too few."""
+    several = [(values, cluster) for values, cluster in groups if len(values) > 1 and values.shape[1]]
+    freedoms = [len(values) - 1 for values, _ in several]
+    if sum(freedoms) < FEW:
+        return None
+    found = [(values.mean(), _vary_by_task(values), *_vary_by_rerun(values, cluster)) for values, cluster in several]
+    share, *parts = np.average(np.array(found), axis=0, weights=freedoms)
+    return Measured(_make(float(share), *map(float, parts)), sum(len(values) for values, _ in several), sum(freedoms))
+
+
+def state_spread(spread: Spread, stated: Mapping[str, float]) -> Spread:
+    """With some of its fields as somebody states them, no more in sum than a share can vary."""
+    named = {name: stated.get(name, getattr(spread, name)) for name in ("share", "task", "episode", "rerun")}
+    return _make(named.pop("share"), *(each**2 for each in named.values())) if stated else spread
+
+
+def _make(share: float, task: float, episode: float, rerun: float) -> Spread:
+    """From variances; what is below 0 by chance is 0, and together they are no more than a share can vary."""
+    share = min(1 - ENDS, max(ENDS, share))
+    parts = np.maximum(0.0, (task, episode, rerun))
+    parts *= min(1.0, MOST * share * (1 - share) / max(float(parts.sum()), 1e-12))
+    return Spread(share, *(sqrt(float(part)) for part in parts))
+
+
+def _vary_by_task(runs: Floats) -> float:
+    """Variance between tasks of what all runs [r, n] expect of them: the covariance of two runs, over all pairs of them."""
+    if runs.shape[1] < 2:
+        return 0.0
+    products = np.cov(runs)
+    return float((products.sum() - np.trace(products)) / (len(runs) * (len(runs) - 1)))
+
+
+def _vary_by_rerun(values: Floats, cluster: Ints) -> tuple[float, float]:
+    """Variances of episodes and of reruns, of values [r, n]. Tasks of one episode move together by both, those of two
+    episodes by reruns alone. Where there is one episode all of it is taken for reruns: more episodes are not promised to help.
+    """
+    left = values - values.mean(axis=0)
+    found = np.array([_products(row, cluster) for row in left])
+    both, rerun = (float(each) for each in found.sum(axis=0) / (len(values) - 1))
+    if np.isnan(rerun):
+        return 0.0, 0.0 if np.isnan(both) else both
+    return (0.0 if np.isnan(both) else both - max(0.0, rerun)), rerun
+
+
+def _products(values: Floats, cluster: Ints) -> tuple[float, float]:
+    """Mean product of two tasks of one cluster, and of two tasks of different clusters; NaN where there are no such two."""
+    sums, sizes = np.bincount(cluster, weights=values), np.bincount(cluster)
+    squares, total, n = float(values @ values), float(values.sum()), len(values)
+    inside, within = float(sums @ sums), int(sizes @ sizes)
+    return (
+        (inside - squares) / (within - n) if within > n else np.nan,
+        (total**2 - inside) / (n * n - within) if n * n > within else np.nan,
+    )
+
+
+# --- on the log-odds -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogOdds:
+    """The same as a mean and standard deviations of normal log-odds."""
+
+    middle: float
+    task: float
+    episode: float
+    rerun: float
+
+    @property
+    def learning(self) -> float:
+        return sqrt(self.episode**2 + self.rerun**2)
+
+
+@lru_cache(maxsize=256)
+def to_log_odds(spread: Spread) -> LogOdds:
+    """The normal log-odds whose passes have this mean and these three variances.
+
+    Two trials have the product that their common part gives them: of two replicates that of the task, of two tasks in one
+    library that of episode and rerun. The whole variance is sought that these parts add up to.
+    """
+    aims = np.array((spread.task**2, spread.episode**2 + spread.rerun**2, spread.rerun**2))
+
+    def miss(whole: float) -> float:
+        return whole - float(_split(spread.share, whole, aims)[:2].sum())
+
+    whole = bisect(miss, 0.0, WIDEST, steps=40)
+    task, learning, rerun = np.minimum(whole, _split(spread.share, whole, aims)).tolist()
+    return LogOdds(_find_middle(spread.share, whole), sqrt(task), sqrt(max(0.0, learning - rerun)), sqrt(rerun))
+
+
+def expect(log_odds: Floats, sd: float) -> Floats:
+    """Mean share of passes, of log-odds of any shape with a normal part of this SD on top."""
+    return np.asarray(expit(log_odds[..., np.newaxis] + sd * NODES) @ WEIGHTS)
+
+
+def bisect(rising: Callable[[float], float], low: float, high: float, steps: int = 50) -> float:
+    """Where it turns from below 0 to above."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+def _find_middle(share: float, whole: float) -> float:
+    return bisect(lambda middle: float(expect(np.array(middle), sqrt(whole))) - share, -FARTHEST, FARTHEST)
+
+
+def _split(share: float, whole: float, aims: Floats) -> Floats:
+    """Of each of `aims`, covariances of the passes of two trials: the part of the variance `whole` of their log-odds that they
+    have in common; WIDEST where not even all of it will do."""
+    common = whole * PARTS
+    own = NODES * np.sqrt(whole - common)[:, np.newaxis]
+    shared = _find_middle(share, whole) + NODES * np.sqrt(common)[:, np.newaxis]
+    given = expit(shared[..., np.newaxis] + own[:, np.newaxis]) @ WEIGHTS
+    return np.interp(aims, np.square(given) @ WEIGHTS - share**2, common, right=WIDEST)
