@@ -203,7 +203,11 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
         "baseline": baseline.label if baseline else None,
         "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
         "differences": {
-            metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
+            metric.key: {
+                **encode(difference),
+                "relative": metric.relate(difference.own, difference.other),
+                "sentence": says(comparison, group, metric),
+            }
             for metric in sheet.metrics
             if (difference := comparison.difference(group, metric, describe=True)) is not None
         },
