@@ -19,6 +19,7 @@ from inspector.charts.figures import (
     library_size,
     pass_at_k,
     profiles,
+    regimes,
     relative,
     rounds,
     skill_writing,
@@ -40,7 +41,7 @@ QUESTIONS = (
     Question(
         "help",
         "Did skills help?",
-        (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART),
+        (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
     ),
     Question("where", "Where?", (gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART)),
     Question(

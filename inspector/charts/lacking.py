@@ -45,6 +45,10 @@ def lacks_authors(sheet: ChartSheet) -> str:
     return "" if several else "Needs a method whose skills several models wrote."
 
 
+def lacks_settings(sheet: ChartSheet) -> str:
+    return "" if sheet.comparison.setups.settings else "Needs runs of a corpus task by task, and for the whole corpus."
+
+
 def lacks_tokens(sheet: ChartSheet) -> str:
     told = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
     return "" if told else "Needs trials that report their tokens."
