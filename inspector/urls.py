@@ -19,7 +19,7 @@ from inspector.pages.compare import (
     replay_view,
 )
 from inspector.pages.documents import documents_view
-from inspector.pages.experiments import experiment_view, judging_view
+from inspector.pages.experiments import experiment_view, judging_view, measuring_view
 from inspector.pages.imports import imports_view
 from inspector.pages.jobs import jobs_view, operate_view
 from inspector.pages.launch import launch_view, server_view
@@ -74,6 +74,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
         page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),
+        page("experiments/<uuid:public_id>/rounds/", measuring_view.experiment_rounds, "experiment-rounds"),
         page("published/", published_view.published, "published"),
         page("docs/", documents_view.document, "documents"),
         page("docs/<path:name>/", documents_view.document, "document"),

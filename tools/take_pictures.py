@@ -35,6 +35,7 @@ HOME = f"http://127.0.0.1:{PORT}"
 WIDTH, HEIGHT = 1440, 900
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MORE = ("skilllearnbench", "skillgenbench", "budget-sweep", "replicates")  # what charts draw and the example has not
+MEASURED = ("skilllearnbench",)  # each round, for the learning curve
 COLOURS = 256  # of a picture: pages have few, and the files stay small
 TOUR_WIDTH, TOUR_HOLD, CLICK_HOLD = 1120, 1300, 300  # pixels, milliseconds
 
@@ -47,8 +48,9 @@ django.setup()
 
 from benchapp.experiments.example_experiment import EXAMPLE, work_off  # noqa: E402  settings come first
 from benchapp.experiments.launch import experiment_id, launch  # noqa: E402
+from benchapp.experiments.round_probes import launch_rounds, list_learning_runs, preview_rounds  # noqa: E402
 from benchapp.imports.shipped_example import take_in_example  # noqa: E402
-from benchapp.models import Experiment, Trial  # noqa: E402
+from benchapp.models import Episode, Experiment, Trial  # noqa: E402
 from inspector.charts import CHARTS  # noqa: E402
 from inspector.pages.overview.tour import find_tour  # noqa: E402
 from inspector.web.access import local_user  # noqa: E402
@@ -94,7 +96,10 @@ def run_more() -> list[str]:
     made = []
     for name in MORE:
         experiment = launch(yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text()))
-        work_off(experiment, workers=2)
+        work_off(Episode.objects.filter(run__experiment=experiment), workers=2)
+        if name in MEASURED:
+            probes = launch_rounds(preview_rounds(list_learning_runs(experiment), times=1), reason="Learning curve")
+            work_off(Episode.objects.filter(run__probe__in=probes), workers=2)
         made.append(str(experiment.public_id))
     return made
 

@@ -26,6 +26,7 @@ from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from runner.base.digests import digest_json, library_digest
+from runner.base.suite import Suite
 from runner.base.types import Files, Phase
 from runner.engine.setup import setup_digest
 from runner.protocols.probe import CONDITION
@@ -49,6 +50,7 @@ class AskedProbe:
     revert: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     times: int = TIMES
+    max_usd: float | None = None  # None: what the run it comes from may spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,22 @@ def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | N
 
 def choose_default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
     """The deployment tasks; where the protocol has none, the tasks that were worked on after that state."""
-    deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0).order_by("task__ordinal", "task__key")
-    found = tuple(deployed.values_list("task__key", flat=True))
-    if found:
+    if found := _list_tasks_of(episode, Phase.DEPLOYMENT):
         return found
     later = episode.entries.filter(sequence__gt=state.sequence, attempt__isnull=False).order_by("sequence")
     after = tuple(dict.fromkeys(later.values_list("attempt__trial__task__key", flat=True)))
     return after or list_tasks(episode)
+
+
+def list_deployed_tasks(episode: Episode) -> tuple[str, ...]:
+    """What a library is there for, the same for every state: the tasks of deployment, else of evaluation, else all."""
+    found = (_list_tasks_of(episode, phase) for phase in (Phase.DEPLOYMENT, Phase.EVALUATION))
+    return next(filter(None, found), ()) or list_tasks(episode)
+
+
+def _list_tasks_of(episode: Episode, phase: Phase) -> tuple[str, ...]:
+    of_phase = episode.trials.filter(phase=phase, sample=0).order_by("task__ordinal", "task__key")
+    return tuple(of_phase.values_list("task__key", flat=True))
 
 
 def list_tasks(episode: Episode) -> tuple[str, ...]:
@@ -145,8 +156,10 @@ def list_tasks(episode: Episode) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ordered.values_list("task__key", flat=True)))
 
 
-def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> ProbePreview:
-    """What would run, and what it would take. Writes nothing.
+def preview(
+    episode: Episode, asked: AskedProbe, *, seed: int | None = None, suite: Suite | None = None
+) -> ProbePreview:
+    """What would run, and what it would take. Writes nothing. `suite`: the episode's, where it was read before.
 
     NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
     episode whose launch is unknown or not possible here. SetupError when the setup is no longer that of the launch.
@@ -160,7 +173,8 @@ def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> 
         raise NotPossible(f"{asked.times} times (expected 1 to {MAX_TIMES})")
     if (trials := len(tasks) * asked.times) > settings.MAX_TRIALS:
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
-    prepared = _prepare(episode, chosen.state, hunks, library, tasks, asked.times, seed)
+    asked = replace(asked, tasks=tasks)
+    prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
     known = estimate(_as_origin(prepared, episode.run.condition))
     return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
 
@@ -209,11 +223,10 @@ def _prepare(
     state: LibraryState,
     hunks: Sequence[Hunk],
     library: Files,
-    tasks: tuple[str, ...],
-    times: int,
+    asked: AskedProbe,
     seed: int | None,
+    suite: Suite,
 ) -> Prepared:
-    suite = suite_of(episode)
     plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
@@ -231,12 +244,12 @@ def _prepare(
         author_limits=limits,
         conditions=[CONDITION],
         replicates=1,
-        samples=times,
+        samples=asked.times,
         answers=1,
         placebo_replay=False,
         seed=secrets.randbits(61) if seed is None else seed,
-        budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
-        probe={"library": library_digest(library), "tasks": list(tasks)},
+        budget={"usd": asked.max_usd or origin.budget_usd, "tokens": origin.budget_tokens},
+        probe={"library": library_digest(library), "tasks": list(asked.tasks)},
     )
     setup = setup_of(probe, arm, suite)
     cell = Cell(arm, 1, probe.seed)

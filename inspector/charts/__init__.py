@@ -15,6 +15,7 @@ from inspector.charts.figures import (
     gains,
     generation,
     instances,
+    learning_curve,
     libraries,
     library_size,
     pass_at_k,
@@ -52,14 +53,12 @@ QUESTIONS = (
     Question(
         "grow",
         "Did libraries grow?",
-        (
-            libraries.GROWTH_CHART,
-            rounds.CHART,
-            library_size.CHART,
-            libraries.KINDS_CHART,
-            skill_writing.PATTERNS_CHART,
-            skill_writing.AXES_CHART,
-        ),
+        (libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART),
+    ),
+    Question(
+        "write",
+        "What do skills contain?",
+        (libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
     ),
     Question("fail", "Why did trials fail?"),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plotly import graph_objects as go
 
+from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.charts.lacking import lacks_nothing
 
@@ -92,6 +93,9 @@ class Chart:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
+    rests_on: Callable[[ChartSheet], Iterable[Run]] = (
+        lambda sheet: ()
+    )  # runs beside those compared whose numbers it shows
 
     def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
         """Those of its options with every value that these runs allow."""

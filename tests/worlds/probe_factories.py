@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchapp.models import Episode, Probe, Snapshot
 from tests.worlds.factories import make_episode, make_experiment, make_run, make_snapshot, make_trial
 
@@ -29,4 +31,23 @@ def make_probe(
         run=run, origin=origin, decision=origin.decisions.get(number=decision), state="R2", frozen=frozen, library=library,
         reverted=[{"id": str(n), "path": "a/SKILL.md", "place": "line 1", "did": "x"} for n in range(reverted)],
         reverted_digest="d" * 64 if reverted else "", times=len(outcomes), reason="why", actor_name="ada",
+    )  # fmt: skip
+
+
+def measure_round(origin: Episode, decision: int, outcomes: str, **run: Any) -> Probe:
+    """The library that this decision of the origin left, on all deployed tasks: p, f or - of each, in order."""
+    made = origin.decisions.get(number=decision)
+    probed = make_run(
+        make_experiment(suite=origin.run.experiment.suite), condition="library-probe", **{"status": "done", **run}
+    )
+    episode = make_episode(probed, library=made.after)
+    deployed = origin.trials.filter(phase="deployment").order_by("task__family__ordinal", "task__ordinal")
+    for trial, letter in zip(deployed.select_related("task"), outcomes, strict=True):
+        success = {"p": True, "f": False}.get(letter)
+        make_trial(
+            episode, trial.task, phase="deployment", success=success, finished=letter != "-", snapshot=made.after
+        )
+    return Probe.objects.create(
+        run=probed, origin=origin, decision=made, state=f"R{made.round}", frozen=made.after, library=made.after,
+        times=1, reason="learning curve", actor_name="ada",
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from statistics import fmean
 from typing import cast
@@ -72,6 +72,21 @@ def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | N
 
 def _rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
     return len(passes), not passes[0].scripted, -passes[0].repeat, max(each.started_at for each in passes)
+
+
+def find_passes(judge: ChosenJudge, runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge:
+    """The same judge with its passes over these runs instead. One query."""
+    first = judge.passes[0]
+    found = Judging.objects.filter(
+        run__in=[run.pk for run in runs],
+        model=first.model,
+        model_version=first.model_version,
+        prompt_version=first.prompt_version,
+        repeat=first.repeat,
+    ).order_by("pk")
+    if as_of is not None:
+        found = found.filter(started_at__lte=as_of)
+    return replace(judge, passes=tuple(found))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

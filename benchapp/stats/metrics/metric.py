@@ -150,17 +150,8 @@ class TrialMetric:
         if not self.is_share:
             return None
         if self.macro:
-            return self._family_interval(outcomes)
+            return family_interval(self.task_means(outcomes))
         return None if self._repeats(outcomes) else self.rate(outcomes).interval
-
-    def _family_interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
-        """From six families on. They are what shares a library, so several tasks or samples of one count once."""
-        tasks = self.task_means(outcomes)
-        families = np.unique(np.where(tasks.family >= 0, tasks.family, -2 - tasks.task), return_inverse=True)[1]
-        if len(np.unique(families)) < MIN_FAMILIES:
-            return None
-        means = np.bincount(families, weights=tasks.value) / np.bincount(families)
-        return share_interval(means.tolist())
 
     def _repeats(self, outcomes: Outcomes) -> bool:
         tasks = outcomes.task[self.mask(outcomes)]
@@ -188,6 +179,16 @@ class TrialMetric:
         samples = np.bincount(place, minlength=len(tasks))
         means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
         return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means, samples)
+
+
+def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:
+    """Of a share's mean over families, from six of them on. They are what shares a library, so several tasks or samples of one
+    count once."""
+    families = np.unique(np.where(tasks.family >= 0, tasks.family, -2 - tasks.task), return_inverse=True)[1]
+    if len(np.unique(families)) < MIN_FAMILIES:
+        return None
+    means = np.bincount(families, weights=tasks.value) / np.bincount(families)
+    return share_interval(means.tolist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from plotly import graph_objects as go
 
@@ -15,17 +16,18 @@ from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatt
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
 HEIGHT = 240  # px of a panel's inside
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class LinePanel:
-    """One panel: its title and, by the name of the line, the group it stands for."""
+class LinePanel(Generic[T]):
+    """One panel: its title and, by the name of the line, what it stands for: a group, where the chart has no more to tell."""
 
     title: str
-    lines: tuple[tuple[str, Group], ...]
+    lines: tuple[tuple[str, T], ...]
 
 
-def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel]:
+def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel[Group]]:
     """A panel per model with a line for each condition, which is the only thing that styles tell. `apart`: a panel per
     group while these are few, for lines that would cover one another."""
     found = list(groups)
@@ -39,8 +41,8 @@ def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePa
 
 
 def curves(
-    facets: Sequence[LinePanel],
-    points_of: Callable[[Group], Sequence[ChartPoint]],
+    facets: Sequence[LinePanel[T]],
+    points_of: Callable[[T], Sequence[ChartPoint]],
     *,
     corners: bool = False,
     across: int = 2,
@@ -57,8 +59,8 @@ def curves(
     )
     named = Legend()
     for place, facet in enumerate(shown):
-        for name, group in facet.lines:
-            points = points_of(group)
+        for name, line in facet.lines:
+            points = points_of(line)
             if not points:
                 continue
             style = styles[name]
@@ -75,7 +77,7 @@ def curves(
     return figure
 
 
-def crowd_notes(facets: Sequence[LinePanel]) -> tuple[str, ...]:
+def crowd_notes(facets: Sequence[LinePanel[T]]) -> tuple[str, ...]:
     """What is said where groups are spread over panels, or where there are too many of those."""
     notes = note_left_out(len(facets), "agent models")
     if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:

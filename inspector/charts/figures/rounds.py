@@ -1,6 +1,7 @@
-"""Success by the round of the library a trial was given.
+"""Success by the round of the library a trial was given while it was written: in an episode that is still learning.
 
-Source: SkillLearnBench, figure 4 (metrics across learning rounds), for runs of any protocol that learns in rounds.
+Who learned enough makes no further rounds, so later rounds have the episodes that are left. `learning_curve` measures every
+round on the same tasks.
 """
 
 from __future__ import annotations
@@ -205,8 +206,9 @@ def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
         "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
         "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where there "
         "are two or more, else over ten trials or more.",
-        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
-        "each round.",
+        "These are survivors: an episode that stopped learning has no trial in later rounds, so a fall may be the harder tasks that "
+        "are left. Later rounds may also meet other tasks. The dotted line is the baseline on the very tasks met in each round. "
+        "The learning curve measures every round on all tasks.",
         NOT_PUBLISHED,
         *note_left_out(panels_total, "conditions or models"),
     )
@@ -214,8 +216,8 @@ def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
 
 CHART = Chart(
     key="rounds",
-    title="Success by round",
-    question="Do later rounds solve more?",
+    title="Success while learning, by round",
+    question="Do trials that are still learning solve more in later rounds?",
     draw=draw,
     lacks=lacks_libraries,
     after="SkillLearnBench, Figure 4",

@@ -105,6 +105,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
         "models": _list_models(runs),
         "launch_again": _find_launch(found),
+        "has_authors": _has_file(found) and any(run.author_model and not run.is_probe for run in runs),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
 

@@ -11,6 +11,7 @@ from inspector.charts import CHARTS as ALL
 from inspector.charts.chart import Chart
 from tests.worlds.charted import drawn
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.probe_factories import measure_round
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +21,7 @@ CHARTS = list(ALL.values())
 AXES = {  # chart -> which of a trace's columns holds numbers that the table must have
     "budget": "y",
     "categories": "x",
+    "curve": "y",
     "file-kinds": "x",
     "growth": "y",
     "instances": "x",
@@ -36,7 +38,11 @@ def hostile_world() -> None:
     Family.objects.filter(suite=suite).update(name=HOSTILE)
     experiment = make_experiment(suite=suite)
     make_learning_run(experiment, condition="no-skill", outcomes=(F, F, F, T, F, F, F, F, F))
-    make_learning_run(experiment, condition=HOSTILE, author_model=HOSTILE, outcomes=(T, F, F, T, T, F, F, F, F))
+    learned = make_learning_run(
+        experiment, condition=HOSTILE, author_model=HOSTILE, outcomes=(T, F, F, T, T, F, F, F, F)
+    )
+    for decision in (1, 2, 4):  # the fifth made the library that was deployed
+        measure_round(learned.episodes.get(), decision, "pffpfp")
 
 
 def texts_of(value: Any) -> list[str]:

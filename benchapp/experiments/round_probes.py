@@ -1,0 +1,200 @@
+"""Has each round's library of whole runs tried on all tasks that they deploy: a probe for each library that has no trials yet.
+
+What `benchapp.stats.learning.learning_curves` draws a curve from. The last round is the run's own deployment; every other
+one is a probe like any other, with its own budget, to be cancelled or gone on with by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+
+from benchapp.analysis.lineage.library_states import LibraryState, read_histories
+from benchapp.experiments.estimate import Estimate
+from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, list_deployed_tasks, preview
+from benchapp.experiments.work.operations import cancel
+from benchapp.judges.judging_orders import JudgingWish, order_judging
+from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
+from benchapp.record.writing.human_acts import NotPossible
+from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.learning.learning_curves import EpisodeRounds, read_rounds
+from benchapp.stats.metrics.tally import TrialTally
+from runner.models import make_model
+
+REASON = "Learning curve"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRounds:
+    """How much of a run's libraries has been measured."""
+
+    run: Run
+    episodes: tuple[EpisodeRounds, ...]
+
+    @property
+    def libraries(self) -> int:
+        return sum(len(set(each.libraries)) for each in self.episodes)
+
+    @property
+    def measured(self) -> int:
+        return self.libraries - sum(len(each.unmeasured) for each in self.episodes)
+
+    @property
+    def most_rounds(self) -> int:
+        return max((len(each.libraries) for each in self.episodes), default=0)
+
+    @property
+    def probed(self) -> TrialTally:
+        """Trials of the probes."""
+        return sum((trials.tally for each in self.episodes for trials in each.probed), TrialTally())
+
+    @property
+    def open(self) -> list[tuple[int, int]]:
+        """(episode, round) of the libraries that nobody tries: without finished trials, and none coming. None of a run at work,
+        which may measure its last one itself."""
+        if self.run.is_open:
+            return []
+        return [
+            (each.episode, number)
+            for each in self.episodes
+            for number in each.unmeasured
+            if not any(trials.is_coming for trials in each.frozen_at(number))
+        ]
+
+    @property
+    def under_way(self) -> list[Run]:
+        """Probes with trials to come."""
+        return [trials.run for each in self.episodes for trials in each.probed if trials.is_coming]
+
+    @property
+    def coming(self) -> int:
+        return self.libraries - self.measured - len(self.open)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsPreview:
+    """Probes that can be launched as they stand."""
+
+    probes: tuple[ProbePreview, ...]
+
+    @property
+    def trials(self) -> int:
+        return sum(each.trials for each in self.probes)
+
+    @property
+    def estimate(self) -> Estimate:
+        return sum((each.estimate.whole for each in self.probes), Estimate())
+
+
+def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
+    """The runs in which a library went through a round. Probes learn nothing."""
+    runs = [run for run in experiment.runs.select_related("experiment") if not run.is_probe]
+    rounds = read_rounds(runs, outcomes_of(runs))
+    found = (RunRounds(run, rounds[run.pk]) for run in runs)
+    return [each for each in found if each.libraries]
+
+
+def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | None = None) -> RoundsPreview:
+    """What would run, and what it would take. Writes nothing. `times`: trials of each task with each library; `max_usd`: of all
+    probes together, shared out by their trials.
+
+    NotPossible where nothing is open, or too much; otherwise as `probe_runs.preview`."""
+    wanted = list(_list_wanted(runs))
+    if not wanted:
+        raise NotPossible("every round's library is measured or under way (expected one that is not)")
+    tasks = {episode.pk: list_deployed_tasks(episode) for episode, _ in wanted}
+    trials = times * sum(len(tasks[episode.pk]) for episode, _ in wanted)
+    if trials > settings.MAX_TRIALS:
+        told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
+        raise NotPossible(f"{trials:,} trials ({told})")
+    if max_usd:
+        _require_prices(episode.run.agent_model for episode, _ in wanted)
+    found: list[ProbePreview] = []
+    for episode, state in wanted:
+        mine = tasks[episode.pk]
+        share = max_usd * times * len(mine) / trials if max_usd else None
+        asked = AskedProbe(state.key, None, (), mine, times, share)
+        suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
+        found.append(preview(episode, asked, suite=suite))
+    return RoundsPreview(tuple(found))
+
+
+def _require_prices(models: Iterable[str]) -> None:
+    for name in dict.fromkeys(filter(None, models)):
+        if not make_model(name).priced:
+            raise NotPossible(f"{name} reports no cost, so no amount in dollars can limit it (expected none)")
+
+
+def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:
+    wanted = [(episode, number) for each in runs for episode, number in each.open]
+    libraries = {each.episode: each.libraries for run in runs for each in run.episodes}
+    keys = dict.fromkeys(episode for episode, _ in wanted)
+    related = ("run__experiment__suite", "environment", "library")
+    episodes = Episode.objects.select_related(*related).in_bulk(keys)
+    histories = read_histories(list(episodes.values()))
+    for episode, number in wanted:
+        library = libraries[episode][number - 1]
+        states = histories[episode].states
+        yield (
+            episodes[episode],
+            next(state for state in states if state.decision and state.decision.after_id == library),
+        )
+
+
+def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
+    """All of them or none. `judged`: by the judges that pass over the runs they come from, within the same limits.
+
+    NotPossible without a reason, and where another order for one of these libraries came first."""
+    with transaction.atomic():
+        _refuse_ordered(found.probes)
+        probes = [launch_probe(each, reason=reason, by=by) for each in found.probes]
+        if judged:
+            _order_judges(probes, by)
+    return probes
+
+
+def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
+    """Two orders at the same moment, as by a button pressed twice, would try everything twice."""
+    began = {(each.episode.pk, each.state.snapshot and each.state.snapshot.pk) for each in probes}
+    coming = Probe.objects.filter(
+        origin__in={episode for episode, _ in began}, reverted_digest="", run__experiment__deleted_at=None
+    ).exclude(run__status__in=[Run.Status.DONE, Run.Status.CANCELLED])
+    if any(pair in began for pair in coming.values_list("origin_id", "frozen_id")):
+        raise NotPossible("some of these libraries are being measured since the estimate (expected another estimate)")
+
+
+def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = None) -> int:
+    """Cancels every whole probe of these runs that is under way; what it recorded stays. How many; NotPossible without one, or
+    without a reason."""
+    if not reason.strip():
+        raise NotPossible("cancelling needs a reason, which is kept with the act")
+    stopped = sum(_try_cancel(probe, reason, by) for each in runs for probe in each.under_way)
+    if not stopped:
+        raise NotPossible("no probe of a whole library is under way (expected one)")
+    return stopped
+
+
+def _try_cancel(probe: Run, reason: str, by: User | None) -> bool:
+    try:
+        return cancel(probe, reason=reason, by=by) > 0
+    except NotPossible:  # it ended meanwhile
+        return False
+
+
+def list_judges(runs: Iterable[Run]) -> list[str]:
+    """Models that were ordered to judge these runs."""
+    orders = JudgingOrder.objects.filter(run__in=[run.pk for run in runs])
+    return list(orders.order_by("model").values_list("model", flat=True).distinct())
+
+
+def _order_judges(probes: Sequence[Probe], by: User | None) -> None:
+    orders: dict[int, list[JudgingOrder]] = {}
+    for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
+        orders.setdefault(order.run_id, []).append(order)
+    for probe in probes:
+        for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
+            wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
+            order_judging([probe.run], wish, by)

@@ -1,0 +1,274 @@
+"""What the library of each round does on all tasks that a run deploys.
+
+Source: SkillLearnBench, figure 4. Trials count that ran with one library frozen: a run's own after the seal, and those of
+probes that froze another round whole. An episode whose learning ended keeps its last library in later rounds, and a run has
+no value before every library of every episode was measured. So all points of a curve are over the same tasks: none falls
+out because its author stopped early or was probed less.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from statistics import fmean
+
+import numpy as np
+from django.db.models import F
+
+from benchapp.models import Decision, Probe, Run
+from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
+from benchapp.stats.inference.replicates import mean_interval, share_interval
+from benchapp.stats.inference.sides import TaskMeans, weights_of
+from benchapp.stats.judged.judged_columns import ChosenJudge, find_passes, with_judgements
+from benchapp.stats.metrics.metric import TrialMetric, family_interval
+from benchapp.stats.metrics.outcomes import Ints, Outcomes
+from benchapp.stats.metrics.tally import TrialTally
+from runner.base.types import DecisionStatus, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenTrials:
+    """Trials of an episode's tasks with one library: of its own run, or of a probe. `library`: key of the snapshot, -1 where
+    the record holds none. `is_over`: all have ended, or were skipped."""
+
+    run: Run
+    library: int
+    outcomes: Outcomes
+    is_over: bool
+
+    @classmethod
+    def of(cls, run: Run, library: int, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials:
+        """`later`: keys of trials that were settled after the pin."""
+        mine = outcomes.without(later)
+        has_ended = run.status == Run.Status.DONE and not np.isin(outcomes.trial, list(later)).any()
+        return cls(run, library, mine, has_ended or TrialTally.of(mine).is_over)
+
+    @property
+    def tally(self) -> TrialTally:
+        return TrialTally.of(self.outcomes)
+
+    @property
+    def is_coming(self) -> bool:
+        """Are trials still to come? A cancelled run brings none."""
+        return not self.is_over and self.run.status != Run.Status.CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRounds:
+    """`libraries`: after each round, in order. `own`: what the run itself deployed; None where its library still changed."""
+
+    episode: int
+    libraries: tuple[int, ...]
+    own: FrozenTrials | None
+    probed: tuple[FrozenTrials, ...] = ()
+
+    def frozen_at(self, number: int) -> list[FrozenTrials]:
+        """With the library after so many rounds, which is the last one from then on; without a round what was deployed."""
+        own = [self.own] if self.own else []
+        if not self.libraries:
+            return own
+        library = self.libraries[min(number, len(self.libraries)) - 1]
+        return [each for each in (*own, *self.probed) if each.library == library]
+
+    def measured_at(self, number: int) -> list[Outcomes]:
+        """Those of them that have ended: the first results of a task list are not typical of the whole."""
+        return [each.outcomes for each in self.frozen_at(number) if each.is_over]
+
+    @property
+    def unmeasured(self) -> list[int]:
+        """Rounds whose library has no finished trials, each library once."""
+        rounds = {library: number for number, library in reversed(list(enumerate(self.libraries, start=1)))}
+        return sorted(number for number in rounds.values() if not self.measured_at(number))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundMean:
+    """A metric after so many rounds, in its unit. `means`: of the replicates. `scored` trials over `tasks` tasks; `passed`: of
+    shares. `ended`: episodes, of all replicates, whose learning had ended in an earlier round."""
+
+    number: int
+    means: tuple[float, ...]
+    around: tuple[float, float] | None
+    passed: int | None
+    scored: int
+    tasks: int
+    episodes: int = 0
+    ended: int = 0
+
+    @property
+    def value(self) -> float:
+        return fmean(self.means)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_rounds(
+    runs: Iterable[Run],
+    outcomes: Mapping[int, Outcomes],
+    judge: ChosenJudge | None = None,
+    as_of: datetime | None = None,
+) -> dict[int, tuple[EpisodeRounds, ...]]:
+    """run pk -> its episodes, those that are tainted left out. One query, and ten at most where rounds were probed.
+
+    `judge`: whose scores the outcomes have; probes then have them too."""
+    wanted = list(runs)
+    libraries = _read_libraries(wanted, as_of)
+    probed = _read_probed(wanted, judge, as_of) if libraries else {}
+    later = read_settled_after(wanted, as_of) if as_of else set()
+    return {run.pk: tuple(_list_episodes(run, outcomes[run.pk], libraries, probed, later)) for run in wanted}
+
+
+def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, ...]]:
+    """Episode -> its library after each round."""
+    changed = Decision.objects.filter(episode__run__in=[run.pk for run in runs], status=DecisionStatus.APPLIED)
+    if as_of is not None:
+        changed = changed.filter(decided_at__lte=as_of)
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    rows = changed.exclude(after=F("before")).order_by("episode_id", "number")
+    for episode, after in rows.values_list("episode_id", "after_id"):
+        found[episode].append(after)
+    return {episode: tuple(each) for episode, each in found.items()}
+
+
+def find_round_probes(runs: Iterable[Run], as_of: datetime | None = None) -> list[Probe]:
+    """Probes of these runs that took nothing back. One query."""
+    found = Probe.objects.filter(
+        origin__run__in=[run.pk for run in runs], reverted_digest="", run__experiment__deleted_at=None
+    )
+    if as_of is not None:
+        found = found.filter(created_at__lte=as_of)
+    return list(found.select_related("run").order_by("pk"))
+
+
+def _read_probed(
+    runs: Sequence[Run], judge: ChosenJudge | None, as_of: datetime | None
+) -> dict[int, tuple[FrozenTrials, ...]]:
+    probes = find_round_probes(runs, as_of)
+    if not probes:
+        return {}
+    of_probes = [probe.run for probe in probes]
+    outcomes = outcomes_of(of_probes)
+    if judge is not None:
+        outcomes = with_judgements(outcomes, find_passes(judge, of_probes, as_of), as_of)
+    later = read_settled_after(of_probes, as_of) if as_of else set()
+    found: defaultdict[int, list[FrozenTrials]] = defaultdict(list)
+    for probe in probes:
+        mine = outcomes[probe.run_id]
+        if not mine.tainted.any():
+            found[probe.origin_id or 0].append(FrozenTrials.of(probe.run, probe.frozen_id, mine, later))
+    return {episode: tuple(each) for episode, each in found.items()}
+
+
+def _list_episodes(
+    run: Run,
+    outcomes: Outcomes,
+    libraries: Mapping[int, tuple[int, ...]],
+    probed: Mapping[int, tuple[FrozenTrials, ...]],
+    later: Collection[int],
+) -> Iterator[EpisodeRounds]:
+    for episode in np.unique(outcomes.episode[~outcomes.tainted]).tolist():
+        own = _find_deployed(run, outcomes.where(outcomes.episode == episode), later)
+        yield EpisodeRounds(episode, libraries.get(episode, ()), own, probed.get(episode, ()))
+
+
+def _find_deployed(run: Run, outcomes: Outcomes, later: Collection[int]) -> FrozenTrials | None:
+    """Trials after the seal: of deployment, else of evaluation where all had the same library."""
+    phases = [phase for phase in (Phase.DEPLOYMENT, Phase.EVALUATION) if outcomes.covering((phase,)).any()]
+    if not phases:
+        return None
+    deployed = outcomes.where(outcomes.covering((phases[0],)))
+    given = np.unique(deployed.library[deployed.done])
+    return FrozenTrials.of(run, int(given[0]), deployed, later) if len(given) == 1 else None
+
+
+# --- the curve ----------------------------------------------------------------------------------------------------
+
+
+def follow_rounds(
+    replicates: Sequence[Sequence[EpisodeRounds]], start: Sequence[Outcomes], metric: TrialMetric
+) -> list[RoundMean]:
+    """From the first round to the last that any episode reached; before them the runs of `start`, which had no skill, on the
+    same tasks. Empty where nothing was learned or a library is not measured, or not judged."""
+    last = max((len(each.libraries) for episodes in replicates for each in episodes), default=0)
+    steps = [[_measure(episodes, number, metric) for episodes in replicates] for number in range(1, last + 1)]
+    known = [means for step in steps for means in step if means is not None]
+    if not known or len(known) < last * len(replicates):
+        return []
+    tasks: Ints = reduce(np.intersect1d, [means.task for means in known])
+    if not len(tasks):
+        return []
+    before = [_keep(metric.task_means(each), tasks) for each in start]
+    found = [_summarise(0, [each for each in before if len(each.task)], metric)]
+    every = [each for episodes in replicates for each in episodes]
+    for number, step in enumerate(steps, start=1):
+        ended = sum(len(each.libraries) < number for each in every)
+        kept = [_keep(means, tasks) for means in step if means is not None]
+        found.append(_summarise(number, kept, metric, len(every), ended))
+    return [each for each in found if each is not None]
+
+
+def _measure(episodes: Sequence[EpisodeRounds], number: int, metric: TrialMetric) -> TaskMeans | None:
+    """None where an episode has no finished trials with its library of that round, or these have no value."""
+    parts: list[TaskMeans] = []
+    for episode in episodes:
+        trials = episode.measured_at(number)
+        means = [metric.task_means(each) for each in trials]
+        has_values = any(len(each.task) for each in means)
+        if not trials or (not has_values and any(metric.mask(each).any() for each in trials)):
+            return None
+        parts += means
+    return _pool(parts) if parts else None
+
+
+def _pool(parts: Sequence[TaskMeans]) -> TaskMeans:
+    """Each task once, over all samples of all parts."""
+    task, cluster, family, value, samples = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("task", "cluster", "family", "value", "samples")
+    )
+    tasks, first, place = np.unique(task, return_index=True, return_inverse=True)
+    counts = np.bincount(place, weights=samples, minlength=len(tasks))
+    sums = np.bincount(place, weights=value * samples, minlength=len(tasks))
+    return TaskMeans(tasks, cluster[first], family[first], sums / counts, counts)
+
+
+def _keep(means: TaskMeans, tasks: Ints) -> TaskMeans:
+    kept = np.isin(means.task, tasks)
+    return TaskMeans(
+        *(np.asarray(getattr(means, name))[kept] for name in ("task", "cluster", "family", "value", "samples"))
+    )
+
+
+def _summarise(
+    number: int, replicates: Sequence[TaskMeans], metric: TrialMetric, episodes: int = 0, ended: int = 0
+) -> RoundMean | None:
+    if not replicates:
+        return None
+    means = tuple(float(each.value @ weights_of(each.task, each.family, by_family=metric.macro)) for each in replicates)
+    counts = [np.asarray(each.samples) for each in replicates]
+    passed = sum(float(each.value @ n) for each, n in zip(replicates, counts, strict=True))
+    tasks = len(reduce(np.union1d, [each.task for each in replicates]))
+    return RoundMean(
+        number,
+        means,
+        _find_interval(means, replicates[0], metric),
+        round(passed) if metric.is_share else None,
+        sum(int(n.sum()) for n in counts),
+        tasks,
+        episodes,
+        ended,
+    )
+
+
+def _find_interval(means: Sequence[float], single: TaskMeans, metric: TrialMetric) -> tuple[float, float] | None:
+    """Student's over replicates; of a single run over its families, where the metric is a share."""
+    if len(means) == 1:
+        return family_interval(single) if metric.is_share else None
+    if metric.is_share:
+        return share_interval(means)
+    found = mean_interval(np.array(means))
+    return (max(0.0, found.low), min(100.0, found.high)) if found else None
