@@ -215,6 +215,13 @@ DIFFERENCES = (
     Column("other", ValueKind.NUMBER, "mean of the baseline over these tasks", IN_UNIT),
     Column("delta", ValueKind.NUMBER, "own minus other: what the interval and the test are about", IN_UNIT),
     Column(
+        "relative",
+        ValueKind.NUMBER,
+        "delta / other: -0.33 is a third less; it describes, and nothing tests it",
+        "share of other",
+        "other is not above 0, or is a share below 0.05; a judge's score, whose 0 does not mean none",
+    ),
+    Column(
         "method",
         ValueKind.TEXT,
         "primary test: welch, sign-flip, swap (sign-flip and swaps, of one run against several) or none",

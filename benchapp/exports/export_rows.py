@@ -170,6 +170,7 @@ def _difference(
         found.own,
         found.other,
         found.delta,
+        metric.relate(found.own, found.other),
         found.method,
         low,
         high,

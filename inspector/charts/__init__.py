@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector.charts.chart import Chart
 from inspector.charts.figures import (
+    authors,
     budget_chart,
     categories,
     efficiency,
@@ -19,8 +20,10 @@ from inspector.charts.figures import (
     library_size,
     pass_at_k,
     profiles,
+    regimes,
     relative,
     rounds,
+    skill_writing,
     tokens,
 )
 
@@ -36,13 +39,26 @@ class Question:
 
 ABOVE = forest.CHART  # the one large chart, over all questions
 QUESTIONS = (
-    Question("help", "Did skills help?", (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART)),
+    Question(
+        "help",
+        "Did skills help?",
+        (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
+    ),
     Question("where", "Where?", (gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART)),
-    Question("cost", "At what cost?", (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART)),
+    Question(
+        "cost",
+        "At what cost?",
+        (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART, authors.SCALE_CHART),
+    ),
     Question(
         "grow",
         "Did libraries grow?",
-        (libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART, libraries.KINDS_CHART),
+        (libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART),
+    ),
+    Question(
+        "write",
+        "What do skills contain?",
+        (libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
     ),
     Question("fail", "Why did trials fail?"),
 )

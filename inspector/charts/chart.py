@@ -96,6 +96,7 @@ class Chart:
     published: tuple[str, ...] = ()  # papers that print numbers for it
     # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
     rests_on: Callable[[ChartSheet], Iterable[Run]] = (
         lambda sheet: ()

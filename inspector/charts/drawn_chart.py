@@ -59,11 +59,12 @@ KEPT: Recent[Hashable, DrawnChart] = Recent(MAX_BYTES, _count_bytes)
 def draw_chart(chart: Chart, sheet: ChartSheet) -> DrawnChart:
     """Draw the chart, or take it from the cache if neither the runs nor the choices have changed."""
     key = _key(chart, sheet)
-    found = KEPT.get(key)
+    found = KEPT.get(key) if chart.is_kept else None
     if found is None:
         drawing = _with_judge(_with_note(chart.draw(sheet), sheet.comparison), chart, sheet)
         found = DrawnChart(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
-        KEPT.put(key, found)
+        if chart.is_kept:
+            KEPT.put(key, found)
     return found
 
 

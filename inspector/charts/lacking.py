@@ -39,6 +39,16 @@ def lacks_libraries(sheet: ChartSheet) -> str:
     return "" if known else "Needs a run that writes a library."
 
 
+def lacks_authors(sheet: ChartSheet) -> str:
+    written = {(group.condition, group.agent_model, group.first.author) for group in sheet.groups if group.first.author}
+    several = len({place[:2] for place in written}) < len(written)
+    return "" if several else "Needs a method whose skills several models wrote."
+
+
+def lacks_settings(sheet: ChartSheet) -> str:
+    return "" if sheet.comparison.setups.settings else "Needs runs of a corpus task by task, and for the whole corpus."
+
+
 def lacks_tokens(sheet: ChartSheet) -> str:
     told = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
     return "" if told else "Needs trials that report their tokens."

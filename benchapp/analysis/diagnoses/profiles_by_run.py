@@ -6,7 +6,7 @@ verification, procedure that of coverage and of state and data. Cues are ours (`
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -16,6 +16,7 @@ from django.db.models import Count, F
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
+from runner.authoring.pattern import PATTERNS
 
 # Cues that are a diagnostic of their own; all other cues of a group are one together.
 APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedure": ("state and data",)}
@@ -24,16 +25,18 @@ APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedur
 @dataclass(frozen=True, slots=True)
 class LibraryProfile(Shaped):
     """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
-    that rules have read in their present state, of `libraries` that hold a file."""
+    that rules have read in their present state, of `libraries` that hold a file. patterns: skills of
+    each, A to C (runner.authoring.pattern)."""
 
     axes: tuple[float, ...]
     skills: int
     read: int
     libraries: int
+    patterns: Mapping[str, int]
 
     json_shape = JsonShape(
         ("axes", lambda profile: dict(zip(PROFILE_GROUPS, profile.axes, strict=True)) if profile.axes else None),
-        *("overall", "skills", "libraries_read=read", "libraries"),
+        *("overall", "skills", "libraries_read=read", "libraries", "patterns"),
     )
 
     @property
@@ -71,7 +74,10 @@ def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
     """Of the replicates of one group: every skill weighs the same."""
     scored = [score_axes(skill["cues"]) for each in read for skill in each.skills]
     axes = tuple(fmean(column) for column in zip(*scored, strict=True))
-    return LibraryProfile(axes, len(scored), sum(each.read for each in read), sum(each.libraries for each in read))
+    times = Counter(skill["pattern"] for each in read for skill in each.skills)
+    patterns: dict[str, int] = {pattern: times[pattern] for pattern in PATTERNS}
+    counts = sum(each.read for each in read), sum(each.libraries for each in read)
+    return LibraryProfile(axes, len(scored), *counts, patterns)
 
 
 def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:

@@ -94,7 +94,7 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
             float(counted[place]),
             n,
             clusters,
-            None if note else _interval(value, between[place], _kish(weights), clusters - 1, ANEW),
+            None if note else _interval(value, between[place], count_effective(weights), clusters - 1, ANEW),
             _interval(value, within[place], most, n - strata, SAMPLING) if n >= MIN_FOR_INTERVAL else None,
             note,
         )
@@ -140,7 +140,7 @@ def _sums(values: Floats, groups: Ints, count: int) -> Floats:
     return sums
 
 
-def _kish(weights: Floats) -> float:
+def count_effective(weights: Floats) -> float:
     """How many units of equal weight tell as much (Kish 1965, section 11.7)."""
     return float(weights.sum() ** 2 / np.square(weights).sum())
 
@@ -153,11 +153,11 @@ def _interval(value: float, variance: float, most: float, freedom: int, method: 
     spread = value * (1 - value)
     number = spread / variance if spread > ZERO and variance > ZERO * spread else most
     t = float(stdtrit(max(freedom, 1), 1 - TAIL))
-    low, high = _wilson(float(value), max(1.0, min(number, most) * (Z_95 / t) ** 2))
+    low, high = wilson_of_share(float(value), max(1.0, min(number, most) * (Z_95 / t) ** 2))
     return Interval(low, high, LEVEL, method)
 
 
-def _wilson(p: float, n: float) -> tuple[float, float]:
+def wilson_of_share(p: float, n: float) -> tuple[float, float]:
     """Wilson's score interval for a share p of n units, where n is any number from 1 on."""
     scale = 1 + Z_95**2 / n
     middle = (p + Z_95**2 / (2 * n)) / scale

@@ -65,7 +65,7 @@ class Taxonomy:
 
     @cached_property
     def sample(self) -> CodedSample:
-        return sample_of(self.coding.drawn)
+        return sample_of(self.coding.drawn, self.sampled)
 
     @cached_property
     def tree(self) -> list[tuple[Code, int]]:
@@ -187,10 +187,9 @@ def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
         return None
 
 
-def sample_of(drawn: Sequence[Coded]) -> CodedSample:
+def sample_of(drawn: Sequence[Coded], coded: Sequence[Coded]) -> CodedSample:
     """The coded ones of the drawn items. Each stands for 1 / inclusion units, and, where a stratum is not coded to its end
     or some of it was skipped, for its share of those that are missing there too: as if they were missing by lot."""
-    coded = [item for item in drawn if item.is_coded]
     total, done = Counter(item.stratum for item in drawn), Counter(item.stratum for item in coded)
     strata = {stratum: place for place, stratum in enumerate(done)}
     clusters: dict[tuple[str, int], int] = {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import numpy as np
 from django.db.models import Count, Q, Sum
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
@@ -21,20 +22,24 @@ from benchapp.analysis.trial_rules.rule_finding import TrialRule
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
-from benchapp.review.results.queue_results import Basis, coding_of
+from benchapp.review.results.corrected_shares import CorrectedShare, correct_share
+from benchapp.review.results.queue_results import Basis, Coded, coding_of
+from benchapp.review.results.taxonomy import sample_of
 from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.metrics.rates import Rate
 
+UNREAD = "it read no item of one of the strata"
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Item -> codes that people settled on. basis: how many items by where that comes from."""
+    """codes: item -> those that people settled on. basis: how many items by where that comes from."""
 
     codes: Mapping[int, frozenset[int]]
     basis: Mapping[Basis, int]
+    drawn: tuple[Coded, ...] = ()  # all items that stand for the population, settled or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ def truth_of(queue: Queue) -> Truth:
             continue
         basis[item.basis] += 1
         codes[item.pk] = item.voices[0].codes
-    return Truth(codes, basis)
+    return Truth(codes, basis, tuple(coding.drawn))
 
 
 def sources_of(queue: Queue) -> list[SuggestionSource]:
@@ -185,6 +190,22 @@ def matches_of(codes: Sequence[Code], truth: Truth, source: SuggestionSource) ->
         other = {item for item in items if code.pk in source.said.get(item, ())}
         rows.append(CodeMatch(code, len(own & other), len(own - other), len(other - own), len(items - own - other)))
     return rows
+
+
+def correct_rates(codes: Sequence[Code], truth: Truth, source: SuggestionSource) -> list[CorrectedShare]:
+    """For each code how often the population carries it, from all that the source read and what people settled of that.
+    Items drawn as controls are no part of the population."""
+    read = [item for item in truth.drawn if item.pk in source.looked]
+    if {item.stratum for item in truth.drawn} - {item.stratum for item in read}:
+        return [CorrectedShare(None, None, None, None, len(read), 0, UNREAD) for _ in codes]
+    sample = sample_of(truth.drawn, read)
+    settled = np.array([item.pk in truth.codes for item in read], dtype=bool)
+    found = []
+    for code in codes:
+        said = np.array([code.pk in source.said.get(item.pk, ()) for item in read], dtype=bool)
+        carried = np.array([code.pk in truth.codes.get(item.pk, ()) for item in read], dtype=bool)
+        found.append(correct_share(sample, said, settled, carried))
+    return found
 
 
 def pairs_of(

@@ -68,6 +68,11 @@ def render_metric(value: float, unit: MetricUnit) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
 
 
+def render_relative(part: float) -> str:
+    """A change as a part of what it is a change of: -0.33 -> "−33 %"."""
+    return f"{render_signed(100 * part, 0)} %"
+
+
 def render_change(value: float, unit: MetricUnit) -> str:
     """A difference of two values of a metric, with its sign; of shares in percentage points."""
     if unit is MetricUnit.SHARE:

@@ -13,6 +13,8 @@ from runner.prompts.roles import ROLES
 # part of one). Everything else must be equal. Whose prompts an author is asked with stands in the condition's name.
 _PACKS = {f"prompts.{role}": f"prompts.{role}.pack" for role in ROLES}
 AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model", *_PACKS.values()})
+# Protocols that are two settings of one benchmark, for the same tasks: their difference is what is asked.
+SETTINGS = {"skillgenbench": "task-conditioned", "skillgenbench-agnostic": "task-agnostic"}
 # Another model has another version; one model in two versions is not the same model. So it is with packs of prompts.
 VERSIONS = {
     "agent.model_version": "agent.model",
@@ -23,11 +25,17 @@ VERSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup."""
+    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup. `settings`: the
+    protocols, where they are settings of one benchmark that are compared."""
 
     differs: tuple[str, ...]
     unknown: int
     runs: int
+    settings: tuple[str, ...] = ()
+
+    @property
+    def setting_names(self) -> list[str]:
+        return [SETTINGS[each] for each in self.settings]
 
     @property
     def parts(self) -> list[str]:
@@ -44,8 +52,18 @@ def compare_setups(runs: Iterable[Run]) -> Comparability:
     found = list(runs)
     setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
     names = sorted({name for setup in setups for name in setup} - AXES)
-    differs = [name for name in names if _differs(name, setups)]
-    return Comparability(tuple(differs), len(found) - len(setups), len(found))
+    settings = _find_settings(setups)
+    differs = [name for name in names if _differs(name, setups) and not (settings and name == "protocol")]
+    return Comparability(tuple(differs), len(found) - len(setups), len(found), settings)
+
+
+def _find_settings(setups: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    protocols = {str(setup.get("protocol")) for setup in setups}
+    return (
+        tuple(each for each in SETTINGS if each in protocols)
+        if len(protocols) > 1 and protocols <= set(SETTINGS)
+        else ()
+    )
 
 
 def _differs(name: str, setups: list[dict[str, object]]) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from benchapp.stats.metrics.facts import RunFacts
 
 
+NEAR_ZERO = 0.05  # a share below it doubles by one or two passes, so no change is related to it
 MIN_FAMILIES = 6  # of a mean over them with an interval
 FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
 
@@ -91,6 +92,13 @@ class TrialMetric:
     def is_judged(self) -> bool:
         """A judging model gave its values: they say nothing without its name."""
         return self.column.startswith(JUDGED)
+
+    def relate(self, own: float, other: float) -> float | None:
+        """The change from other to own as a part of other: 0.5 is half as much again. It describes, and nothing tests it. None
+        where other is not above 0 or is a share near 0, and of a judge's scores, whose 0 does not mean none."""
+        if other <= 0 or (self.is_share and other < NEAR_ZERO) or self.unit is MetricUnit.OF_HUNDRED:
+            return None
+        return (own - other) / other
 
     @property
     def phase(self) -> Phase | None:

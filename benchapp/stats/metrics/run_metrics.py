@@ -3,6 +3,8 @@
 A solved task costs what the first tries of a run and its author cost over the tasks solved at first tries. Failures are paid
 for too, so every billed attempt counts: a mean over solved trials would reward an agent that fails expensively. Replays are
 left out on both sides: they solve no new task, and a replayed condition would pay for more than one that is not replayed.
+
+An attempted task costs what all phases of a run and its author cost over the trials of all phases: replays are on both sides.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from benchapp.stats.metrics.facts import RunFacts
 from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import pass_curve
-from benchapp.stats.metrics.spending import RunSpending
+from benchapp.stats.metrics.spending import RunSpending, Spending
 from runner.base.types import DecisionStatus
 
 CODE = "SkillEvolBench's released report (evolution_replay)"
@@ -85,6 +87,7 @@ PASSING = tuple(
 )
 
 TASKS = "solved tasks"
+TRIED = "attempted tasks"
 
 
 def count_solved_tasks(outcomes: Outcomes) -> int:
@@ -95,30 +98,55 @@ def count_solved_tasks(outcomes: Outcomes) -> int:
 
 def cost_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
     """USD: cost of all billed attempts at first tries and of author calls / solved tasks."""
-    unknown = spending.unknown_cost
-    reason = f"the cost of {unknown:,} attempts or calls is unknown" if unknown else ""
-    return _per_solved(outcomes, spending.cost_usd, reason)
+    spent, solved = spending.of_first_tries, count_solved_tasks(outcomes)
+    return _divide(
+        spent.whole_cost, solved, TASKS, _why_no_bill(outcomes, spent, _miss_cost(spent)), "no task was solved"
+    )
 
 
 def tokens_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
     """Tokens, input and output of the same / solved tasks."""
-    reason = (
-        "some attempts or calls report no tokens" if spending.tokens is None and spending.first_tries.things else ""
+    spent, solved = spending.of_first_tries, count_solved_tasks(outcomes)
+    why = _why_no_bill(outcomes, spent, _miss_tokens(spent))
+    return _divide(spent.whole_tokens, solved, TASKS, why, "no task was solved")
+
+
+def cost_per_attempted(outcomes: Outcomes, spending: RunSpending) -> RunValue:
+    """USD: cost of all billed attempts in all phases and of author calls / trials that ended."""
+    spent, tried = spending.of_all_phases, int(outcomes.done.sum())
+    return _divide(
+        spent.whole_cost, tried, TRIED, _why_no_bill(outcomes, spent, _miss_cost(spent)), "no trial has ended"
     )
-    return _per_solved(outcomes, spending.tokens, reason)
 
 
-def _per_solved(outcomes: Outcomes, total: float | None, reason: str) -> RunValue:
-    solved = count_solved_tasks(outcomes)
+def tokens_per_attempted(outcomes: Outcomes, spending: RunSpending) -> RunValue:
+    """Tokens, input and output of the same / trials that ended."""
+    spent, tried = spending.of_all_phases, int(outcomes.done.sum())
+    why = _why_no_bill(outcomes, spent, _miss_tokens(spent))
+    return _divide(spent.whole_tokens, tried, TRIED, why, "no trial has ended")
+
+
+def _miss_cost(spent: Spending) -> str:
+    unknown = spent.things - spent.cost_known
+    return f"the cost of {unknown:,} attempts or calls is unknown" if unknown else ""
+
+
+def _miss_tokens(spent: Spending) -> str:
+    unknown = spent.things - spent.tokens_known
+    return f"{unknown:,} of {spent.things:,} attempts or calls report no tokens" if unknown else ""
+
+
+def _why_no_bill(outcomes: Outcomes, spent: Spending, missing: str) -> str:
     if outcomes.tainted.any():
-        reason = "a trial was skipped: the bill of its episode cannot be left out with its results"
-    elif not reason and total is None:
-        reason = "nothing was run"
-    elif not reason and not solved:
-        reason = "no task was solved"
+        return "a trial was skipped: the bill of its episode cannot be left out with its results"
+    return missing or ("" if spent.things else "nothing was run")
+
+
+def _divide(total: float | None, count: int, of: str, why_no_bill: str, why_no_count: str) -> RunValue:
+    reason = why_no_bill or ("" if count else why_no_count)
     if reason or total is None:
-        return RunValue(None, solved, TASKS, reason)
-    return RunValue(total / solved, solved, TASKS)
+        return RunValue(None, count, of, reason)
+    return RunValue(total / count, count, of)
 
 
 SOLVING = (
@@ -139,6 +167,24 @@ SOLVING = (
         Better.LOWER,
         "as cost per solved task, where no price is known",
         lambda facts: tokens_per_solved(facts.outcomes, facts.spending),
+    ),
+    RunMetric(
+        "cost-per-attempted",
+        "cost per attempted task",
+        "USD of all billed attempts in all phases, replays too, and of author calls / trials that ended; unknown where any cost is unknown",
+        MetricUnit.USD,
+        Better.LOWER,
+        "SkillEvolBench, Figure 7 and section 5.6; its released report (total_cost_per_task_usd)",
+        lambda facts: cost_per_attempted(facts.outcomes, facts.spending),
+    ),
+    RunMetric(
+        "tokens-per-attempted",
+        "tokens per attempted task",
+        "input and output tokens of all billed attempts in all phases, replays too, and of author calls / trials that ended",
+        MetricUnit.TOKENS,
+        Better.LOWER,
+        "as cost per attempted task, where no price is known",
+        lambda facts: tokens_per_attempted(facts.outcomes, facts.spending),
     ),
 )
 

@@ -53,6 +53,18 @@ class Spending(Shaped):
         return cls(things, things, things, things, things, 0, 0, 0, 0.0)
 
     @property
+    def whole_cost(self) -> float | None:
+        """None unless the cost of each thing is known."""
+        return self.cost_usd or 0.0 if self.things and self.cost_known == self.things else None
+
+    @property
+    def whole_tokens(self) -> int | None:
+        """Input, cached input among it, and output; None unless all are known."""
+        if not self.things or self.tokens_known < self.things:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    @property
     def is_partial(self) -> bool:
         return self.cost_known < self.things and self.cost_usd is not None
 
@@ -64,8 +76,7 @@ def _add(one: float | None, other: float | None) -> Any:
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
     """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library; `judge`:
-    calls that judged artifacts, or skills and attempts. Replays and judges are the cost of measuring: part of the bill,
-    and not of a method's cost, because no replay solves a task that counts."""
+    calls that judged artifacts, or skills and attempts."""
 
     first_tries: Spending = Spending()
     author: Spending = Spending()
@@ -84,24 +95,14 @@ class RunSpending(Shaped):
         return self.agent, self.author, self.judge
 
     @property
-    def cost_usd(self) -> float | None:
-        """Of first tries and author; None where the cost of anything of theirs is unknown, or nothing was done."""
-        if not self.first_tries.things or self.unknown_cost:
-            return None
-        return (self.first_tries.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
+    def of_first_tries(self) -> Spending:
+        """With the author's calls, and nothing where no first try was made. No replay solves a task that counts."""
+        return self.first_tries + self.author if self.first_tries.things else Spending()
 
     @property
-    def unknown_cost(self) -> int:
-        """First tries and author calls of unknown cost."""
-        return sum(part.things - part.cost_known for part in (self.first_tries, self.author))
-
-    @property
-    def tokens(self) -> int | None:
-        """Input, cached input among it, and output of first tries and author; None if any of them has no usage data."""
-        parts = [part for part in (self.first_tries, self.author) if part.things]
-        if not self.first_tries.things or any(part.tokens_known < part.things for part in parts):
-            return None
-        return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts)
+    def of_all_phases(self) -> Spending:
+        """Replays and the author's calls too. Judges measure, and solve nothing."""
+        return self.agent + self.author if self.agent.things else Spending()
 
 
 SUMS = {

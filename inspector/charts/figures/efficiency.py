@@ -1,4 +1,4 @@
-"""Success against what it used: cost, output tokens or turns, in pairs from the baseline to a condition.
+"""Success against what it used: cost, cost per attempted task, output tokens or turns, in pairs from the baseline to a condition.
 
 Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows SkillFlow's
 released code: over both ends of all pairs, less used and more solved first.
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
+from benchapp.stats.metrics.catalogue import RUN_METRICS
+from benchapp.stats.metrics.metric import Better, MetricUnit, RunValue, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
@@ -24,6 +25,7 @@ from inspector.charts.sheet import ChartSheet
 
 AXES = {
     "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
+    "cost_per_attempted": Axis("cost_per_attempted", "", "cost per attempted task", "USD", True),
     "output_tokens": Axis("output_tokens", "output_tokens", "output tokens per task", "tokens", True),
     "turns": Axis("turns", "turns", "turns per task", "turns", False),
 }
@@ -84,14 +86,14 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
 
 
 def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
-    """Both axes are means over the same trials, then over replicates; usage over the trials where it is known."""
-    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
+    """Both axes are means over the same trials, then over replicates; usage over the trials where it is known. Cost per
+    attempted task is that of whole runs."""
+    reached, used = sheet.comparison.cell(group, metric), _measure_use(sheet, metric, axis, group)
     y = None if reached.value is None else scale_value(metric, reached.value)
     ends = reached.spread
     around = (scale_value(metric, ends[0]), scale_value(metric, ends[1])) if ends else None
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
-    missing = used.rate.planned - used.rate.scored
     hover = lines(
         f"<b>{plain(name)}</b>, {plain(group.harness)}",
         plain(group.condition),
@@ -99,13 +101,21 @@ def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, pane
         if y is None
         else f"{plain(metric.key)} {half_up(y, 1)}{' %' if metric.is_share else ''} ({counts}){write_interval(around) if metric.is_share else ''}",
         write_usage(axis, used.value),
-        f"reported by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
+        used.note,
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
     end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric), around)
     passed = reached.rate.passed if metric.is_share else None
-    rest = (used.rate.scored, passed, reached.rate.scored, reached.rate.planned)
+    rest = (used.over, passed, reached.rate.scored, reached.rate.planned)
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
+
+
+def _measure_use(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group) -> RunValue:
+    if not axis.column:
+        return sheet.comparison.run_value(group, RUN_METRICS["cost-per-attempted"])
+    used = sheet.comparison.cell(group, _build_use_metric(metric, axis))
+    told, planned = used.rate.scored, used.rate.planned
+    return RunValue(used.value, told, "trials", f"reported by {told} of {planned} trials" if told < planned else "")
 
 
 def _build_use_metric(metric: TrialMetric, axis: Axis) -> TrialMetric:
@@ -183,7 +193,12 @@ def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int)
     missing = sum(not mark.end.stands for mark in marks.values())
     if missing:
         yield f"{missing} of {len(marks)} ends report no result or no {axis.title} above zero and are not drawn."
-    if any(pair.own.source == "own runs" for pair in pairs):
+    if any(pair.own.source == "own runs" for pair in pairs) and not axis.column:
+        yield (
+            "Own runs: what all billed attempts in all phases, replays too, and the author's calls cost / trials that ended. It is "
+            "that of whole runs for every metric, and unknown where the cost of anything is."
+        )
+    elif any(pair.own.source == "own runs" for pair in pairs):
         yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
     if axis.key == "turns":
         yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
@@ -213,7 +228,7 @@ class EfficiencyMark:
     harness: str
     condition: str
     end: PairEnd
-    known: int | None = None  # trials that tell what they used
+    known: int | None = None  # trials that tell what they used, or were attempted
     passed: int | None = None
     scored: int | None = None
     planned: int | None = None
@@ -253,7 +268,9 @@ def write_usage(axis: Axis, value: float | None) -> str:
 
 
 def list_published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkPair]:
-    """SkillFlow's Table 1: every model vanilla and with evolving skills."""
+    """SkillFlow's Table 1: every model vanilla and with evolving skills. No paper prints what an attempted task cost."""
+    if not axis.column:
+        return
     printed = {
         (row.harness, row.model, row.condition, row.metric): row
         for row in rows

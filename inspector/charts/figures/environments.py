@@ -1,6 +1,7 @@
 """Success by environment and condition, one heatmap per metric: where does a condition work? By family or group as well.
 
-Source: SkillEvolBench, figure 6: every cell is averaged over runs, the panels share their scale.
+Sources: SkillEvolBench, figure 6: every cell is averaged over runs, the panels share their scale. SkillLearnBench, Tables 8, 9 and
+13 to 15: by family, each method over all models that wrote its skills; so usage and a judge's scores have panels too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from statistics import fmean
 
 from benchapp.models import Run
 from benchapp.stats.inference.shares import half_up, percent_text
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
@@ -30,10 +31,12 @@ COLUMNS = (
     TableColumn("highest", "highest run", "%", lambda row: max(row.values, default=None)),
     TableColumn("runs", "runs", read=lambda row: len(row.values)),
     TableColumn("models", "agent models", read=lambda row: row.models),
-    TableColumn("passed", "passed, all runs", read=lambda row: row.total.passed),
+    TableColumn("passed", "passed, all runs", read=lambda row: row.total.passed if row.metric.is_share else None),
     TableColumn("scored", "scored", read=lambda row: row.total.scored),
     TableColumn("planned", "planned", read=lambda row: row.total.planned),
 )
+# Unit of a metric that ends at 100 -> what its values are taken times for that.
+HUNDREDS = {MetricUnit.SHARE: 100.0, MetricUnit.SCORE: 100.0, MetricUnit.OF_HUNDRED: 1.0}
 PRINTED = (
     "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest and the "
     "hardest environment of 67.3 points for LSR and 42.1 points for ESR."
@@ -54,8 +57,9 @@ class Average:
 
     @property
     def values(self) -> list[float]:
-        """In percent."""
-        return [100 * mean for mean in self.means if mean is not None]
+        """0 to 100."""
+        times = HUNDREDS[self.metric.unit]
+        return [times * mean for mean in self.means if mean is not None]
 
     @property
     def total(self) -> Rate:
@@ -67,7 +71,7 @@ class Average:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    metrics, split = [metric for metric in sheet.metrics if metric.is_share], sheet.split
+    metrics, split = [metric for metric in sheet.metrics if metric.unit in HUNDREDS], sheet.split
     averages, places = _averages(sheet, metrics, split)
     table = ChartTable.of(_columns(split), averages)
     if not any(average.values for average in averages):
@@ -80,7 +84,13 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
     )
     return ChartDrawing(
-        figure, table, (*_notes(metrics, averages, places, split), *note_left_out(len(heats), "fewer metrics"))
+        figure,
+        table,
+        (
+            *_notes(metrics, averages, places, split),
+            *_note_scores(sheet, averages),
+            *note_left_out(len(heats), "fewer metrics"),
+        ),
     )
 
 
@@ -120,7 +130,8 @@ def _cell(average: Average) -> HeatCell:
     if not average.values:
         return HeatCell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
     value = fmean(average.values)
-    counts = f"{total.passed}/{total.scored} {counted}" + (f", {total.missing} not scored" if total.missing else "")
+    known = f"{total.passed}/{total.scored}" if average.metric.is_share else f"{total.scored}"
+    counts = f"{known} {counted}" + (f", {total.missing} not scored" if total.missing else "")
     spread = (
         f", {half_up(min(average.values), 1)} to {half_up(max(average.values), 1)} %" if len(average.values) > 1 else ""
     )
@@ -134,7 +145,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What is averaged, what the columns are called, and how far easy and hard lie apart."""
     columns = "; ".join(place.full for place in places if place.full != place.name)
-    apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
+    apart = [text for metric in metrics if metric.is_share and (text := _describe_range(metric, averages))]
     return (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
         "Choose one agent model to see it alone.",
@@ -150,6 +161,15 @@ def _notes(
         *note_split(split),
         PRINTED,
     )
+
+
+def _note_scores(sheet: ChartSheet, averages: Iterable[Average]) -> Iterator[str]:
+    """What a panel shows that is no share of passes, and who judged it."""
+    shown = {average.metric for average in averages if average.values}
+    if any(metric.unit is not MetricUnit.SHARE for metric in shown):
+        yield "Scores of 0 to 1 are drawn as percent of 1, a judge's scores as they are, of 100."
+    if any(metric.is_judged for metric in shown):
+        yield sheet.comparison.judged_by
 
 
 def _describe_range(metric: TrialMetric, averages: Iterable[Average]) -> str:
@@ -175,6 +195,6 @@ CHART = Chart(
     title="Environments and conditions",
     question="Which tasks does each condition solve?",
     draw=draw,
-    after="SkillEvolBench, figure 6",
+    after="SkillEvolBench, figure 6; SkillLearnBench, Tables 8 and 9",
     options={BY: PLACES},
 )

@@ -203,7 +203,11 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
         "baseline": baseline.label if baseline else None,
         "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
         "differences": {
-            metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
+            metric.key: {
+                **encode(difference),
+                "relative": metric.relate(difference.own, difference.other),
+                "sentence": says(comparison, group, metric),
+            }
             for metric in sheet.metrics
             if (difference := comparison.difference(group, metric, describe=True)) is not None
         },
@@ -211,8 +215,8 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
 
 
 def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
-    """Of groups with a library, where skills are generated from corpora."""
-    if sheet.table != "skillgenbench":
+    """Of groups with a library, where skills are what is compared: generated from corpora or from seed instances."""
+    if sheet.table not in ("skillgenbench", "skilllearnbench"):
         return []
     read = read_skills(run for group in groups for run in group.runs)
     found = [(group, average_profile([read[run.pk] for run in group.runs])) for group in groups]

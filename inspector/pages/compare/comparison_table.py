@@ -17,7 +17,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.amounts import render_change, render_metric
+from benchapp.stats.metrics.amounts import render_change, render_metric, render_relative
 from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
@@ -31,12 +31,14 @@ NOT_JUDGED = "not judged"
 @dataclass(frozen=True, slots=True)
 class DifferenceText:
     """What one cell says. `tone`: better or worse where the effect is clear after correction, else empty. `against`: the value that
-    the difference is taken from, where the baseline's row does not show it."""
+    the difference is taken from, where the baseline's row does not show it. `relative`: the difference of an amount as a part of the
+    baseline's. That of a share is in `says`: beside a percentage it would be read as points."""
 
     main: str
     count: str = ""
     delta: str = ""
     around: str = ""
+    relative: str = ""
     against: str = ""
     says: str = ""
     url: str = ""
@@ -146,16 +148,26 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
     if difference is None:
         return DifferenceText(main, count, around=wilson_text(cell), url=url)
     delta, around = delta_text(difference, metric)
+    part = metric.relate(difference.own, difference.other)
     return DifferenceText(
         main,
         count,
         delta,
         around,
+        "" if part is None or metric.is_share else render_relative(part),
         _write_first_try(sheet, group, metric, difference.other),
-        says(sheet.comparison, group, metric),
+        f"{says(sheet.comparison, group, metric)} {_say_relative(part, metric, difference.other)}".strip(),
         url,
         draw_difference(difference) if metric.is_share else SafeString(""),
     )
+
+
+def _say_relative(part: float | None, metric: TrialMetric, other: float) -> str:
+    if part is not None:
+        return f"Relative to the baseline: {render_relative(part)}; not tested."
+    if metric.is_share:
+        return f"No relative change: the baseline's {render_metric(other, metric.unit)} % is too near 0."
+    return "" if metric.is_judged else "No relative change: the baseline is 0."
 
 
 def _write_first_try(sheet: ChartSheet, group: Group, metric: TrialMetric, value: float) -> str:

@@ -43,5 +43,6 @@ def test_it_reads_present_libraries_and_says_how_many() -> None:
     assert (profile.skills, profile.read, profile.libraries) == (1, 1, 2)
     contract = dict(zip(PROFILE_GROUPS, profile.axes, strict=True))["contract"]
     assert contract == 0.5  # verification alone
+    assert profile.patterns == {"A": 1, "B": 0, "C": 0}
     nothing = average_profile([found[empty.pk]])
     assert (nothing.axes, nothing.overall, nothing.libraries) == ((), None, 0)

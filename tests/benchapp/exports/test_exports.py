@@ -195,6 +195,7 @@ def test_it_exports_differences_with_their_sentence_and_no_baseline_row() -> Non
     found = comparison.difference(group, METRICS["ESR"])
     assert found is not None
     assert (row["tasks"], row["delta"], row["p"], row["method"]) == (found.tasks, found.delta, found.p, found.method)
+    assert row["relative"] == pytest.approx(found.delta / found.other)
     assert row["sentence"].startswith("Deployment success (ESR): Self-written, always revised solved")
     assert row["p_holm"] is None
 

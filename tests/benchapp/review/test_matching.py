@@ -12,6 +12,7 @@ from benchapp.review.suggestions.judging_queue import source_of
 from benchapp.review.suggestions.suggestion_matches import (
     MatchKind,
     SuggestionSource,
+    correct_rates,
     judge_bills,
     matches_of,
     pairs_of,
@@ -234,3 +235,33 @@ def test_it_is_open_where_nothing_is_hidden() -> None:
 def test_a_source_is_rules_or_a_judge() -> None:
     assert SuggestionSource("rules", RULES_VERSION, frozenset(), {}).is_rules
     assert not SuggestionSource(source_of("x"), "judge/1", frozenset(), {}).is_rules
+
+
+# --- how often, corrected ---------------------------------------------------------------------------------------
+
+
+def test_it_corrects_what_a_source_says_of_all_by_what_people_settled_on_some(queue: Queue) -> None:
+    """It says yes to three of five; of the two of these that are settled one carries the code, and of the others one of one."""
+    first, second, third, fourth, fifth = queue.items.all()
+    resolve(first, "numeric/formula")
+    resolve(second)
+    resolve(fourth, "numeric/formula")
+    for item in (first, second, third):
+        propose(item, "numeric/formula")
+    for item in (fourth, fifth):
+        propose(item, None)
+    (source,) = sources_of(queue)
+    (rate, other) = correct_rates([code(queue, name) for name in CODES[:2]], truth_of(queue), source)
+    assert (rate.judge, rate.people, rate.value) == (0.6, pytest.approx(2 / 3), pytest.approx(0.6 * 0.5 + 0.4))
+    assert (rate.read, rate.settled, rate.note) == (5, 3, "3 settled, too few for an interval")
+    assert (other.judge, other.value) == (0.0, 0.0)
+
+
+def test_what_a_source_did_not_read_of_a_stratum_leaves_no_rate(queue: Queue) -> None:
+    first, second, *_ = queue.items.all()
+    resolve(first)
+    propose(first, None)
+    QueueItem.objects.filter(pk=second.pk).update(stratum="elsewhere")
+    (source,) = sources_of(queue)
+    (rate,) = correct_rates([code(queue, CODES[0])], truth_of(queue), source)
+    assert (rate.value, rate.note) == (None, "it read no item of one of the strata")

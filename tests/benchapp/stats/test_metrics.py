@@ -115,3 +115,18 @@ def test_it_never_calls_an_unknown_setup_equal() -> None:
     found = compare_setups(runs)
     assert (found.differs, found.unknown) == ((), 2)
     assert not found.is_comparable
+
+
+def test_two_settings_of_one_benchmark_are_compared_and_two_protocols_are_not() -> None:
+    experiment = make_experiment()
+
+    def run(protocol: str, turns: int = 20) -> Run:
+        return make_run(experiment, setup={"protocol": protocol, "limits": {"turns": turns}})
+
+    conditioned, agnostic = run("skillgenbench"), run("skillgenbench-agnostic")
+    found = compare_setups([agnostic, conditioned])
+    assert found.is_comparable
+    assert found.setting_names == ["task-conditioned", "task-agnostic"]
+    assert compare_setups([conditioned, conditioned]).settings == ()
+    assert compare_setups([conditioned, run("skillgenbench-agnostic", 30)]).differs == ("limits.turns",)
+    assert compare_setups([conditioned, agnostic, run("skillflow")]).differs == ("protocol",)

@@ -44,6 +44,8 @@ def test_it_computes_each_of_a_learning_run() -> None:
             "pass@3": None,
             "cost-per-solved": 0.0,
             "tokens-per-solved": 12 * (4200 + 310) / 4,  # of 18 trials 6 are replays
+            "cost-per-attempted": 0.0,
+            "tokens-per-attempted": 4200 + 310,
             "library-files": 2.0,
             "library-bytes": float(sum(len(text.format(slug)) for slug in slugs)),
             "decisions-applied": 4 / 6,

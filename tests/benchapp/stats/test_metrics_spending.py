@@ -60,18 +60,19 @@ def test_it_equals_adding_up_row_by_row() -> None:
         make_call(episode, input_tokens=5, output_tokens=6, cost_usd=0.25)
     found = spending_of(runs)
     assert found == {run.pk: slow_bill(run) for run in runs}
-    assert [found[run.pk].cost_usd for run in runs] == [1.75, None, None]
-    assert [found[run.pk].unknown_cost for run in runs] == [0, 1, 0]
-    assert found[runs[0].pk].tokens is None, "one attempt tells no output tokens"
+    assert [found[run.pk].of_first_tries.whole_cost for run in runs] == [1.75, None, None]
+    assert found[runs[0].pk].of_first_tries.whole_tokens is None, "one attempt tells no output tokens"
 
 
-def test_a_replay_is_billed_and_is_no_cost_of_solving() -> None:
+def test_a_replay_is_billed_with_all_phases_and_is_no_cost_of_solving() -> None:
     episode = make_episode()
     make_trial(episode, attempt={"cost_usd": 1.0})
     make_trial(episode, phase="replay", attempt={"cost_usd": None, "output_tokens": None})
     found = spending_of([episode.run])[episode.run_id]
     assert (found.agent.things, found.agent.cost_known, found.replays.things) == (2, 1, 1)
-    assert (found.cost_usd, found.unknown_cost, found.tokens) == (1.0, 0, 4200 + 310)
+    solving = found.of_first_tries
+    assert (solving.whole_cost, solving.whole_tokens) == (1.0, 4200 + 310)
+    assert (found.of_all_phases.whole_cost, found.of_all_phases.things) == (None, 2)
     assert WorkProgress(spent=(found,)).unknown_cost == 1
 
 
@@ -81,14 +82,14 @@ def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
     make_attempt(trial, counts=False, cost_usd=None, priced_usd=0.5)
     found = spending_of([episode.run])[episode.run_id]
     assert (found.agent.cost_usd, found.agent.cost_known, found.agent.things) == (1.5, 1, 2)
-    assert (found.agent.is_partial, found.cost_usd) == (True, None)
+    assert (found.agent.is_partial, found.of_first_tries.whole_cost) == (True, None)
 
 
 def test_it_adds_the_tokens_of_agent_and_author() -> None:
     episode = make_episode()
     make_trial(episode)
     make_call(episode, input_tokens=100, output_tokens=10)
-    assert spending_of([episode.run])[episode.run_id].tokens == 4200 + 310 + 110
+    assert spending_of([episode.run])[episode.run_id].of_first_tries.whole_tokens == 4200 + 310 + 110
 
 
 def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
@@ -99,7 +100,8 @@ def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
     found = spending_of([episode.run])[episode.run_id]
     assert (found.author.things, found.author.cost_usd) == (1, 0.25)
     assert (found.judge.things, found.judge.cost_usd) == (1, 0.5)
-    assert (found.cost_usd, found.tokens) == (1.25, 4200 + 310 + 2)
+    for spent in (found.of_first_tries, found.of_all_phases):
+        assert (spent.whole_cost, spent.whole_tokens) == (1.25, 4200 + 310 + 2)
     assert WorkProgress(spent=(found,)).spent_usd == count_spent(episode.run).usd == 1.75, (
         "a budget limits the whole bill"
     )

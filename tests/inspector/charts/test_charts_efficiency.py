@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.models import Experiment, Run, Task, Trial
+from benchapp.models import Attempt, Experiment, Run, Task, Trial
 from benchapp.papers.loading import read_published_rows
 from inspector.charts.chart import ChartDrawing
 from inspector.charts.drawing.chart_pairs import PairEnd, frontier
 from inspector.charts.figures.efficiency import CHART
+from tests.inspector.charts.test_charts_tokens import make_call
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -93,6 +94,33 @@ def test_both_axes_are_over_the_same_tasks() -> None:
     Trial.objects.filter(phase="deployment", task__ordinal=1).update(cost_usd=50.0)
     own = marks(drawn(CHART, "table=skilllearnbench&metric=accuracy-held-out&option=x:cost"))["shell: condition"]
     assert own.x[0] == pytest.approx(0.5)
+
+
+@pytest.mark.django_db
+def test_an_attempted_task_costs_what_all_phases_and_the_author_cost() -> None:
+    """0.40 USD an attempt in every phase; the author adds 0.10 USD for each."""
+    make_world()
+    for run in Run.objects.all():
+        attempts = Attempt.objects.filter(trial__episode__run=run)
+        attempts.update(cost_usd=0.4)
+        if run.condition != "no-skill":
+            make_call(run.episodes.earliest("pk"), cost_usd=0.1 * attempts.count())
+    found = marks(drawn(CHART, "option=x:cost_per_attempted"))
+    assert [*found["shell: no-skill"].x] == [pytest.approx(0.4)]
+    assert [*found["shell: condition"].x] == [pytest.approx(0.5)]
+
+
+@pytest.mark.django_db
+def test_it_says_why_an_attempted_task_has_no_cost() -> None:
+    make_world()
+    Attempt.objects.update(cost_usd=0.4)
+    run = Run.objects.get(condition="selfgen-always")
+    Attempt.objects.filter(pk=Attempt.objects.filter(trial__episode__run=run).first().pk).update(cost_usd=None)  # type: ignore[union-attr]
+    drawing = drawn(CHART, "option=x:cost_per_attempted&published=skillflow")
+    assert "shell: condition" not in marks(drawing)
+    assert {record["source"] for record in drawing.table.records()} == {"own runs"}
+    known = {record["condition"]: record["cost_per_attempted"] for record in drawing.table.records()}
+    assert known["selfgen-always"] is None
 
 
 @pytest.mark.django_db

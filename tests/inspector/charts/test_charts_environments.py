@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchapp.judges.judge_budget import Budget
+from benchapp.judges.judge_passes import judge_run
 from inspector.charts.figures.environments import CHART
 from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once
@@ -16,6 +18,8 @@ from tests.worlds.factories import (
     make_trial,
     make_unordered_episode,
 )
+from tests.worlds.judging_worlds import Judge, add_run
+from tests.worlds.judging_worlds import make_world as make_judged_world
 
 pytestmark = pytest.mark.django_db
 
@@ -105,3 +109,20 @@ def test_it_shows_a_metric_as_the_table_does() -> None:
     solved = next(cell for cell in heat_cells(drawn(CHART, "table=skillgenbench")) if cell["panel"] == "solved")
     assert solved["value"] == pytest.approx(100 / 3)
     assert "1/3 tasks" in solved["hover"]
+
+
+def test_by_family_it_averages_over_authors_and_shows_scores_of_100() -> None:
+    """SkillLearnBench's tables by task: a method over all models that wrote its skills, with usage and what a judge said."""
+    world = make_judged_world()
+    other = add_run(world, author_model="another author")
+    for run in (world.run, other):
+        judge_run(run, Judge(), budget=Budget())
+    drawing = drawn(CHART, "table=skilllearnbench&option=by:family&condition=one-shot")
+    cells = {cell["panel"]: cell for cell in heat_cells(drawing)}
+    told = {row["metric"]: row for row in drawing.table.records()}
+    assert (cells["accuracy"]["value"], cells["usage"]["value"]) == (50.0, 50.0)  # each trial read one of two skills
+    assert (cells["coverage"]["value"], cells["safety"]["value"]) == (100.0, 75.0)  # 4 of 1 to 5
+    assert cells["alignment"]["value"] == pytest.approx((100 + 75 + 75) / 3)
+    assert (told["accuracy"]["passed"], told["usage"]["passed"], told["coverage"]["passed"]) == (2, None, None)
+    assert {told[key]["runs"] for key in ("accuracy", "usage", "coverage", "alignment")} == {2}
+    assert any("litellm/test/judge" in note for note in drawing.notes)

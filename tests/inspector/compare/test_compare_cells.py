@@ -9,13 +9,14 @@ import pytest
 from django.test import Client
 
 from benchapp.exports.latex import condition_table
-from benchapp.models import Family, Run
+from benchapp.models import Family, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import MetricCell, comparison_of
 from benchapp.stats.inference.shares import wilson
-from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
+from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS, TABLES
 from benchapp.stats.metrics.metric_names import name_metric, note_metric
-from inspector.pages.compare.comparison_table import value_text, wilson_text
+from inspector.charts.chart_request import build_sheet
+from inspector.pages.compare.comparison_table import DifferenceText, table_rows, value_text, wilson_text
 from tests.worlds.factories import (
     make_attempt,
     make_experiment,
@@ -97,3 +98,33 @@ def test_choosing_a_table_leaves_the_chart_above_it_alone(client: Client) -> Non
     for text in (page, usage):
         assert '<h2 id="forest">Deployment success' in text
     assert 'metric=input-per-trial"' in usage  # a head of the table leads to its own chart
+
+
+def test_an_amount_has_its_change_relative_to_the_baseline_and_a_share_says_it_in_words() -> None:
+    """4 dollars less of 10 are 40 % less; one passed and three passed are 200 % more; of none there is no part."""
+    experiment = make_experiment(suite=make_suite(environments=2, families=1))
+    for condition, cost, passed in (("no-skill", 10.0, 1), ("selfgen-always", 6.0, 3)):
+        run = make_learning_run(
+            experiment, condition=condition, outcomes=(False,) * 3 + (True,) * passed + (False,) * (6 - passed)
+        )
+        Trial.objects.filter(episode__run=run).update(cost_usd=cost)
+    cells = {key: find_cell(key) for key in ("cost", "ESR", "LSR")}
+    assert (cells["cost"].delta, cells["cost"].relative) == ("−4.00", "−40 %")
+    assert cells["ESR"].relative == ""
+    assert "Relative to the baseline: +200 %; not tested." in cells["ESR"].says
+    assert "No relative change: the baseline's 0.0 % is too near 0." in cells["LSR"].says
+
+
+def find_cell(key: str) -> DifferenceText:
+    table = next(name for name, metrics in TABLES.items() if METRICS[key] in metrics)
+    sheet = build_sheet(Choices(table=table))
+    (row,) = (row for row in table_rows(sheet, sheet.groups) if not row.is_baseline)
+    return row.cells[[metric.key for metric in sheet.metrics].index(key)]
+
+
+def test_no_change_is_related_to_nothing() -> None:
+    share, amount, judged = METRICS["ESR"], METRICS["cost"], METRICS["coverage"]
+    assert share.relate(0.9, 0.6) == pytest.approx(0.5)
+    assert share.relate(0.5, 0.049) is None
+    assert (amount.relate(1.0, 0.0), amount.relate(0.02, 0.04)) == (None, -0.5)
+    assert judged.relate(80.0, 40.0) is None

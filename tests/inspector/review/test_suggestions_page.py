@@ -196,3 +196,14 @@ def test_a_resolution_wins_over_the_reviews(client: Client) -> None:
     numeric = next(row for row in data["codes"] if row["code"] == "numeric/formula")
     assert (numeric["both"], numeric["only_source"]) == (1, 2)
     assert "1 resolved by an adjudicator, 2 where all reviews agree" in data["says"]
+
+
+def test_it_shows_how_often_after_correction(client: Client) -> None:
+    """All three items have a number that is wrong, by the rules; people see it in two, which they settled all."""
+    queue = make_settled()
+    numeric = next(row for row in client.get(url(queue, "suggestions-json")).json()["codes"] if row["both"])
+    assert (numeric["rate"]["judge"], numeric["rate"]["people"], numeric["rate"]["settled"]) == (1.0, 2 / 3, 3)
+    assert numeric["rate"]["value"] == pytest.approx(2 / 3)
+    page = client.get(url(queue)).text
+    assert "How often, corrected" in page
+    assert "3 settled, too few for an interval" in page

@@ -14,12 +14,15 @@ from benchapp.analysis.trial_rules import RULES_VERSION
 from benchapp.models import Queue, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.writing.human_acts import note_activity
+from benchapp.review.results.corrected_shares import CorrectedShare
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
+    CodeMatch,
     MatchKind,
     SuggestionSource,
     Truth,
+    correct_rates,
     judge_bills,
     matches_of,
     pairs_of,
@@ -56,6 +59,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     truth, sources = truth_of(queue), sources_of(queue)
     asked, source = parse_choices(request.GET, sources, codes)
     matches = matches_of(codes, truth, source) if source else []
+    rates = correct_rates(codes, truth, source) if source else []
     page = paginate(request, _pairs(asked, truth, source), per_page=PER_PAGE)
     rows = pair_rows(page, source, codes) if source else []
     records, bills = rule_records(queue, truth), judge_bills(queue)
@@ -69,7 +73,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "cautions": cautions(queue, truth, source),
         "sources": SOURCE.read_all(sources),
         "source": source.key if source else None,
-        "codes": MATCH.read_all(matches),
+        "codes": [{**MATCH.read(match), "rate": rate} for match, rate in zip(matches, rates, strict=True)],
         "rules_version": RULES_VERSION,
         "rules": RULE.read_all(records),
         "judges": BILL.read_all(bills),
@@ -82,6 +86,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
+        "rates": [(match.code.name, rate) for match, rate in zip(matches, rates, strict=True) if _is_used(match, rate)],
+        "read": rates[0].read if rates else 0,
         "unused": [match.code.name for match in matches if not match.was_used],
         "records": records,
         "bills": bills,
@@ -123,6 +129,10 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
         raise PermissionDenied(ELSEWHERE)
     note_seen(user_of(request), queue)
     return queue
+
+
+def _is_used(match: CodeMatch, rate: CorrectedShare) -> bool:
+    return match.was_used or bool(rate.judge)
 
 
 def _pairs(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[tuple[int, int]]:

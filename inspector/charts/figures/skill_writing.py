@@ -1,0 +1,187 @@
+"""How skills are written, as rules read them: six static axes, and patterns A, B, C.
+
+Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); SkillLearnBench, Table 5 (patterns by method).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
+from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, plain
+from inspector.charts.drawing.quantities import plural
+from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
+from inspector.charts.sheet import ChartSheet
+from runner.authoring.pattern import PATTERNS
+
+OVERALL = "overall"
+UNREAD = "Rules have read no library of these runs yet. A worker reads them, or manage.py diagnose_libraries does."
+PAPER, TABLE = "skilllearnbench", "Table 5"
+NAMES = {"A": "A, instructions only", "B": "B, with scripts", "C": "C, with MCP or subagents"}
+KINDS = kinds_of_part(*NAMES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledGroup:
+    """A group, or a row of a paper (`group` None): the part of its skills of each pattern in percent; of own runs the profile."""
+
+    label: str
+    source: str
+    patterns: Mapping[str, float]
+    profile: LibraryProfile | None = None
+    url: str = ""
+
+    def read_axis(self, axis: str) -> float | None:
+        if self.profile is None or self.profile.overall is None:
+            return None
+        share = (
+            self.profile.overall if axis == OVERALL else dict(zip(PROFILE_GROUPS, self.profile.axes, strict=True))[axis]
+        )
+        return round(100 * share, 10)
+
+
+def list_profiled(sheet: ChartSheet) -> list[ProfiledGroup]:
+    """The groups of which rules have read a library that holds a skill."""
+    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
+    read = read_skills(run for group in wanted for run in group.runs)
+    found = ((group, average_profile([read[run.pk] for run in group.runs])) for group in wanted)
+    return [_build_own(sheet, group, profile) for group, profile in found if profile.skills]
+
+
+def _build_own(sheet: ChartSheet, group: Group, profile: LibraryProfile) -> ProfiledGroup:
+    parts: dict[str, float] = {pattern: 100 * profile.patterns[pattern] / profile.skills for pattern in PATTERNS}
+    return ProfiledGroup(group.label, "own", parts, profile, sheet.trials_url(group))
+
+
+def _read_counts(profile: LibraryProfile) -> str:
+    return f"{plural(profile.skills, 'skill')} of {profile.read} read of {plural(profile.libraries, 'library', 'libraries')}"
+
+
+# --- six axes -------------------------------------------------------------------------------------------------------------
+
+
+def _read(axis: str) -> Callable[[Any], float | None]:
+    return lambda row: row.read_axis(axis)
+
+
+COUNTS = (
+    TableColumn("skills", "skills", read=lambda row: row.profile and row.profile.skills),
+    TableColumn("read", "libraries read", read=lambda row: row.profile and row.profile.read),
+    TableColumn("libraries", "libraries", read=lambda row: row.profile and row.profile.libraries),
+)
+AXES = (*PROFILE_GROUPS, OVERALL)
+AXES_COLUMNS = (
+    TableColumn("group", "group", read=lambda row: row.label),
+    *(TableColumn(axis, axis, "%", _read(axis)) for axis in AXES),
+    *COUNTS,
+)
+
+
+def draw_axes(sheet: ChartSheet) -> ChartDrawing:
+    rows = list_profiled(sheet)
+    table = ChartTable.of(AXES_COLUMNS, rows)
+    if not rows:
+        return ChartDrawing(None, table, absent=UNREAD)
+    cells = {(row.label, axis): _build_cell(row, axis) for row in rows[:MAX_BARS] for axis in AXES}
+    labels = [row.label for row in rows[:MAX_BARS]]
+    figure = heatmaps([Heat("", cells)], labels, AXES, Scale(0, 100, diverging=False, unit="%"), across=1)
+    return ChartDrawing(figure, table, (*NOTES, *note_crowd(len(rows), "groups")))
+
+
+def _build_cell(row: ProfiledGroup, axis: str) -> HeatCell:
+    value = row.read_axis(axis)
+    text = "" if value is None else str(half_up(value))
+    counts = _read_counts(row.profile) if row.profile else ""
+    return HeatCell(value, text, lines(f"<b>{plain(row.label)}</b>, {axis}", f"{text} % of the cues", counts), row.url)
+
+
+NOTES = (
+    "Part of the cues that rules find in a skill, on six axes as SkillGenBench groups them, as the mean over the skills of the "
+    "libraries as they are now. A cue is a word or is not there. The cues are ours, so these are not the paper's scores, and the "
+    "paper finds that static quality and success differ. Overall is the mean of the six.",
+    "SkillGenBench's figure 5 is not published as numbers.",
+)
+AXES_CHART = Chart(
+    key="static-axes",
+    title="Static axes of skills",
+    question="What do skills contain?",
+    draw=draw_axes,
+    lacks=lacks_libraries,
+    after="SkillGenBench, figure 5",
+    is_kept=False,
+)
+
+
+# --- patterns -------------------------------------------------------------------------------------------------------------
+
+
+def _read_pattern(pattern: str) -> Callable[[Any], float | None]:
+    return lambda row: row.patterns.get(pattern)
+
+
+PATTERN_COLUMNS = (
+    TableColumn("group", "group", read=lambda row: row.label),
+    *(TableColumn(f"pattern_{pattern.lower()}", NAMES[pattern], "%", _read_pattern(pattern)) for pattern in PATTERNS),
+    *COUNTS,
+    TableColumn("source", "source"),
+)
+
+
+def draw_patterns(sheet: ChartSheet) -> ChartDrawing:
+    own, printed = list_profiled(sheet), _list_printed(sheet.published)
+    table = ChartTable.of(PATTERN_COLUMNS, (*own, *printed))
+    if not own and not printed:
+        return ChartDrawing(None, table, absent=UNREAD)
+    blocks = [
+        BarPanel(title, "% of skills", tuple(map(_build_bar, rows[:MAX_BARS])), 100.0)
+        for title, rows in (("", own), ("Published: SkillLearnBench, Table 5", printed))
+        if rows
+    ]
+    figure = stack_bars(blocks, KINDS, across=1)
+    return ChartDrawing(figure, table, (*PATTERN_NOTES, *note_crowd(len(own), "groups")))
+
+
+def _build_bar(row: ProfiledGroup) -> Bar:
+    counts = _read_counts(row.profile) if row.profile else "average of six models"
+    parts = tuple(
+        BarPart(NAMES[pattern], value, str(half_up(value, 1)), _say_part(row, pattern, value, counts), row.url)
+        for pattern, value in row.patterns.items()
+        if value
+    )
+    return Bar(row.label, parts, plural(row.profile.skills, "skill") if row.profile else "")
+
+
+def _say_part(row: ProfiledGroup, pattern: str, value: float, counts: str) -> str:
+    return lines(f"<b>{plain(row.label)}</b>", f"{half_up(value, 1)} % {NAMES[pattern]}", counts)
+
+
+def _list_printed(rows: Sequence[PrintedNumber]) -> list[ProfiledGroup]:
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if (row.paper, row.table) == (PAPER, TABLE) and row.value is not None:
+            found.setdefault(row.condition, {})[row.metric.removeprefix("pattern_").upper()] = row.value
+    return [ProfiledGroup(condition, f"SkillLearnBench, {TABLE}", parts) for condition, parts in found.items()]
+
+
+PATTERN_NOTES = (
+    "Part of all skills in the libraries as they are now. C: a file configures subagents or MCP servers, or the instructions name one; "
+    "B: else a file is code; A: else. The paper names the three and prints no rule, so the rule is ours.",
+)
+PATTERNS_CHART = Chart(
+    key="patterns",
+    title="Patterns of skills",
+    question="Do authors write more than instructions?",
+    draw=draw_patterns,
+    lacks=lacks_libraries,
+    after="SkillLearnBench, Table 5",
+    published=(PAPER,),
+    is_kept=False,
+)
