@@ -34,8 +34,10 @@ PORT = int(os.environ.get("PORT", "8477"))
 HOME = f"http://127.0.0.1:{PORT}"
 WIDTH, HEIGHT = 1440, 900
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-MORE = ("skilllearnbench", "skillgenbench", "budget-sweep", "replicates")  # what charts draw and the example has not
+SETTINGS = ("skillgenbench", "skillgenbench-agnostic")  # run by two authors, and shown side by side
+MORE = ("skilllearnbench", *SETTINGS, "budget-sweep", "replicates")  # what charts draw and the example has not
 MEASURED = ("skilllearnbench",)  # each round, for the learning curve
+AUTHORS = ["scripted/apprentice", "scripted/careful"]
 COLOURS = 256  # of a picture: pages have few, and the files stay small
 TOUR_WIDTH, TOUR_HOLD, CLICK_HOLD = 1120, 1300, 300  # pixels, milliseconds
 
@@ -46,7 +48,7 @@ os.environ |= {"DJANGO_ALLOW_ASYNC_UNSAFE": "true"}  # playwright's loop lives i
 sys.path.insert(0, str(ROOT))
 django.setup()
 
-from benchapp.experiments.example_experiment import EXAMPLE, work_off  # noqa: E402  settings come first
+from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, work_off  # noqa: E402  settings come first
 from benchapp.experiments.launch import experiment_id, launch  # noqa: E402
 from benchapp.experiments.round_probes import launch_rounds, list_learning_runs, preview_rounds  # noqa: E402
 from benchapp.imports.shipped_example import take_in_example  # noqa: E402
@@ -92,28 +94,32 @@ def out_of_tour(url: str) -> str:
 
 
 def run_more() -> list[str]:
-    """Addresses of experiments whose trials some charts need."""
-    made = []
+    """Queries that choose experiments whose trials some charts need."""
+    made = {}
     for name in MORE:
-        experiment = launch(yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text()))
-        work_off(Episode.objects.filter(run__experiment=experiment), workers=2)
+        spec = yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text())
+        if name in SETTINGS:
+            spec = {**spec, "author_model": None, "author_models": AUTHORS}
+        experiment = launch({key: value for key, value in spec.items() if value is not None})
+        work_off(list_episodes(experiment), workers=2)
         if name in MEASURED:
             probes = launch_rounds(preview_rounds(list_learning_runs(experiment), times=1), reason="Learning curve")
             work_off(Episode.objects.filter(run__probe__in=probes), workers=2)
-        made.append(str(experiment.public_id))
-    return made
+        made[name] = f"experiment={experiment.public_id}"
+    call_command("diagnose_libraries", verbosity=0)
+    return [*made.values(), "&".join(made[name] for name in SETTINGS)]
 
 
-def list_charts(experiments: Iterable[str]) -> dict[str, str]:
-    """Picture -> address of each chart, over the first of these experiments that it can draw."""
+def list_charts(queries: Iterable[str]) -> dict[str, str]:
+    """Picture -> address of each chart, over the first of these choices of experiments that it can draw."""
     found: dict[str, str] = {}
-    for experiment in experiments:
+    for query in queries:
         for key in CHARTS:
             address = f"/compare/charts/{key}"
             if f"charts/{key}" not in found:
-                with urllib.request.urlopen(f"{HOME}{address}.json?experiment={experiment}") as answer:
+                with urllib.request.urlopen(f"{HOME}{address}.json?{query}") as answer:
                     if json.load(answer)["figure"]:
-                        found[f"charts/{key}"] = f"{address}/?experiment={experiment}"
+                        found[f"charts/{key}"] = f"{address}/?{query}"
     return found
 
 
@@ -217,14 +223,14 @@ def main() -> None:
     parser.add_argument("--charts", action="store_true", help="the pictures of charts as well")
     asked = parser.parse_args()
     example = fill_record()
-    experiments = [str(example.public_id), *run_more()] if asked.charts else []
+    queries = [f"experiment={example.public_id}", *run_more()] if asked.charts else []
     command = [sys.executable, "manage.py", "runserver", "--noreload", f"127.0.0.1:{PORT}"]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_server()
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-            take_all(Camera(browser, asked.names), example, list_charts(experiments))
+            take_all(Camera(browser, asked.names), example, list_charts(queries))
             browser.close()
     finally:
         server.terminate()

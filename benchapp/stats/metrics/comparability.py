@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchapp.models import Run
+from benchapp.record.json_shape import Shaped
 from runner.base.digests import canonical_json
 from runner.prompts.roles import ROLES
 
@@ -24,6 +25,13 @@ VERSIONS = {
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsCompared(Shaped):
+    """Protocols that are settings of one benchmark."""
+
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparability:
     """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup. `settings`: the
     protocols, where they are settings of one benchmark that are compared."""
@@ -32,6 +40,10 @@ class Comparability:
     unknown: int
     runs: int
     settings: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> SettingsCompared | None:
+        return SettingsCompared(self.settings) if self.settings else None
 
     @property
     def setting_names(self) -> list[str]:

@@ -196,8 +196,8 @@ MATRIX_CHART = Chart(
 # --- what an author brings for its tokens ---------------------------------------------------------------------------------
 
 AXES = {
-    "author": Axis("author_tokens", "", "the author's tokens per run", "tokens", True),
-    "solving": Axis("solving_tokens", "total_tokens", "solving tokens per task", "tokens", True),
+    "author": Axis("author_tokens", "", "used by the author per run", "tokens", True),
+    "solving": Axis("solving_tokens", "total_tokens", "used for solving per task", "tokens", True),
 }
 SCALE_COLUMNS = (
     TableColumn("panel", "panel"),
@@ -222,7 +222,6 @@ class Scaled:
     source: str
     condition: str
     author: str
-    harness: str
     end: PairEnd
     used: RunValue
 
@@ -238,7 +237,7 @@ def draw_scale(sheet: ChartSheet) -> ChartDrawing:
     table = ChartTable.of(SCALE_COLUMNS, rows)
     standing = [row for row in rows if row.end.stands]
     if not standing:
-        absent = f"No method here was written by several models that report {axis.title}."
+        absent = f"No method here was written by several models that report the tokens {axis.title}."
         return ChartDrawing(None, table, absent=absent)
     titles = list(dict.fromkeys(row.panel for row in standing))
     panels = [
@@ -250,7 +249,7 @@ def draw_scale(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _pair(row: Scaled) -> ConditionPair:
-    return ConditionPair(row.author, row.harness, None, row.end, row.condition)
+    return ConditionPair(row.author, "author", None, row.end, row.condition)
 
 
 def _scale_own(sheet: ChartSheet, metric: TrialMetric, axis: Axis) -> Iterator[Scaled]:
@@ -297,11 +296,11 @@ def _build_scaled(
     hover = lines(
         f"<b>{plain(author)}</b> wrote {plain(group.condition)}",
         "no value" if y is None else f"{plain(metric.key)} {half_up(y, 1)}{' %' if metric.is_share else ''}",
-        f"{axis.title}: unknown" if used.value is None else f"{axis.title}: {used.value:,.0f}",
+        f"{axis.title}: unknown" if used.value is None else f"{axis.title}: {used.value:,.0f} tokens",
         used.note,
     )
     end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric), around)
-    return Scaled(panel, "own runs", group.condition, author, group.harness, end, used)
+    return Scaled(panel, "own runs", group.condition, author, end, used)
 
 
 def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[Scaled]:
@@ -321,7 +320,7 @@ def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[Scaled
                 f"<b>{plain(model)}</b> wrote {plain(condition)}", f"accuracy {reached.printed} %", used.printed
             )
             end = PairEnd(1000 * used.value, reached.value, hover)
-            yield Scaled(panel, TITLES["skilllearnbench"], condition, model, "", end, RunValue(end.x))
+            yield Scaled(panel, TITLES["skilllearnbench"], condition, model, end, RunValue(end.x))
 
 
 def _note_scale(rows: Sequence[Scaled], axis: Axis) -> Iterator[str]:
@@ -331,7 +330,7 @@ def _note_scale(rows: Sequence[Scaled], axis: Axis) -> Iterator[str]:
     yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."
     missing = sum(not row.end.stands for row in rows)
     if missing:
-        yield f"{missing} of {len(rows)} authors report no result or no {axis.title} and are not drawn; the table says why."
+        yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."
     yield "How large a model is, the record does not say: the points have names, and no order."
 
 

@@ -155,7 +155,9 @@ def _table(metric: TrialMetric | None, axis: Axis, pairs: Sequence[MarkPair]) ->
         TableColumn("harness", "harness"),
         TableColumn("condition", "condition"),
         TableColumn(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
-        TableColumn("told", "trials that report it", read=lambda mark: mark.known),
+        TableColumn(
+            "told", "trials that report it" if axis.column else "attempted tasks", read=lambda mark: mark.known
+        ),
         TableColumn(
             "value",
             metric.key if metric else "completion",

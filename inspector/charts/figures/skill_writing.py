@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
@@ -68,7 +67,7 @@ def _read_counts(profile: LibraryProfile) -> str:
 # --- six axes -------------------------------------------------------------------------------------------------------------
 
 
-def _read(axis: str) -> Callable[[Any], float | None]:
+def _read(axis: str) -> Callable[[ProfiledGroup], float | None]:
     return lambda row: row.read_axis(axis)
 
 
@@ -123,7 +122,7 @@ AXES_CHART = Chart(
 # --- patterns -------------------------------------------------------------------------------------------------------------
 
 
-def _read_pattern(pattern: str) -> Callable[[Any], float | None]:
+def _read_pattern(pattern: str) -> Callable[[ProfiledGroup], float | None]:
     return lambda row: row.patterns.get(pattern)
 
 

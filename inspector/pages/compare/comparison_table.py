@@ -154,7 +154,7 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
         count,
         delta,
         around,
-        "" if part is None or metric.is_share else render_relative(part),
+        "" if not part or metric.is_share else render_relative(part),
         _write_first_try(sheet, group, metric, difference.other),
         f"{says(sheet.comparison, group, metric)} {_say_relative(part, metric, difference.other)}".strip(),
         url,

@@ -37,5 +37,5 @@ AUTHOR_CALL = JsonShape(
 )
 """Of a ModelCall of an author at work."""
 
-SETUP = JsonShape("differs", "unknown", "settings?")
-"""Of how far the setups of compared runs agree."""
+SETUP = JsonShape("differs", "unknown", "*compared")
+"""Of how far the setups of compared runs agree; `settings` only where several of one benchmark are compared."""
