@@ -39,6 +39,7 @@ from tests.worlds.probe_factories import measure_round
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "reference" / "paper-results.md"
+EXPERIMENTS = ROOT / "examples" / "experiments" / "papers"
 PAPERS = ROOT.parent / "shared" / "papers"
 LAST = {"SkillEvolBench": (9, 7), "SkillFlow": (6, 11), "SkillGenBench": (5, 8), "SkillLearnBench": (17, 20)}
 VALUES = {"canonical": "one", "context-shift": "one"}  # of an attribute, by the role of a task; "other" for the others
@@ -53,9 +54,9 @@ class ResultRow:
 
     paper: str
     names: tuple[str, ...]
+    shows: str
     made_by: str
     needs: str
-    picture: str
 
     @property
     def addresses(self) -> list[str]:
@@ -68,9 +69,9 @@ class ResultRow:
 
 def read_rows() -> Iterator[ResultRow]:
     for section in re.split(r"^## ", DOCUMENT.read_text(), flags=re.MULTILINE)[1:]:
-        for line in re.findall(r"^\| ((?:Table|Figure)s? .*) \|$", section, re.MULTILINE):
-            result, _, made_by, needs, picture = (cell.strip() for cell in line.split("|"))
-            yield ResultRow(section.split("\n")[0], tuple(list_names(result)), made_by, needs, picture)
+        for line in re.findall(r"^\| ((?:Table|Figure)s? .*)\|$", section, re.MULTILINE):
+            result, *cells = (cell.strip() for cell in line.split("|"))
+            yield ResultRow(section.split("\n")[0], tuple(list_names(result)), *cells)
 
 
 def list_names(result: str) -> Iterator[str]:
@@ -125,7 +126,9 @@ def test_everything_it_names_exists() -> None:
     text = DOCUMENT.read_text()
     assert set(re.findall(r"`manage\.py (\w+)", text)) <= set(get_commands())
     for name in re.findall(r"`(examples/[^`]+)`", text):
-        assert (ROOT / name).is_file(), name
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"`([a-z-]+[\w-]*\.yaml)`", text):
+        assert (EXPERIMENTS / name).is_file(), name
     for address in (address for row in ROWS for address in row.addresses):
         parts = urlsplit(address)
         asked = parse_qsl(parts.query)
@@ -142,7 +145,7 @@ def test_everything_it_names_exists() -> None:
 
 def test_a_row_shows_the_picture_of_its_chart() -> None:
     for row in ROWS:
-        pictures = set(re.findall(r"\(\.\./pictures/([a-z/-]+-light\.png)\)", row.picture))
+        pictures = set(re.findall(r"\(\.\./pictures/([a-z/-]+-light\.png)\)", row.shows))
         wanted = {f"charts/{key}-light.png" for key in row.charts}
         assert {name for name in wanted if (ROOT / "docs" / "pictures" / name).is_file()} <= pictures, row.names
         assert all((ROOT / "docs" / "pictures" / name).is_file() for name in pictures), row.names
