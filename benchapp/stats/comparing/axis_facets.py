@@ -64,10 +64,11 @@ def facets_of(choices: Choices) -> list[ChoiceAxis]:
 def _name_probes() -> dict[UUID, str]:
     """Public id of a probe's experiment -> its name in the words of the pages. The stored name keeps those of its day."""
     probes = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
-    return {each.run.experiment.public_id: _name_probe(each) for each in probes.select_related(*PROBED)}
+    return {each.run.experiment.public_id: name_probe(each) for each in probes.select_related(*PROBED)}
 
 
-def _name_probe(probe: Probe) -> str:
+def name_probe(probe: Probe) -> str:
+    """In the words of the pages; `probe` with `PROBED`."""
     origin = probe.origin
     assert origin is not None, "those without one keep their stored name"
     run = origin.run

@@ -24,6 +24,7 @@ from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.axis_facets import name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
@@ -89,7 +90,8 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "experiment": found,
         "stand_ins": join_stand_ins(runs),
         "is_probe": data["is_probe"],
-        "probed": _read_probed(found) if data["is_probe"] else [],
+        "probed": (probed := _read_probed(found) if data["is_probe"] else []),
+        "title": next((name_probe(each.probe) for each in probed if each.probe.origin), found.name),
         "member_page": page,
         "page": groups,
         "page_name": "groups",

@@ -118,6 +118,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert text.index("R2 without 1 change") < text.index("R2 as it was")
     own = client.get(f"/experiments/{Probe.objects.get(run__public_id=without['run']).run.experiment.public_id}/").text
     assert "The lines helped</span>" in own
+    assert f"probe: {run_title(run)}, {episode.title}, R2 without 1 change" in own
     assert "Did skills help?" not in own
 
 
