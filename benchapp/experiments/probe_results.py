@@ -70,8 +70,7 @@ class ProbeResult:
         """What the lines that were taken back did: the round with them against this probe."""
         if CONTROL not in self.tests:
             return Effect.UNTESTED
-        own, other = self._sum_pairs(CONTROL)
-        return judge_test(self.tests[CONTROL], (other.rate.value or 0.0) - (own.rate.value or 0.0))
+        return judge_test(self.tests[CONTROL])
 
     @property
     def finding(self) -> str:

@@ -219,7 +219,7 @@ class Answer:
             solved = all(group.harness == "oracle" for group in self.comparison.groups.all)
             return "Do the tasks’ own solutions pass?" if solved else "What passes without a model?"
         if self.comparison.groups.compares_with_no_skill:
-            return "Did skills help?"
+            return "Did skills help?" if self.metric.is_share else "What did skills change?"
         if baseline.startswith(MODEL):
             return f"How do models differ from {baseline.removeprefix(MODEL)}?"
         return f"How do groups differ from “{name_condition(baseline).title}”?"
@@ -230,7 +230,8 @@ class Answer:
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
-        if self.comparison.groups.compares_with_no_skill or set(effects) == {Effect.UNTESTED}:
+        is_asked = self.comparison.groups.compares_with_no_skill and self.metric.is_share
+        if is_asked or set(effects) == {Effect.UNTESTED}:
             return answer_question(effects, self.episodes)
         better, worse = self.count(Effect.UP), self.count(Effect.DOWN)
         if better or worse:

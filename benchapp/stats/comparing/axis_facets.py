@@ -26,6 +26,10 @@ READ = ("experiment__public_id", "experiment__suite__key", *tuple(AXES)[2:], "cr
 NAME = len(READ) - 1
 CREATED = len(READ) - 2
 PROBED = ("run__experiment", "origin__run__experiment")
+OF_PROBE = (
+    *("state", "reverted", "run__experiment__public_id", "origin__title", "origin__run__condition"),
+    *("origin__run__replicate", "origin__run__experiment__name"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def facets_of(choices: Choices) -> list[ChoiceAxis]:
 def _name_probes() -> dict[UUID, str]:
     """Public id of a probe's experiment -> its name in the words of the pages. The stored name keeps those of its day."""
     probes = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
-    return {each.run.experiment.public_id: name_probe(each) for each in probes.select_related(*PROBED)}
+    return {each.run.experiment.public_id: name_probe(each) for each in probes.select_related(*PROBED).only(*OF_PROBE)}
 
 
 def name_probe(probe: Probe) -> str:

@@ -63,14 +63,14 @@ def judge_effect(difference: Difference | None, corrected: float | None, metric:
     return Effect.OPEN
 
 
-def judge_test(test: StratifiedTest, gain: float) -> Effect:
-    """Of the same tasks run in two ways: an exact test alone, so there is nothing to correct and no interval that could
-    show them to be about the same. `gain`: above 0 where the way in question passed more."""
+def judge_test(test: StratifiedTest) -> Effect:
+    """What the other side did, of the same tasks run in two ways: an exact test alone, so there is nothing to correct and no
+    interval that could show them to be about the same."""
     if not test.is_enough:
         return Effect.UNTESTED
     if test.p > LEVEL:
         return Effect.OPEN
-    return Effect.UP if gain > 0 else Effect.DOWN
+    return Effect.UP if test.excess < 0 else Effect.DOWN
 
 
 def _is_tested(difference: Difference) -> bool:
@@ -86,7 +86,11 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     tested = [each for each in effects if each is not Effect.UNTESTED]
     count = len(tested)
     what = "tested conditions" if count < len(effects) else "conditions"
-    better, likely, hurts = tested.count(Effect.UP), tested.count(Effect.LIKELY_UP), _say_harm(tested)
+    better, likely, hurts = (
+        tested.count(Effect.UP),
+        tested.count(Effect.LIKELY_UP),
+        _say_harm(tested, is_all=count == len(effects)),
+    )
     if better:
         return f"Yes, {_say_part(better, count, what)} clearly helped{hurts}."
     if not tested:
@@ -95,7 +99,8 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     if likely:
         return f"Likely: {_say_part(likely, count, what)} helped, but not beyond doubt{hurts}."
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):
-        return f"No{hurts}."
+        no = "Not by more than 5 points" if Effect.SAME in tested else "No"
+        return f"{no}{', as far as tested' if count < len(effects) else ''}{hurts}."
     return f"Not clear yet{hurts}."
 
 
@@ -103,18 +108,20 @@ def _say_count(count: int) -> str:
     return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
 
 
-def _say_harm(tested: Sequence[Effect]) -> str:
+def _say_harm(tested: Sequence[Effect], *, is_all: bool) -> str:
     """No heading hides it, clear or likely: "; one clearly hurt", one condition where none was named before."""
-    is_named = Effect.UP in tested or Effect.LIKELY_UP in tested
+    said, is_named = "", Effect.UP in tested or Effect.LIKELY_UP in tested
     for effect, sure in ((Effect.DOWN, "clearly"), (Effect.LIKELY_DOWN, "likely")):
         if worse := tested.count(effect):
-            noun = "" if is_named else " condition" if worse == 1 else " conditions"
-            return f"; {'skills' if len(tested) == 1 else _say_count(worse) + noun} {sure} hurt"
-    return ""
+            noun = "" if is_named or said else " condition" if worse == 1 else " conditions"
+            who = ("skills" if is_all else "the one tested condition") if len(tested) == 1 else _say_count(worse) + noun
+            said += f"{', ' if said else '; '}{who} {sure} hurt"
+    return said
 
 
 def _say_part(part: int, count: int, what: str) -> str:
     """The subject of a sentence about conditions: "one of three conditions", "both conditions"."""
     if part < count:
         return f"{_say_count(part)} of {_say_count(count)} {what}"
-    return {1: "skills", 2: f"both {what}"}.get(count, f"all {_say_count(count)} {what}")
+    one = "skills" if what == "conditions" else "the one tested condition"
+    return {1: one, 2: f"both {what}"}.get(count, f"all {_say_count(count)} {what}")

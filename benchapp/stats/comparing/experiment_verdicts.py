@@ -127,14 +127,10 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     metric = choose_metric(comparison)
     groups = comparison.groups
     others = [group for group in groups.all if groups.baseline_of(group)]
-    differences = [comparison.difference(group, metric) for group in others]
-    corrected = correct(differences).decides
-    ways = tuple(
-        _judge_way(group, found, p, metric)
-        for group, found, p in zip(others, differences, corrected, strict=True)
-        if found is not None
-    )
-    episodes = max((found.clusters for found in differences if found), default=0)
+    pairs = [(group, found) for group in others if (found := comparison.difference(group, metric)) is not None]
+    corrected = correct([found for _, found in pairs]).decides
+    ways = tuple(_judge_way(*pair, p, metric) for pair, p in zip(pairs, corrected, strict=True))
+    episodes = max((found.clusters for _, found in pairs), default=0)
     answer = answer_question([way.effect for way in ways], episodes)
     alone = all(map(groups.is_baseline, groups.all))
     return ExperimentVerdict(answer, metric.key, ways, bool(others), alone, episodes)

@@ -134,7 +134,10 @@ def _left_out(difference: Difference, wording: DifferenceWording) -> str:
     interval, same = difference.interval, wording.same
     if interval is None or same is None:
         return ""
-    sides = [name for name, out in (("drop", interval.low >= -same), ("rise", interval.high <= same)) if out]
+    # Of few passes a sign-flip's interval is too short for this: Student's, where it stands beside, must say the same.
+    both = [interval, *difference.secondary[:1]] if difference.method in ("sign-flip", "swap") else [interval]
+    low, high = min(each.low for each in both), max(each.high for each in both)
+    sides = [name for name, out in (("drop", low >= -same), ("rise", high <= same)) if out]
     if not sides:
         return ""
     what = sides[0] if len(sides) == 1 else "difference"

@@ -31,11 +31,13 @@ class Stratum:
 @dataclass(frozen=True, slots=True)
 class StratifiedTest:
     """`p`: two-sided. `smallest`: the p of the most extreme result (all passed against none passed); above LEVEL no
-    result could have been significant."""
+    result could have been significant. `excess`: passes on the first side beyond those expected if both are alike; pooled
+    shares can point the other way where tasks have unequal numbers of trials."""
 
     p: float
     smallest: float
     tasks: int
+    excess: float
 
     @property
     def is_enough(self) -> bool:
@@ -58,7 +60,8 @@ def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
         found, first = _chances(each.scored, each.other_scored, each.passed + each.other_passed)
         chances, lowest = np.convolve(chances, found), lowest + first
     seen = sum(each.passed for each in paired) - lowest
-    return StratifiedTest(_p(chances, seen), _smallest(paired), len(paired))
+    excess = seen - float(chances @ np.arange(len(chances)))
+    return StratifiedTest(_p(chances, seen), _smallest(paired), len(paired), excess)
 
 
 def _chances(own: int, other: int, passed: int) -> tuple[Floats, int]:

@@ -154,7 +154,7 @@ def _read_changes(runs: list[Run]) -> dict[int, tuple[Change, ...]]:
 
 
 def find_round_probes(runs: Iterable[Run], as_of: datetime | None = None) -> list[Probe]:
-    """Probes of these runs that took nothing back. One query."""
+    """Probes of these runs that took nothing back, of any tasks. One query."""
     found = Probe.objects.filter(
         origin__run__in=[run.pk for run in runs], reverted_digest="", run__experiment__deleted_at=None
     )
@@ -195,7 +195,10 @@ def _list_episodes(
         mask = deployed & (outcomes.episode == episode)
         given = set(outcomes.library[mask & outcomes.done].tolist())
         own = FrozenTrials.of(run, given.pop(), outcomes, mask, later) if len(given) == 1 else None
-        yield EpisodeRounds(episode, libraries.get(episode, ()), own, probed.get(episode, ()))
+        tasks = np.unique(outcomes.task[mask])
+        # The control of a probe of a few tasks measures no round.
+        whole = tuple(each for each in probed.get(episode, ()) if np.isin(tasks, each.whole.task).all())
+        yield EpisodeRounds(episode, libraries.get(episode, ()), own, whole)
 
 
 def _mark_deployed(outcomes: Outcomes) -> Mask:

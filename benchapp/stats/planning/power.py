@@ -105,7 +105,7 @@ def _simulate(design: Design, spread: Spread, low: float, high: float) -> float:
     return float(((p <= LEVEL) & (own.mean(axis=1) > other.mean(axis=1))).mean())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)  # both sides of a ladder; at most 2 MB each
 def _draw_runs(tasks: tuple[int, ...], samples: int, odds: LogOdds, share: float, seed: int) -> Floats:
     """Mean of each episode in many learning runs of one condition over the same tasks, [runs, episodes]."""
     rng, hard = np.random.default_rng(seed), _place_tasks(sum(tasks), odds.task)

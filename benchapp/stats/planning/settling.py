@@ -81,6 +81,20 @@ class Settling(Shaped):
         return predict_power(self.design, self.measured.spread, self.difference)
 
     @property
+    def is_enough(self) -> bool:
+        """These runs find it already: what is open is smaller."""
+        return (self.power or 0.0) >= POWER
+
+    @property
+    def least(self) -> int:
+        """Replicates of the smaller side."""
+        return min(self.design.replicates)
+
+    @property
+    def is_uneven(self) -> bool:
+        return self.least < max(self.design.replicates)
+
+    @property
     def finds(self) -> int:
         """In percent; what is simulated is never sure."""
         return min(99, round(100 * (self.power or 0.0)))
@@ -95,11 +109,15 @@ class Settling(Shaped):
     @property
     def in_vain(self) -> list[str]:
         """What does not find it however many there are, within what is a plan: "50 more episodes"."""
+        if self.is_enough:
+            return []
         most = {"sample": f"{MOST_SAMPLES} samples of each task"}
         return [most.get(unit, f"{FAR} more {unit}s") for unit in ADDED if self.find_route(unit) is None]
 
     def find_route(self, unit: str) -> Route | None:
-        """None where no plan of this kind finds it."""
+        """None where no plan of this kind finds it, and where nothing has to be added."""
+        if self.is_enough:
+            return None
         more = count_added(self.design, self.measured.spread, self.difference, unit)
         return None if more is None else Route(unit, more, self._price(unit, more))
 

@@ -11,7 +11,8 @@ from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.inference.shares import half_up
+from benchapp.stats.comparing.group_passes import has_samples
+from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
@@ -23,7 +24,7 @@ from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
-EACH_ALONE = "comparisons, experiment by experiment"
+EACH_ALONE = "comparisons within each experiment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,13 @@ def write_headline(answer: Answer) -> str:
     of = found.tasks * found.replicates[0]
     counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
+    is_counted = is_counted and not has_samples(answer.comparison)  # several tries of a task are no k of n
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.
         did, counted = ("passed", f"trials on {name.tasks}") if of > found.tasks else (name.did, name.count(of))
         return f"The best condition {did} {counts[0]:.0f} of {of} {counted}; {base} {did} {counts[1]:.0f}."
-    of_100 = half_up(100 * found.own), half_up(100 * found.other)
-    return f"The best condition {name.did} {of_100[0]} of 100 {name.tasks}; {base} {name.did} {of_100[1]}."
+    own, other = (percent_text(share, 0) for share in (found.own, found.other))
+    return f"The best condition {name.did} {own} of 100 {name.tasks}; {base} {name.did} {other}."
 
 
 def _write_alone(answer: Answer) -> str:
@@ -118,7 +120,7 @@ def _write_alone(answer: Answer) -> str:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
         return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.did}."
-    return f"{half_up(100 * (best.value or 0))} of 100 {name.tasks} {name.did}."
+    return f"{percent_text(best.value or 0.0, 0)} of 100 {name.tasks} {name.did}."
 
 
 def _write_delta(answer: Answer) -> str:
@@ -144,7 +146,12 @@ def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     if best.difference.interval is None:
         if best.effect.tone:
             return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {_tell_family(family)}."
-        return "A test needs six episodes, or two replicates a side."
+        is_small = best.effect is Effect.UNTESTED
+        return (
+            "A test needs six episodes, or two replicates a side."
+            if is_small
+            else "No interval: every episode shows the same difference."
+        )
     interval, metric = best.difference.interval, answer.metric
     scale, digits = (100, 0) if metric.is_share else (1, 2)
     low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
@@ -199,8 +206,8 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     low, high = (_place(end) for end in ends) if ends else ("", "")
     return MetricTile(
         *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
-        value=f"{half_up(100 * found.own)} %",
-        against=f"{base} {half_up(100 * found.other)}",
+        value=f"{percent_text(found.own, 0)} %",
+        against=f"{base} {percent_text(found.other, 0)}",
         point=_place(found.own),
         base=_place(found.other),
         low=low,

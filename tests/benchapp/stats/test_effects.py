@@ -55,7 +55,10 @@ def test_no_interval_is_no_test():
     [
         ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, one of three conditions clearly helped; one clearly hurt."),
         ([Effect.UP, Effect.OPEN, Effect.UNTESTED], 12, "Yes, one of two tested conditions clearly helped."),
-        ([Effect.SAME, Effect.UNTESTED], 12, "No."),
+        ([Effect.SAME, Effect.UNTESTED], 12, "Not by more than 5 points, as far as tested."),
+        ([Effect.UP, Effect.UNTESTED], 12, "Yes, the one tested condition clearly helped."),
+        ([Effect.DOWN, Effect.UNTESTED], 12, "No, as far as tested; the one tested condition clearly hurt."),
+        ([Effect.DOWN, Effect.LIKELY_DOWN], 12, "No; one condition clearly hurt, one likely hurt."),
         ([Effect.UP, Effect.UP], 12, "Yes, both conditions clearly helped."),
         (
             [Effect.UP, Effect.OPEN, Effect.LIKELY_DOWN],
@@ -70,7 +73,7 @@ def test_no_interval_is_no_test():
         ([Effect.OPEN, Effect.LIKELY_DOWN], 12, "Not clear yet; one condition likely hurt."),
         ([Effect.DOWN], 12, "No; skills clearly hurt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
-        ([Effect.SAME, Effect.DOWN], 12, "No; one condition clearly hurt."),
+        ([Effect.SAME, Effect.DOWN], 12, "Not by more than 5 points; one condition clearly hurt."),
         ([Effect.UNTESTED], 2, "Maybe. 2 episodes are too few to tell."),
         ([Effect.UNTESTED], 1, "Maybe. One episode is too few to tell."),
     ],
@@ -80,14 +83,16 @@ def test_the_heading_never_says_more_than_the_effects(effects, episodes, heading
 
 
 @pytest.mark.parametrize(
-    ("p", "smallest", "gain", "effect"),
+    ("p", "smallest", "excess", "effect"),
     [
-        (0.05, 0.001, 0.2, Effect.UP),
-        (0.05, 0.001, -0.2, Effect.DOWN),
-        (0.051, 0.001, 0.2, Effect.OPEN),
+        (0.05, 0.001, -2.5, Effect.UP),  # the first side passed less than expected, so the other helped
+        (0.05, 0.001, 2.5, Effect.DOWN),
+        (0.051, 0.001, -2.5, Effect.OPEN),
         (1.0, 0.001, 0.0, Effect.OPEN),  # a test alone shows nothing to be the same
-        (0.06, 0.06, 0.2, Effect.UNTESTED),
+        (0.06, 0.06, -2.5, Effect.UNTESTED),
     ],
 )
-def test_a_test_without_an_interval_is_judged_by_its_p(p: float, smallest: float, gain: float, effect: Effect) -> None:
-    assert judge_test(StratifiedTest(p, smallest, 3), gain) is effect
+def test_a_test_without_an_interval_is_judged_by_its_p(
+    p: float, smallest: float, excess: float, effect: Effect
+) -> None:
+    assert judge_test(StratifiedTest(p, smallest, 3, excess)) is effect

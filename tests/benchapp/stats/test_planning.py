@@ -167,6 +167,13 @@ def test_the_fewest_are_added_that_find_it() -> None:
     assert count_added(SIX, reruns, 0.10, "sample") is None
 
 
+def test_nothing_is_added_to_a_design_that_finds_it() -> None:
+    none = RunCost(0)
+    settling = Settling(Design((10,) * 20, (10, 10)), Measured(GUESS, 20, 18), DesignCost(none, none, none), 0.2)
+    assert settling.is_enough
+    assert (settling.routes, settling.in_vain, settling.find_route("replicate")) == ([], [], None)
+
+
 def test_one_against_three_is_made_even() -> None:
     assert ADDED["replicate"](Design((5,) * 6, (1, 3)), 1).replicates == (2, 3)
     assert ADDED["replicate"](Design((5,) * 6, (1, 3)), 4).replicates == (5, 5)
