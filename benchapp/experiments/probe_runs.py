@@ -170,14 +170,19 @@ def preview(
     hunks = chosen.find_hunks(asked.revert)
     library = remove_hunks(chosen, hunks)
     tasks = _choose_tasks(episode, chosen.state, asked.tasks)
-    if not 1 <= asked.times <= MAX_TIMES:
-        raise NotPossible(f"{asked.times} times (expected 1 to {MAX_TIMES})")
+    require_times(asked.times)
     if (trials := len(tasks) * asked.times) > settings.MAX_TRIALS:
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
     asked = replace(asked, tasks=tasks)
     prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
     known = estimate(_as_origin(prepared, episode.run.condition))
     return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
+
+
+def require_times(times: int) -> None:
+    """NotPossible for a number of trials of each task that no probe may have."""
+    if not 1 <= times <= MAX_TIMES:
+        raise NotPossible(f"{times} times (expected 1 to {MAX_TIMES})")
 
 
 def _require_launch(episode: Episode) -> None:

@@ -14,7 +14,14 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.experiments.estimate import Estimate
-from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, list_deployed_tasks, preview
+from benchapp.experiments.probe_runs import (
+    AskedProbe,
+    ProbePreview,
+    launch_probe,
+    list_deployed_tasks,
+    preview,
+    require_times,
+)
 from benchapp.experiments.work.operations import cancel
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
@@ -25,6 +32,7 @@ from benchapp.stats.metrics.tally import TrialTally
 from runner.models import make_model
 
 REASON = "Learning curve"
+MAX_LIBRARIES = 200  # of one order: each has its own estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +110,14 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
     probes together, shared out by their trials.
 
     NotPossible where nothing is open, or too much; otherwise as `probe_runs.preview`."""
+    require_times(times)
     wanted = list(_list_wanted(runs))
     if not wanted:
         raise NotPossible("every round's library is measured or under way (expected one that is not)")
-    tasks = {episode.pk: list_deployed_tasks(episode) for episode, _ in wanted}
+    if len(wanted) > MAX_LIBRARIES:
+        raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
+    episodes = {episode.pk: episode for episode, _ in wanted}
+    tasks = {pk: list_deployed_tasks(episode) for pk, episode in episodes.items()}
     trials = times * sum(len(tasks[episode.pk]) for episode, _ in wanted)
     if trials > settings.MAX_TRIALS:
         told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
@@ -149,6 +161,8 @@ def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, 
 
     NotPossible without a reason, and where another order for one of these libraries came first."""
     with transaction.atomic():
+        runs = {each.episode.run_id for each in found.probes}
+        list(Run.objects.select_for_update().filter(pk__in=runs).order_by("pk"))  # another order waits here
         _refuse_ordered(found.probes)
         probes = [launch_probe(each, reason=reason, by=by) for each in found.probes]
         if judged:

@@ -107,5 +107,5 @@ def figure_json(figure: go.Figure) -> bytes:
 
 def _key(chart: Chart, sheet: ChartSheet) -> Hashable:
     comparison = sheet.comparison
-    runs = tuple((run.pk, run.revision) for run in (*comparison.runs, *chart.rests_on(sheet)))
+    runs = tuple((run.pk, run.revision, run.status) for run in (*comparison.runs, *chart.rests_on(sheet)))
     return chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs

@@ -52,7 +52,8 @@ def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
     return Strip(timeline, svg, f"trial {place} of {len(trials)}" if place else "", before, after)
 
 
-KEPT: RunCache[dict[int, Timeline]] = RunCache(60)  # runs at their end; by key of the episode
+# Runs at their end; by key of the episode. Its size is the number of events.
+KEPT: RunCache[dict[int, Timeline]] = RunCache(20_000, lambda kept: sum(len(each.events) for each in kept.values()))
 
 
 def open_timeline(run: Run, episode: Episode, history: LibraryHistory | None = None) -> Timeline:

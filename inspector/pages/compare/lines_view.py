@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote_plus, urlencode
 
@@ -11,24 +11,35 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.lineage.suspects import ASKED_LENGTH, SuspectLines, rank_suspects
+from benchapp.analysis.lineage.hunks import list_hunks
+from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH, SuspectLines, rank_suspects
 from benchapp.experiments.probe_results import ProbeResult, read_results
-from benchapp.models import Probe
+from benchapp.models import Probe, Run
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import closed_runs
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.crumbs import read_parent
+from inspector.web.access import user_of
 from inspector.web.responses import render_page
 from runner.protocols.conditions import conditions_without_library
 
 MAX_GROUPS = 6
 MAX_RUNS = 12  # of a group: their libraries are read line by line
-MAX_PROBES = 100  # the newest
+MAX_PROBES = 20  # the newest: of each the files before and after are read
 SHOWN = 5  # sets of lines of a group
 MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
+
+
+@dataclass(frozen=True, slots=True)
+class TestedLines:
+    """A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it)."""
+
+    result: ProbeResult
+    lines: frozenset[tuple[int, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ class GroupSuspects:
     found: tuple[SuspectLines, ...]
     total: int
     runs_left_out: int
-    tested: Mapping[int, ProbeResult] = field(default_factory=dict)  # by key of the decision that it is about
+    tested: tuple[TestedLines, ...] = ()  # newest first
 
     @property
     def metric(self) -> MetricName | None:
@@ -56,12 +67,13 @@ class GroupSuspects:
         return [(each, write_probe_address(each), self._find_tested(each)) for each in self.found]
 
     def _find_tested(self, found: SuspectLines) -> ProbeResult | None:
-        places = [place for line in found.lines for place in line.places]
-        asked = {(place.decision.pk, place.path) for place in places if place.decision}
-        for decision, result in self.tested.items():
-            if any((decision, hunk.get("path")) in asked for hunk in result.probe.reverted):
-                return result
-        return None
+        asked = {
+            (place.decision.pk, place.path, line.text)
+            for line in found.lines
+            for place in line.places
+            if place.decision
+        }
+        return next((each.result for each in self.tested if each.lines & asked), None)
 
 
 @require_safe
@@ -69,7 +81,8 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     asked = _choose_groups(sheet)
-    groups = [_read_suspects(sheet, *each) for each in asked[:MAX_GROUPS]]
+    closed = frozenset(closed_runs(user_of(request)).values_list("pk", flat=True))
+    groups = [_read_suspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
@@ -119,27 +132,36 @@ def list_worse(sheet: ChartSheet) -> list[JudgedGroup]:
     return Answer(sheet.comparison, sheet.metrics, sheet.metric).worse if sheet.metric else []
 
 
-def _read_suspects(sheet: ChartSheet, group: Group, judged: JudgedGroup | None) -> GroupSuspects:
-    """Kept with the comparison: a run that changes makes another one."""
-    kept, key = sheet.comparison.drawn, ("suspects", group.identity)
+def _read_suspects(
+    sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]
+) -> GroupSuspects:
+    """Kept with the comparison: a run that changes makes another one. `closed`: runs whose libraries the reader may not see."""
+    runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
+    kept, key = sheet.comparison.drawn, ("suspects", group.identity, tuple(run.pk for run in runs))
     ranked = cast(Sequence[SuspectLines] | None, kept.get(key))
     if ranked is None:
-        ranked = rank_suspects(group.runs[:MAX_RUNS])
+        ranked = rank_suspects(runs)
         kept.put(key, ranked)
-    left_out = max(0, group.replicates - MAX_RUNS)
-    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(group))
+    left_out = max(0, group.replicates - len(runs))
+    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(runs))
 
 
-def _read_tested(group: Group) -> dict[int, ProbeResult]:
-    """Key of a decision -> the newest probe that took lines of it back and was tested."""
-    runs = [run.pk for run in group.runs[:MAX_RUNS]]
-    about = Probe.objects.standing().filter(origin__run__in=runs).exclude(reverted_digest="").exclude(decision=None)
-    probes = list(about[:MAX_PROBES])
-    found: dict[int, ProbeResult] = {}
-    for result in read_results(probes) if probes else ():
-        if result.finding:
-            found.setdefault(result.probe.decision_id or 0, result)
-    return found
+def _read_tested(runs: Sequence[Run]) -> tuple[TestedLines, ...]:
+    """The newest probes that took lines of a decision back and were tested."""
+    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
+    probes = list(about.exclude(decision=None).select_related("decision__before", "decision__after")[:MAX_PROBES])
+    results = read_results(probes) if probes else []
+    return tuple(TestedLines(each, _list_tested(each.probe)) for each in results if each.finding)
+
+
+def _list_tested(probe: Probe) -> frozenset[tuple[int, str, str]]:
+    decision = probe.decision
+    assert decision is not None, "only such are read"
+    taken = {str(each.get("id")) for each in probe.reverted}
+    hunks = list_hunks(decision.before.read(), decision.after.read())
+    found = [each for hunk in hunks for each in (hunk, *hunk.lines) if each.id in taken]
+    lines = [(each.path, text) for whole in found for each in (whole, *whole.lines) for text in each.added]
+    return frozenset((decision.pk, path, text.decode(errors="replace").strip()[:MAX_LENGTH]) for path, text in lines)
 
 
 SUSPECTS = JsonShape(

@@ -18,12 +18,13 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
-from benchapp.experiments.probe_results import ProbeResult, read_results
+from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import closed_runs
 from benchapp.stats.comparing.axis_facets import name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -36,6 +37,7 @@ from inspector.pages.compare.compare_view import (
     comparison_twin,
     groups_twin,
 )
+from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 
 PER_PAGE = 25  # runs
@@ -90,8 +92,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "experiment": found,
         "stand_ins": join_stand_ins(runs),
         "is_probe": data["is_probe"],
-        "probed": (probed := _read_probed(found) if data["is_probe"] else []),
-        "title": next((name_probe(each.probe) for each in probed if each.probe.origin), found.name),
+        **(_read_probed(request, found) if data["is_probe"] else {"title": found.name}),
         "member_page": page,
         "page": groups,
         "page_name": "groups",
@@ -112,10 +113,13 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
 
 
-def _read_probed(found: Experiment) -> list[ProbeResult]:
-    """What its probes found: that answers their question, which is not that of conditions. Empty of a fork or an import
-    that does not say what it probes."""
-    return read_results(Probe.objects.standing().filter(run__experiment=found))
+def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
+    """What its probes found: that answers their question, which is not that of conditions. Nothing of a fork, of an import
+    that does not say what it probes, and of a run that the reader reviews blind."""
+    closed = closed_runs(user_of(request)).values("pk")
+    probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
+    title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
+    return {"probed": read_results(probes), "title": title}
 
 
 def _list_models(runs: Iterable[Run]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -64,7 +65,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "says": _says(query, found, known),
         "known": known,
         "is_empty": query.is_empty,
-        "examples": [] if shown else _list_examples(reader),
+        "examples": [] if shown or as_json else _list_examples(reader),
         "help": help_rows(),
         "max_query": MAX_QUERY,
     }
@@ -88,8 +89,9 @@ def _address(text: str) -> str:
 
 def _list_examples(reader: User) -> list[tuple[str, str, str]]:
     """All of them where none finds anything: they still show how to write."""
-    finding = [(text, means) for text, means in EXAMPLES if has_hits(parse(text), reader)]
-    return [(text, means, _address(text)) for text, means in (finding or EXAMPLES)[:SHOWN_EXAMPLES]]
+    finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), reader))
+    shown = list(islice(finding, SHOWN_EXAMPLES)) or EXAMPLES[:SHOWN_EXAMPLES]
+    return [(text, means, _address(text)) for text, means in shown]
 
 
 def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import escape
 
-from benchapp.models import Experiment
+from benchapp.analysis.lineage.hunks import list_hunks
+from benchapp.analysis.lineage.suspects import SuspectLine, rank_suspects
+from benchapp.models import Experiment, Probe
 from tests.benchapp.analysis.test_suspects import LOST, WON, make_runs
-from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
+from tests.worlds.probe_factories import make_probe
+from tests.worlds.review_factories import make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +41,45 @@ def test_a_probe_is_asked_about_every_line_of_its_row(client: Client) -> None:
     query = urlencode([("lines", len(asked["lines"])), ("libraries", asked["libraries"])])
     named = urlencode([("line", line["text"][:80]) for line in asked["lines"]])
     assert f"&{query}&{named}" in client.get(reverse("compare-lines")).text.replace("&amp;", "&")
+
+
+def make_tested(line: SuspectLine) -> Probe:
+    """A probe that took this line back, and its control, with outcomes that tell them apart."""
+    place = line.place
+    assert place.decision is not None
+    hunks = list_hunks(place.decision.before.read(), place.decision.after.read())
+    alone = [each for hunk in hunks for each in (*hunk.lines, hunk)]
+    taken = next(each for each in alone if line.text.encode() in [text.strip() for text in each.added])
+    make_probe(place.episode, "fffff", decision=place.decision.number)
+    probe = make_probe(place.episode, "ppppp", decision=place.decision.number, reverted=1)
+    Probe.objects.filter(pk=probe.pk).update(reverted=[taken.as_json()])
+    return probe
+
+
+def test_a_tested_line_shows_what_its_probe_found_and_no_other_line_does(client: Client) -> None:
+    run, _ = make_runs(LOST, WON)
+    rows = rank_suspects([run])
+    line = rows[0].lines[0]
+    make_tested(line)
+    page = client.get(reverse("compare-lines")).text
+    assert page.count("by a probe") == 1
+    assert "The lines hurt" in page.partition(escape(line.text))[2].partition("</tr>")[0]
+    Probe.objects.exclude(reverted_digest="").update(reverted=[{"id": "of another line", "path": line.place.path}])
+    assert "by a probe" not in client.get(reverse("compare-lines")).text
+
+
+def test_lines_of_a_run_that_the_reader_reviews_blind_are_withheld(client: Client, settings: Any) -> None:
+    run, other = make_runs(LOST, WON)
+    make_tested(rank_suspects([run])[0].lines[0])
+    settings.SINGLE_USER = False
+    ada = make_user(username="ada", level="reviewer")
+    client.force_login(ada)
+    open_page = client.get(reverse("compare-lines")).text
+    assert f"/runs/{run.public_id}/" in open_page
+    make_queue(list(run.episodes.get().trials.all()[:1]), reviewers=[ada])
+    closed_page = client.get(reverse("compare-lines")).text
+    assert f"/runs/{run.public_id}/" not in closed_page
+    assert "by a probe" not in closed_page
 
 
 def test_an_experiment_without_a_condition_that_got_worse_loads_no_lines(client: Client) -> None:

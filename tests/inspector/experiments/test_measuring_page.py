@@ -127,6 +127,7 @@ def test_only_chosen_runs_are_measured(client: Client, launched: Experiment) -> 
     [
         ({"times": "many"}, "expected a whole number, found &#x27;many&#x27;"),
         ({"times": "0"}, "0 times (expected 1 to 100)"),
+        ({"times": "0", "usd": "5"}, "0 times (expected 1 to 100)"),
         ({"times": "1", "usd": "-2"}, "expected more than 0, or nothing"),
         ({"times": "1", "usd": "nan"}, "expected more than 0, or nothing"),
         ({"times": "1", "usd": "5"}, "reports no cost"),

@@ -223,6 +223,10 @@ def test_it_is_closed_to_whoever_reviews_the_run_blind(client: Client, run: Run,
         response = client.get(url)
         assert response.status_code == 403
         assert "tables" not in response.text
+    probe = make_probe(run.episodes.get(), "pf", decision=2, reverted=1)
+    own = client.get(probe.run.experiment.get_absolute_url()).text
+    assert "a/SKILL.md" not in own
+    assert probe.reason not in own.partition("<main")[2].partition('id="runs"')[0]
 
 
 def test_a_run_without_a_library_says_so(client: Client) -> None:
