@@ -130,7 +130,7 @@ def test_a_verdict_is_the_same_beside_other_experiments(client: Client) -> None:
     make_pair(4)
     assert read_corrected(client, experiment.get_absolute_url()) == read_corrected(client, "/compare/")[:1]
     said = words(client, "/compare/")
-    assert "after correcting for comparisons, experiment by experiment;" in said
+    assert "after correcting for comparisons within each experiment;" in said
     assert "An experiment has the verdicts here that it has on its own page." in said
 
 
