@@ -175,8 +175,17 @@ def _note_unmeasured(sheet: ChartSheet, rounds: Mapping[int, tuple[EpisodeRounds
 
 
 def lacks_rounds(sheet: ChartSheet) -> str:
+    """Kept with the comparison until a probe is another: every page with charts asks, and few have rounds."""
     if lack := lacks_libraries(sheet):
         return lack
+    probes = tuple((run.pk, run.revision, run.status) for run in list_probes(sheet))
+    kept, key = sheet.comparison.drawn, (lacks_rounds.__name__, probes)
+    if kept.get(key) is None:
+        kept.put(key, _find_lack(sheet))
+    return str(kept.get(key))
+
+
+def _find_lack(sheet: ChartSheet) -> str:
     rounds = _read(sheet)
     learned = [group for group in sheet.groups if any(each.libraries for run in group.runs for each in rounds[run.pk])]
     if not learned:
