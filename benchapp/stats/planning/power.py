@@ -63,6 +63,11 @@ def predict_power(design: Design, spread: Spread, difference: float) -> float | 
     return _simulate(design, spread, low, low + difference) if design.can_find else 0.0
 
 
+def count_found(power: float | None) -> int:
+    """Of 100 comparisons those that find it; what is simulated is never sure."""
+    return min(99, round(100 * (power or 0.0)))
+
+
 def find_least(design: Design, spread: Spread) -> float | None:
     """The smallest difference of whole points that is found 8 times of 10; None where none is.
 

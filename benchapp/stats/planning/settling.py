@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.planning.power import POWER, Design, predict_power
+from benchapp.stats.planning.power import POWER, Design, count_found, predict_power
 from benchapp.stats.planning.spread import Measured, Spread
 
 SOUGHT = 0.10  # shares: the difference that is planned for
@@ -96,8 +96,7 @@ class Settling(Shaped):
 
     @property
     def finds(self) -> int:
-        """In percent; what is simulated is never sure."""
-        return min(99, round(100 * (self.power or 0.0)))
+        return count_found(self.power)
 
     @property
     def routes(self) -> list[Route]:

@@ -91,8 +91,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
         "stand_ins": join_stand_ins(runs),
-        "is_probe": data["is_probe"],
-        **(_read_probed(request, found) if data["is_probe"] else {"title": found.name}),
+        **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "member_page": page,
         "page": groups,
         "page_name": "groups",
@@ -119,7 +118,7 @@ def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     closed = closed_runs(user_of(request)).values("pk")
     probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
-    return {"probed": read_results(probes), "title": title}
+    return {"probed": read_results(probes), "title": title, "is_probe": True}
 
 
 def _list_models(runs: Iterable[Run]) -> list[str]:
