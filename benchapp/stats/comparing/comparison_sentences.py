@@ -10,7 +10,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric, say_metric
 
 LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
@@ -31,7 +31,9 @@ def difference_in_words(difference: Difference, group: Group, baseline: Group, m
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
     wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
-    return replace(wording, verb=None, over="families") if metric.macro else wording
+    if metric.macro:
+        return replace(wording, verb=None, over="families")
+    return replace(wording, verb=name_metric(metric).did) if metric.is_share else wording
 
 
 def leaves_out_zero(difference: Difference) -> bool:
