@@ -30,7 +30,8 @@ def difference_in_words(difference: Difference, group: Group, baseline: Group, m
 
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
-    wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
+    unit = "" if metric.unit is MetricUnit.SCORE else metric.unit.value  # nobody says "0.35 score"
+    wording = SHARES if metric.is_share else amounts(unit, DIGITS.get(metric.unit, 1))
     if metric.macro:
         return replace(wording, verb=None, over="families")
     return replace(wording, verb=name_metric(metric).did) if metric.is_share else wording

@@ -28,7 +28,7 @@ class DifferenceWording:
     same: float | None = None
 
     def change(self, value: float) -> str:
-        return f"{self.number(value)} {self.unit}"
+        return f"{self.number(value)} {self.unit}".rstrip()
 
     def span(self, low: float, high: float) -> str:
         """Two ends, and their unit once."""
@@ -49,7 +49,7 @@ SHARES = DifferenceWording(
 def amounts(unit: str, digits: int = 1) -> DifferenceWording:
     """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
     return DifferenceWording(
-        value=lambda value: f"{value:,.{digits}f} {unit}",
+        value=lambda value: f"{value:,.{digits}f} {unit}".rstrip(),
         number=lambda value: render_signed(value, digits),
         unit=f"points {unit}" if unit.startswith("of ") else unit,
     )

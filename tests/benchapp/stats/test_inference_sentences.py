@@ -142,6 +142,8 @@ def test_it_says_amounts_in_their_unit() -> None:
     text = said(amounts("turns"), own=21.25, other=24.0, delta=-2.75, interval=Interval(-6, 0.5))
     assert "selfgen-always 21.2 turns, no-skill 24.0 turns on the same 90 tasks: −2.8 turns" in text
     assert "interval −6.0 to +0.5 turns" in text
+    bare = said(amounts("", 2), own=0.35, other=0.3, delta=0.05, interval=Interval(-0.01, 0.11))
+    assert "selfgen-always 0.35, no-skill 0.30 on the same 90 tasks: +0.05 (95 % interval −0.01 to +0.11; " in bare
 
 
 def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
