@@ -68,7 +68,7 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     estimate = _mean(values if values.ndim == 1 else values.mean(axis=1), shares)
     outcome = Outcome(method, estimate, p=float(p[0]), smallest_p=smallest_p(m, r))
     if not _count_beyond(patterns):
-        return replace(outcome, method="none", note=f"{m} episode{'' if m == 1 else 's'}, too few for an interval")
+        return replace(outcome, method="none", note=f"{m} cluster{'' if m == 1 else 's'}, too few for an interval")
     if not spread:
         return replace(outcome, note="every episode shows the same difference, so there is no interval")
     return replace(

@@ -182,10 +182,8 @@ def _missing(difference: Difference, wording: DifferenceWording) -> str:
     bounds = difference.missing
     if bounds is None:
         return ""
-    is_one = bounds.trials == 1
-    counted = f"{count(bounds.trials, 'trial')} {'has' if is_one else 'have'} no verdict"
-    who = "it" if is_one else "all"
-    alike = f"{wording.change(bounds.failed)} if {who} had failed, {wording.change(bounds.passed)} if {who} had passed"
+    counted = f"{count(bounds.trials, 'trial')} {'has' if bounds.trials == 1 else 'have'} no verdict"
+    alike = f"{wording.change(bounds.failed)} if failed, {wording.change(bounds.passed)} if passed"
     if {bounds.low, bounds.high} == {bounds.failed, bounds.passed}:  # on one side alone
         return f"{counted}: {alike}"
     return f"{counted}: {alike}, and in any case {wording.span(bounds.low, bounds.high)}"

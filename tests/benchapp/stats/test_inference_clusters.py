@@ -151,7 +151,7 @@ def test_it_reaches_0_031_with_six_clusters_and_no_level_below() -> None:
     assert (six.interval.low, six.interval.high) == pytest.approx((0.1, 0.4))  # the smallest and the largest value
     five = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2]))
     assert (five.method, five.interval, five.smallest_p) == ("none", None, 0.0625)
-    assert "5 episodes" in five.note
+    assert "5 clusters" in five.note
 
 
 @pytest.mark.parametrize("m", [1, 5, 6, 7, 11, 14, 15, 20])

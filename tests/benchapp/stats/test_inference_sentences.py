@@ -159,11 +159,11 @@ def test_it_says_what_was_left_out() -> None:
 def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
     text = said(dropped=2, missing=MissingBounds(trials=3, failed=0.031, passed=0.052, low=-0.02, high=0.101))
     assert text.endswith(
-        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if all had failed, "
-        "+5.2 points if all had passed, and in any case −2.0 to +10.1 points."
+        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, "
+        "+5.2 points if passed, and in any case −2.0 to +10.1 points."
     )
     one_side = said(missing=MissingBounds(trials=1, failed=0.031, passed=0.052, low=0.031, high=0.052))
-    assert one_side.endswith("; 1 trial has no verdict: +3.1 points if it had failed, +5.2 points if it had passed.")
+    assert one_side.endswith("; 1 trial has no verdict: +3.1 points if failed, +5.2 points if passed.")
 
 
 def test_it_says_what_an_interval_around_nothing_leaves_out() -> None:

@@ -76,7 +76,7 @@ def test_it_says_where_no_interval_can_be_had() -> None:
     assert marks("metric=ESR") == {"better": pytest.approx([50]), "mixed": pytest.approx([0])}
     rows = drawn(CHART, "metric=ESR").table.records()
     assert [row["low"] for row in rows] == [None, None]
-    assert {row["method"] for row in rows} == {"no test; 2 episodes, too few for an interval"}
+    assert {row["method"] for row in rows} == {"no test; 2 clusters, too few for an interval"}
     assert all("2 episodes are too few" in row["says"] for row in rows)
 
 
