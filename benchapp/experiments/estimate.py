@@ -122,7 +122,7 @@ Taken = dict[str, list[float]]
 
 
 @dataclass(slots=True)
-class _Past:
+class Past:
     """Earlier trials and episodes, by what they must have in common with the planned ones."""
 
     trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
@@ -139,9 +139,9 @@ class _Past:
         return None if found is None else found.cost(usage)
 
 
-def estimate(prepared: Prepared) -> ExperimentEstimate:
-    """Two queries, whatever the experiment's size."""
-    past = _read_past(prepared)
+def estimate(prepared: Prepared, past: Past | None = None) -> ExperimentEstimate:
+    """Two queries, whatever the experiment's size; none with what is known of its arms already."""
+    past = past or read_past(prepared)
     first: dict[Arm, Estimate] = {}
     arms: dict[Arm, Estimate] = {}
     unknown = set()
@@ -156,7 +156,7 @@ def estimate(prepared: Prepared) -> ExperimentEstimate:
     return ExperimentEstimate(arms, frozenset(unknown))
 
 
-def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
+def _estimate_episode(arm: Arm, plan: EpisodePlan, past: Past) -> Estimate:
     planned = slots(plan)
     free = {} if arm.agent_model else NOTHING
     parts = [past.trials.get(_trial_key(arm, slot.task), _make_empty()) | free for slot in planned]
@@ -172,7 +172,7 @@ def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
 
 
-def _lacks_session(arm: Arm, plan: EpisodePlan, past: _Past) -> bool:
+def _lacks_session(arm: Arm, plan: EpisodePlan, past: Past) -> bool:
     return bool(arm.author_agent) and plan.condition.has_author and _author_key(arm, plan) not in past.authors
 
 
@@ -197,9 +197,9 @@ def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
 # --- what the record knows ----------------------------------------------------------------------------------------
 
 
-def _read_past(prepared: Prepared) -> _Past:
+def read_past(prepared: Prepared) -> Past:
     arms = list(prepared.setups)
-    past = _Past()
+    past = Past()
     launched = Q(episode__run__experiment__origin=Experiment.Origin.RUN)
     elsewhere = Q(episode__run__experiment__origin=Experiment.Origin.IMPORTED) & ~Q(episode__run__setup_digest="")
     narrowed = (launched | elsewhere) & Q(
@@ -212,7 +212,7 @@ def _read_past(prepared: Prepared) -> _Past:
     return past
 
 
-def _take_trials(past: _Past, narrowed: Q, agents: set[str], models: set[str]) -> None:
+def _take_trials(past: Past, narrowed: Q, agents: set[str], models: set[str]) -> None:
     done = Trial.objects.filter(
         narrowed, is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models
     )
@@ -231,7 +231,7 @@ def _take_trials(past: _Past, narrowed: Q, agents: set[str], models: set[str]) -
         _add_taken(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
-def _take_authors(past: _Past, narrowed: Q, authors: set[str]) -> None:
+def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
     """Adds what the author of each finished episode took. Tokens and cost count only where every call has them."""
     calls = ModelCall.objects.filter(
         narrowed, purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors
@@ -261,7 +261,7 @@ def _take_authors(past: _Past, narrowed: Q, authors: set[str]) -> None:
         _add_taken(past, past.authors[tuple(key)], author, usage, took)
 
 
-def _add_taken(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+def _add_taken(past: Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
     told = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
     priced = past.price(model, usage) if usage.cost_usd is None else None

@@ -18,7 +18,7 @@ from django.db import transaction
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
 from benchapp.experiments.cells import Arm, Cell, cell_of
-from benchapp.experiments.estimate import ExperimentEstimate, estimate
+from benchapp.experiments.estimate import ExperimentEstimate, Past, estimate, read_past
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import author_limits_of, find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
@@ -158,9 +158,15 @@ def list_tasks(episode: Episode) -> tuple[str, ...]:
 
 
 def preview(
-    episode: Episode, asked: AskedProbe, *, seed: int | None = None, suite: Suite | None = None
+    episode: Episode,
+    asked: AskedProbe,
+    *,
+    seed: int | None = None,
+    suite: Suite | None = None,
+    past: dict[Arm, Past] | None = None,
 ) -> ProbePreview:
-    """What would run, and what it would take. Writes nothing. `suite`: the episode's, where it was read before.
+    """What would run, and what it would take. Writes nothing. `suite`: the episode's, where it was read before. `past`: what is
+    known of earlier trials by the arm that made them, where several are asked about; what is read is added to it.
 
     NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
     episode whose launch is unknown or not possible here. SetupError when the setup is no longer that of the launch.
@@ -175,8 +181,15 @@ def preview(
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
     asked = replace(asked, tasks=tasks)
     prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
-    known = estimate(_as_origin(prepared, episode.run.condition))
+    known = _estimate(_as_origin(prepared, episode.run.condition), {} if past is None else past)
     return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
+
+
+def _estimate(prepared: Prepared, past: dict[Arm, Past]) -> ExperimentEstimate:
+    (arm,) = prepared.setups
+    if arm not in past:
+        past[arm] = read_past(prepared)
+    return estimate(prepared, past[arm])
 
 
 def require_times(times: int) -> None:

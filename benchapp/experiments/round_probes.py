@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import transaction
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
-from benchapp.experiments.estimate import Estimate
+from benchapp.experiments.cells import Arm
+from benchapp.experiments.estimate import Estimate, Past
 from benchapp.experiments.probe_runs import (
     AskedProbe,
     ProbePreview,
@@ -125,12 +126,13 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
     if max_usd:
         _require_prices(episode.run.agent_model for episode, _ in wanted)
     found: list[ProbePreview] = []
+    past: dict[Arm, Past] = {}
     for episode, state in wanted:
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = AskedProbe(state.key, None, (), mine, times, share)
         suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
-        found.append(preview(episode, asked, suite=suite))
+        found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 
 

@@ -20,6 +20,7 @@ from benchapp.record.visible import visible
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.inference.sentences import render_p
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
@@ -155,12 +156,8 @@ def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -
 
 @register.filter
 def p_value(p: float | None) -> str:
-    """Two places, three below 0.1, never 0: 0.0004 -> "< 0.001"; "none" where there is none."""
-    if p is None:
-        return "none"
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+    """As in a sentence; "none" where there is none."""
+    return "none" if p is None else render_p(p)
 
 
 @register.filter

@@ -85,7 +85,7 @@ def is_candidate(name: str) -> bool:
 
 def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: str = "") -> SourceChoice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, folder, entry))]
+    candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
@@ -132,7 +132,7 @@ def _report_pieces(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> 
         root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
 
 
-def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
+def _sniff(root: Root, entry: FolderEntry) -> _Candidate | None:
     path = entry.path
     try:
         with root.open(path) as stream:

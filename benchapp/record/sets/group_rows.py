@@ -23,7 +23,7 @@ def record_stated(suite: Suite, groups: Mapping[int, TaskGroups]) -> None:
     mapped = set(of_suite.filter(is_mapped=True).values_list("task_id", "attribute"))
     wanted = [cell for cell in _cells(groups) if cell[:2] not in mapped]
     if _replace(of_suite.filter(is_mapped=False, task__in=list(groups)), wanted, is_mapped=False):
-        _renew_numbers(suite)
+        renew_numbers(suite)
 
 
 @transaction.atomic
@@ -38,7 +38,7 @@ def record_mapping(suite: Suite, mapping: GroupMapping) -> dict[str, int]:
     beaten = [pk for pk, *pair in stated if tuple(pair) in pairs]
     TaskGroup.objects.filter(pk__in=beaten).delete()
     if _replace(of_suite.filter(is_mapped=True), wanted, is_mapped=True):
-        _renew_numbers(suite)
+        renew_numbers(suite)
     return dict(sorted(Counter(attribute for _, attribute in pairs).items()))
 
 
@@ -62,6 +62,6 @@ def _replace(rows: TaskGroupQuerySet, wanted: list[GroupCell], *, is_mapped: boo
     return bool(gone or new)
 
 
-def _renew_numbers(suite: Suite) -> None:
-    """Charts are kept by the revisions of their runs."""
+def renew_numbers(suite: Suite) -> None:
+    """Charts and timelines are kept by the revisions of their runs."""
     Run.objects.filter(episodes__trials__task__suite=suite).touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from benchapp import models
-from benchapp.record.sets.group_rows import record_stated
+from benchapp.record.sets.group_rows import record_stated, renew_numbers
 from runner.base.suite import Suite
 from runner.base.types import Environment, Family, Task
 
@@ -25,12 +25,20 @@ def record_suite(suite: Suite) -> SuiteRows:
     row, _ = models.Suite.objects.update_or_create(
         key=suite.key, defaults={"name": suite.name, "version": suite.version, "digest": suite.digest}
     )
-    rows = SuiteRows(row)
+    rows, before = SuiteRows(row), _read_names(row)
     for ordinal, environment in enumerate(suite.environments, start=1):
         rows.environments[environment.key] = _environment(rows, environment, ordinal)
     families = [family for environment in suite.environments for family in environment.families]
     record_stated(row, {rows.tasks[task.key].pk: task.groups for family in families for task in family.tasks})
+    if before.items() - _read_names(row).items():
+        renew_numbers(row)  # timelines of ended runs are kept with the names in them
     return rows
+
+
+def _read_names(suite: models.Suite) -> dict[str, tuple[object, ...]]:
+    """What pages show of each task, by its key."""
+    shown = suite.tasks.values_list("key", "title", "role", "family__name", "family__slug", "family__environment__name")
+    return {key: tuple(names) for key, *names in shown}
 
 
 def _environment(rows: SuiteRows, environment: Environment, ordinal: int) -> models.Environment:

@@ -11,7 +11,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
@@ -20,8 +20,12 @@ from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
 from benchapp.stats.planning.settling import Route, Settling
 
-FEW_EPISODES = 6  # below it one learning run a side leaves nothing to test
-ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, before all others
+ORDER = (
+    Effect.UP,
+    Effect.LIKELY_UP,
+    Effect.DIFFERENT,
+    Effect.LIKELY_DIFFERENT,
+)  # what the best is looked for among, before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,8 @@ class Answer:
 
     @cached_property
     def best(self) -> JudgedGroup | None:
-        """Of those with the surest gain the one with the largest; None where nothing could be compared."""
+        """Of those with the surest gain the one with the largest; None where nothing could be compared. Where no direction is a
+        gain, the largest difference."""
         for effect in ORDER:
             if sure := [each for each in self.judged if each.effect is effect]:
                 return max(sure, key=self._gain)
@@ -198,10 +203,15 @@ class Answer:
         places = {group.identity: place for place, group in enumerate(arrange(each.group for each in found))}
         return sorted(found, key=lambda each: places[each.group.identity])
 
+    def is_ahead(self, judged: JudgedGroup) -> bool:
+        """Whether it does better than its baseline by value; never where no direction is better."""
+        return self.metric.has_better and self._gain(judged)[0] > 0
+
     def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
         """Equal gains: the one further down the list, which was revised more."""
         delta, name = judged.difference.delta, name_condition(judged.group.condition)
-        return -delta if self.metric.better is Better.LOWER else delta, name.order if name.origin else -1
+        gain = {Better.LOWER: -delta, Better.HIGHER: delta, Better.NEITHER: abs(delta)}[self.metric.better]
+        return gain, name.order if name.origin else -1
 
     def of_best(self, metric: TrialMetric) -> JudgedGroup | None:
         """The group that is best in the heading's metric, in this one."""
@@ -213,13 +223,18 @@ class Answer:
         return sum(each.effect in effects for each in self.judged)
 
     @property
+    def asks_for_help(self) -> bool:
+        """Whether more of the metric is help: not of amounts, nor of how often skills are used."""
+        return self.metric.is_share and self.metric.has_better
+
+    @property
     def question(self) -> str:
         baseline = self.comparison.choices.baseline
         if self.comparison.is_without_model:
             solved = all(group.harness == "oracle" for group in self.comparison.groups.all)
             return "Do the tasks’ own solutions pass?" if solved else "What passes without a model?"
         if self.comparison.groups.compares_with_no_skill:
-            return "Did skills help?" if self.metric.is_share else "What did skills change?"
+            return "Did skills help?" if self.asks_for_help else "What did skills change?"
         if baseline.startswith(MODEL):
             return f"How do models differ from {baseline.removeprefix(MODEL)}?"
         return f"How do groups differ from “{name_condition(baseline).title}”?"
@@ -230,27 +245,29 @@ class Answer:
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
-        is_asked = self.comparison.groups.compares_with_no_skill and self.metric.is_share
+        is_asked = self.comparison.groups.compares_with_no_skill and self.asks_for_help
         if is_asked or set(effects) == {Effect.UNTESTED}:
             return answer_question(effects, self.episodes)
-        better, worse = self.count(Effect.UP), self.count(Effect.DOWN)
-        if better or worse:
-            counts = [f"{better} clearly better" if better else "", f"{worse} clearly worse" if worse else ""]
-            return f"Of {len(self.tested)} groups: {', '.join(filter(None, counts))}."
-        if self.count(Effect.LIKELY_UP, Effect.LIKELY_DOWN):
+        found = {effect: count for effect in CLEAR if (count := self.count(effect))}
+        if found and len(self.tested) == 1:
+            (effect,) = found
+            return f"{effect.value.capitalize()}." if len(effects) == 1 else f"The one group tested is {effect.value}."
+        if found:
+            counts = (f"{count} {effect.value}" for effect, count in found.items())
+            return f"Of {len(self.tested)} groups: {', '.join(counts)}."
+        if any(effect.is_likely for effect in effects):
             return "A likely difference, but not beyond doubt."
         return "Not clear yet."
 
     @property
-    def elsewhere(self) -> list[tuple[TrialMetric, int, int]]:
-        """Other primary metrics with a difference that leaves out zero: (metric, groups better, groups worse)."""
+    def elsewhere(self) -> list[tuple[TrialMetric, dict[Effect, int]]]:
+        """Other primary metrics with a difference that leaves out zero, and how many groups show each effect."""
         found = []
         for metric in self.metrics:
             if metric.key != self.metric.key:
                 effects = [each.effect for each in self.by_metric[metric.key]]
-                up = sum(each in (Effect.UP, Effect.LIKELY_UP) for each in effects)
-                down = sum(each in (Effect.DOWN, Effect.LIKELY_DOWN) for each in effects)
-                found += [(metric, up, down)] if up or down else []
+                counts = {effect: effects.count(effect) for effect in (*CLEAR, *LIKELY) if effect in effects}
+                found += [(metric, counts)] if counts else []
         return found
 
     @cached_property

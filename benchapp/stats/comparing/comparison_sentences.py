@@ -10,7 +10,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric, say_metric
 
 LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
@@ -30,8 +30,11 @@ def difference_in_words(difference: Difference, group: Group, baseline: Group, m
 
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
-    wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
-    return replace(wording, verb=None, over="families") if metric.macro else wording
+    unit = "" if metric.unit is MetricUnit.SCORE else metric.unit.value  # nobody says "0.35 score"
+    wording = SHARES if metric.is_share else amounts(unit, DIGITS.get(metric.unit, 1))
+    if metric.macro:
+        return replace(wording, verb=None, over="families")
+    return replace(wording, verb=name_metric(metric).did) if metric.is_share else wording
 
 
 def leaves_out_zero(difference: Difference) -> bool:

@@ -26,12 +26,6 @@ class Origin(StrEnum):
     MODEL = "own"
 
 
-ORIGIN_WORDS = {
-    Origin.NOBODY: "nobody",
-    Origin.TRACES: "raw traces instead",
-    Origin.HUMAN: "a human",
-    Origin.MODEL: "the model",
-}
 SEPARATOR = " · "  # between the parts of a label, the condition first
 COUNTED = {"rounds": "round", "generation_tokens": "token", "seeds": "seed instance"}  # by a condition's parameter
 SHAPES = ("circle", "triangle-up", "square", "diamond")  # of step 0..3; plotly's names

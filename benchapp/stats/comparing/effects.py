@@ -1,4 +1,4 @@
-"""What a difference means in one of seven words, by one rule, wherever it is shown."""
+"""What a difference means in one of nine words, by one rule, wherever it is shown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 class Effect(StrEnum):
-    """The value is what a page says. Up is better, also where less of the metric is better."""
+    """The value is what a page says. Up is better, also where less of the metric is better. Where neither direction is, a
+    difference is that alone."""
 
     UP = "clearly better"
     DOWN = "clearly worse"
     LIKELY_UP = "likely better"
     LIKELY_DOWN = "likely worse"
+    DIFFERENT = "clearly different"
+    LIKELY_DIFFERENT = "likely different"
     SAME = "about the same"
     OPEN = "no clear difference yet"
     UNTESTED = "cannot be tested yet"
@@ -31,17 +34,29 @@ class Effect(StrEnum):
 
     @property
     def is_clear(self) -> bool:
-        return self in (Effect.UP, Effect.DOWN)
+        return self in CLEAR
+
+    @property
+    def is_likely(self) -> bool:
+        return self in LIKELY
+
+    @property
+    def is_found(self) -> bool:
+        """Clear or likely: the test alone leaves out zero."""
+        return self.is_clear or self.is_likely
 
     @property
     def tone(self) -> str:
-        """A class of the style sheet: better, worse or empty."""
+        """A class of the style sheet: better, worse or empty. What is only different has no colour."""
         better = self in (Effect.UP, Effect.LIKELY_UP)
         return "better" if better else "worse" if self in (Effect.DOWN, Effect.LIKELY_DOWN) else ""
 
 
+CLEAR = (Effect.UP, Effect.DOWN, Effect.DIFFERENT)
+LIKELY = (Effect.LIKELY_UP, Effect.LIKELY_DOWN, Effect.LIKELY_DIFFERENT)
 GLYPHS = {
     **{Effect.UP: "▲", Effect.DOWN: "▼", Effect.LIKELY_UP: "△", Effect.LIKELY_DOWN: "▽"},
+    **{Effect.DIFFERENT: "◆", Effect.LIKELY_DIFFERENT: "◇"},
     **{Effect.SAME: "≈", Effect.OPEN: "↔", Effect.UNTESTED: "–"},
 }
 
@@ -53,11 +68,13 @@ def judge_effect(difference: Difference | None, corrected: float | None, metric:
     if difference is None or not _is_tested(difference):
         return Effect.UNTESTED
     interval = difference.interval
-    if leaves_out_zero(difference) and metric.better is not Better.NEITHER:
-        is_up = (difference.delta > 0) == (metric.better is Better.HIGHER)
-        if corrected is not None and corrected <= LEVEL:
-            return Effect.UP if is_up else Effect.DOWN
-        return Effect.LIKELY_UP if is_up else Effect.LIKELY_DOWN
+    if leaves_out_zero(difference):
+        is_clear = corrected is not None and corrected <= LEVEL
+        if not metric.has_better:
+            return Effect.DIFFERENT if is_clear else Effect.LIKELY_DIFFERENT
+        if (difference.delta > 0) == (metric.better is Better.HIGHER):
+            return Effect.UP if is_clear else Effect.LIKELY_UP
+        return Effect.DOWN if is_clear else Effect.LIKELY_DOWN
     if metric.is_share and interval and interval.low >= -SAME and interval.high <= SAME:
         return Effect.SAME
     return Effect.OPEN
@@ -94,6 +111,8 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     if better:
         return f"Yes, {_say_part(better, count, what)} clearly helped{hurts}."
     if not tested:
+        if not episodes:
+            return "Nothing to compare yet."
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."
     if likely:

@@ -19,6 +19,7 @@ from benchapp.stats.inference.clusters import clusters_for
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
+from benchapp.stats.inference.replicates import MIN_REPLICATES
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import say_metric
@@ -98,7 +99,7 @@ class Corrected:
         tested = [each.difference for each in self.hypotheses if each.difference is not None]
         if not tested or self._least() <= LEVEL:
             return ""
-        clusters, best = max(found.clusters for found in tested), min(found.smallest_p or 0.0 for found in tested)
+        clusters, best = max(found.clusters for found in tested), min(map(_find_least_p, tested))
         said = (
             f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {best:.2g} at best"
         )
@@ -110,7 +111,7 @@ class Corrected:
     def _least(self) -> float:
         """The smallest corrected p that any outcome could give. By Holm with every test at the smallest p it can reach. By joint
         flips that of one test alone: where it stands out from all others in every pattern, they take nothing from it."""
-        best = [each.difference.smallest_p or 0.0 if each.difference else None for each in self.hypotheses]
+        best = [_find_least_p(each.difference) if each.difference else None for each in self.hypotheses]
         if not self.correction.joint:
             best = [*holm({str(place): p for place, p in enumerate(best)}).values()]
         return min(p for p in best if p is not None)
@@ -121,7 +122,32 @@ class Corrected:
 
     @property
     def tested(self) -> int:
+        """Those with a task scored on both sides."""
         return sum(each.p is not None for each in self.hypotheses)
+
+    @property
+    def untested(self) -> int:
+        return len(self.hypotheses) - self.tested
+
+    @property
+    def untested_in_words(self) -> str:
+        """What has nothing to compare, and whether the correction counts it; empty where everything has something."""
+        if not (out := self.untested):
+            return ""
+        is_counted = self.correction.counted > self.tested
+        have, counts = ("has", "counts") if out == 1 else ("have", "count")
+        but = (
+            f"{counts} in the correction all the same"
+            if is_counted
+            else f"{'does' if out == 1 else 'do'} not count in it"
+        )
+        return f"{out} of {len(self.hypotheses)} {have} no task scored on both sides, and {but}."
+
+
+def _find_least_p(difference: Difference) -> float:
+    """The smallest that any outcome could give. Welch's test, which two replicates a side have, can give any: that their
+    replicates have the same means, so that episodes decided, is an outcome."""
+    return 0.0 if min(difference.replicates) >= MIN_REPLICATES else difference.smallest_p or 0.0
 
 
 def _explain_needed(differences: int) -> str:

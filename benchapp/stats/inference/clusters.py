@@ -68,13 +68,9 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     estimate = _mean(values if values.ndim == 1 else values.mean(axis=1), shares)
     outcome = Outcome(method, estimate, p=float(p[0]), smallest_p=smallest_p(m, r))
     if not _count_beyond(patterns):
-        return replace(
-            outcome, method="none", note=f"{m} {'cluster' if m == 1 else 'clusters'}, too few for an interval"
-        )
+        return replace(outcome, method="none", note=f"{m} cluster{'' if m == 1 else 's'}, too few for an interval")
     if not spread:
-        return replace(
-            outcome, note="every cluster shows the same difference, so there is no spread to make an interval of"
-        )
+        return replace(outcome, note="every episode shows the same difference, so there is no interval")
     return replace(
         outcome,
         interval=Interval(float(low[0]), float(high[0]), method=name),
@@ -89,14 +85,16 @@ def one_against_several(values: Floats, shares: Floats | None = None) -> Outcome
     not, swaps cover 88 %. values: [m, r], in the metric's unit. shares: [m], sum 1; None: equal.
     """
     flipped, swapped = sign_flip(values.mean(axis=1), shares), sign_flip(values, shares)
-    if flipped.method == "none" or not flipped.interval or not swapped.interval:
-        return replace(flipped, p=max(flipped.p or 0.0, swapped.p or 0.0))
+    both = replace(flipped, p=max(flipped.p or 0.0, swapped.p or 0.0))
+    if flipped.method == "none":
+        return both
+    if not flipped.interval or not swapped.interval:
+        return replace(both, method="swap")
     ends = flipped.interval, swapped.interval
     widest = min(each.low for each in ends), max(each.high for each in ends)
     return replace(
-        flipped,
+        both,
         method="swap",
-        p=max(flipped.p or 0.0, swapped.p or 0.0),
         interval=Interval(
             *widest, method="the wider of sign-flip on cluster means and swaps of replicates inside clusters"
         ),

@@ -22,9 +22,14 @@ class Correction:
         return self.holm if self.joint is None else self.joint
 
     @property
+    def counted(self) -> int:
+        """How many differences it takes a chance from: by joint flips those with a p value."""
+        return len(self.holm) if self.joint is None else sum(p is not None for p in self.joint)
+
+    @property
     def says(self) -> str:
         """What was done, in the middle of a sentence."""
-        count = len(self.holm)
+        count = self.counted
         method = "Holm" if self.joint is None else "joint sign-flip"
         return f"corrected for {count} comparison{'' if count == 1 else 's together'} ({method})"
 

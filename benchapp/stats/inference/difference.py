@@ -52,7 +52,7 @@ class Difference(Shaped):
     own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
     method: "welch", "sign-flip", "swap" or "none". smallest_p: the smallest p that the last three can give here.
     missing: None where every planned trial has a verdict, and where that is not what the metric counts.
-    is_exact: under the null both sides could be exchanged, and every way to do so was tried.
+    is_exact: under the null both sides could be exchanged, one run for one, and every way to do so was tried.
     secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
     passed, where both have one pass-or-fail result a task. note: why something is missing.
     flips: what a joint test of several differences needs; None where it is no sign-flip that decides.
@@ -121,7 +121,7 @@ def compare(
         discordant=counts.discordant if counts else None,
         dropped=paired.dropped,
         note=outcome.note,
-        is_exact=paired.is_even and outcome.method == "sign-flip" and is_enumerated(paired.clusters),
+        is_exact=paired.is_even and paired.replicates == (1, 1) and is_enumerated(paired.clusters),
         flips=_flips_of(paired) if is_flipped else None,
     )
 

@@ -28,6 +28,7 @@ def welch(own: Floats, other: Floats) -> Outcome:
     return student("welch", float(estimate[0]), float(error[0]), float(freedom[0]), scale, name)
 
 
+ALIKE = "the replicates of each side have the same mean, so they show no spread"
 SMALLER = "degrees of freedom of the smaller side"
 
 
@@ -113,9 +114,7 @@ def student(method: str, estimate: float, error: float, freedom: float, scale: f
     scale: the largest value that went in, to distinguish a spread of 0 from the rounding of equal values.
     """
     if error <= ZERO * scale:
-        return Outcome(
-            method, estimate, note="all replicates of a side gave the same value, so there is no spread to judge by"
-        )
+        return Outcome(method, estimate, note=ALIKE)
     half = float(stdtrit(freedom, 1 - TAIL)) * error
     return Outcome(
         method=method,

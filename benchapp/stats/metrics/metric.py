@@ -84,6 +84,11 @@ class TrialMetric:
         return self.unit is MetricUnit.SHARE
 
     @property
+    def has_better(self) -> bool:
+        """Whether one of its directions is a gain."""
+        return self.better is not Better.NEITHER
+
+    @property
     def is_of_verdicts(self) -> bool:
         """A share of passes: what a trial without a verdict could have made of it is known."""
         return self.is_share and self.column == "success"

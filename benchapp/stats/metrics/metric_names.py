@@ -12,13 +12,15 @@ from runner.base.types import Role
 
 @dataclass(frozen=True, slots=True)
 class MetricName:
-    """`short` is for a tab or a tile. `tasks`: what the metric counts, "new tasks"; `did`: what happens to them."""
+    """`short` is for a tab or a tile. `tasks`: what the metric counts, "new tasks"; `did`: what a condition did to them; `done`:
+    the same, said of them."""
 
     code: str
     title: str
     short: str
     tasks: str = "tasks"
     did: str = "solved"
+    done: str = "solved"
 
     def count(self, number: int) -> str:
         """What it counts, in the number: "new task" of 1."""
@@ -36,9 +38,11 @@ KNOWN = {
         MetricName("CompSR", "Composition success", "Composition", "composition tasks"),
         MetricName("completion", "Tasks completed", "Completed"),
         MetricName("completion-past-first", "Completed, past the first task", "Past first"),
-        MetricName("accuracy", "Instances passed", "All instances", "instances", "passed"),
-        MetricName("accuracy-seed", "Seed instances passed", "Seed", "seed instances", "passed"),
-        MetricName("accuracy-held-out", "Held-out instances passed", "Held out", "held-out instances", "passed"),
+        MetricName("accuracy", "Instances passed", "All instances", "instances", "passed", "passed"),
+        MetricName("accuracy-seed", "Seed instances passed", "Seed", "seed instances", "passed", "passed"),
+        MetricName(
+            "accuracy-held-out", "Held-out instances passed", "Held out", "held-out instances", "passed", "passed"
+        ),
     )
 }
 
@@ -74,6 +78,9 @@ def name_role(role: str) -> str:
 
 def name_metric(metric: TrialMetric | RunMetric) -> MetricName:
     """The plain names of a metric; one without gets its own name, beginning with a capital."""
-    known = KNOWN.get(metric.key)
+    if known := KNOWN.get(metric.key):
+        return known
     plain = metric.name[:1].upper() + metric.name[1:]
-    return known or MetricName(metric.key, plain, plain)
+    if isinstance(metric, TrialMetric) and metric.column == "used":
+        return MetricName(metric.key, plain, plain, did="used a skill in", done="with a skill used")
+    return MetricName(metric.key, plain, plain)

@@ -117,14 +117,14 @@ SUMS = {
 }
 
 
-def select_known_part(rows: QuerySet[Attempt] | QuerySet[ModelCall], name: str) -> Combinable:
+def select_known_part(name: str) -> Combinable:
     """The number of each row, or its known part."""
     return Coalesce(name, BOUND_OF[name])
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
-    sums, n = {**SUMS, "cost": Sum(select_known_part(rows, "cost_usd"))}, len(fields)
+    sums, n = {**SUMS, "cost": Sum(select_known_part("cost_usd"))}, len(fields)
     told = rows.order_by().values_list(*fields).annotate(**sums)
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 

@@ -43,10 +43,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     drawn = [_panel(title, of) for title, of in found.items()]
     drawn = [panel for panel in drawn if panel.ends]
     if not drawn:
-        return ChartDrawing(None, table, absent=_absent(sheet, axis, bool(pairs)))
+        return ChartDrawing(None, table, absent=_absent(axis, bool(pairs)))
     y_title = _y_title(sheet.metric, {pair.own.source for pair in pairs})
     figure = draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns")
-    return ChartDrawing(figure, table, tuple(_notes(sheet, axis, pairs, len(drawn))))
+    return ChartDrawing(figure, table, tuple(_notes(axis, pairs, len(drawn))))
 
 
 def _chosen(sheet: ChartSheet) -> tuple[Axis, list[MarkPair]]:
@@ -185,7 +185,7 @@ def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
     return f"{name_metric(metric).title}, {unit_of(metric.unit)}{also}"
 
 
-def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
+def _notes(axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
     yield (
         "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
         "both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over replicates where "
@@ -208,7 +208,7 @@ def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int)
     yield from note_left_out(total, "a condition")
 
 
-def _absent(sheet: ChartSheet, axis: Axis, anything: bool) -> str:
+def _absent(axis: Axis, anything: bool) -> str:
     if not anything:
         return "Choose runs, or lay published numbers over."
     other = " or ".join(each.title for each in AXES.values() if each is not axis)

@@ -103,7 +103,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(
             None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}."
         )
-    return ChartDrawing(_figure(sheet, metric, drawn), table, _notes(metric, len(drawn)))
+    return ChartDrawing(_figure(sheet, metric, drawn), table, _notes(len(drawn)))
 
 
 def _rows(
@@ -185,7 +185,7 @@ def _columns(metric: TrialMetric) -> tuple[TableColumn, ...]:
     return tuple(value if column.key == "value" else column for column in COLUMNS)
 
 
-def _notes(metric: TrialMetric, total: int) -> tuple[str, ...]:
+def _notes(total: int) -> tuple[str, ...]:
     return (
         "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
         f"The no-skill run of the same model has 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "

@@ -123,9 +123,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
             f"{NOT_PUBLISHED}"
         )
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
-    return ChartDrawing(
-        _figure(sheet, found), ChartTable.of(COLUMNS, chain(*found.values())), _notes(sheet, len(found))
-    )
+    return ChartDrawing(_figure(sheet, found), ChartTable.of(COLUMNS, chain(*found.values())), _notes(len(found)))
 
 
 def _figure(sheet: ChartSheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
@@ -201,7 +199,7 @@ def _learning_phase(sheet: ChartSheet, group: Group) -> str:
     return (Phase.ACQUISITION if acquires else Phase.EVALUATION).value
 
 
-def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
+def _notes(panels_total: int) -> tuple[str, ...]:
     return (
         "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
         "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where there "

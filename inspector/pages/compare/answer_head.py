@@ -12,10 +12,12 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.group_passes import has_samples
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.replicates import MIN_REPLICATES
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.amounts import render_metric, render_signed
-from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.amounts import render_change, render_metric, render_signed
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import UNTOLD, MetricName, name_metric
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.forest_lanes import Forest, build_forest
@@ -88,25 +90,36 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "The best condition solved 9 of 12 new tasks; no skill solved 4."."""
+    """The best against its baseline, in tasks: "The best condition solved 9 of 12 new tasks; no skill solved 4.". By its name
+    where it is worse than the baseline, or where no direction is better: then nothing is praised."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
     name, found = name_metric(metric), best.difference
+    is_praised = metric.has_better and best.effect.tone != "worse"
+    who = "the best condition" if is_praised else f"“{name_condition(best.group.condition).title}”"
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
         own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
-        return f"{name.title}: {own} with the best condition, {other} with {base}."
+        return f"{name.title}: {own} with {who}, {other} with {base}."
     of = found.tasks * found.replicates[0]
     counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
+    if name.did.endswith(" in"):  # "no skill used a skill" would be a riddle
+        base, again = "the baseline", "in"
+    else:
+        again = name.did
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     is_counted = is_counted and not has_samples(answer.comparison)  # several tries of a task are no k of n
+    who = who[0].upper() + who[1:]
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.
-        did, counted = ("passed", f"trials on {name.tasks}") if of > found.tasks else (name.did, name.count(of))
-        return f"The best condition {did} {counts[0]:.0f} of {of} {counted}; {base} {did} {counts[1]:.0f}."
+        did, counted = name.did, name.count(of)
+        if of > found.tasks:
+            did, counted = ("passed" if metric.is_of_verdicts else did), f"trials on {name.tasks}"
+            again = did if metric.is_of_verdicts else again
+        return f"{who} {did} {counts[0]:.0f} of {of} {counted}; {base} {again} {counts[1]:.0f}."
     own, other = (percent_text(share, 0) for share in (found.own, found.other))
-    return f"The best condition {name.did} {own} of 100 {name.tasks}; {base} {name.did} {other}."
+    return f"{who} {name.did} {own} of 100 {name.tasks}; {base} {again} {other}."
 
 
 def _write_alone(answer: Answer) -> str:
@@ -119,8 +132,8 @@ def _write_alone(answer: Answer) -> str:
     if not answer.metric.is_share:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
-        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.did}."
-    return f"{percent_text(best.value or 0.0, 0)} of 100 {name.tasks} {name.did}."
+        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.done}."
+    return f"{percent_text(best.value or 0.0, 0)} of 100 {name.tasks} {name.done}."
 
 
 def _write_delta(answer: Answer) -> str:
@@ -144,27 +157,49 @@ def _write_lede(answer: Answer) -> str:
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     family = [each for each in answer.judged if each.correction is best.correction]
     if best.difference.interval is None:
-        if best.effect.tone:
-            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {_tell_family(family)}."
-        is_small = best.effect is Effect.UNTESTED
-        return (
-            "A test needs six episodes, or two replicates a side."
-            if is_small
-            else "No interval: every episode shows the same difference."
-        )
-    interval, metric = best.difference.interval, answer.metric
-    scale, digits = (100, 0) if metric.is_share else (1, 2)
-    low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
-    if best.effect.tone and len(family) > 1:
+        return _write_no_interval(best, family)
+    ends = _write_ends(best.difference.interval, answer.metric)
+    if best.effect.is_found and len(family) > 1:
         still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
         within = " in its experiment" if len(answer.corrections) > 1 else ""
-        return f"{low} to {high}. {still} after correcting for {_tell_family(family)}{within}."
-    return f"{low} to {high}, 95 % interval."
+        return f"{ends}. {still} after correcting for {_tell_family(family)}{within}."
+    return f"{ends}, 95 % interval."
+
+
+def _write_no_interval(best: JudgedGroup, family: Sequence[JudgedGroup]) -> str:
+    if best.effect.is_clear:
+        return ""
+    if best.effect.is_likely:
+        return f"Not beyond doubt after correcting for {_tell_family(family)}."
+    if best.effect is not Effect.UNTESTED:
+        return "No interval: every episode shows the same difference."
+    if min(best.difference.replicates) >= MIN_REPLICATES:
+        return "The replicates of each side have the same mean, so they cannot be tested; episodes can, from six on."
+    return "A test needs six episodes, or two replicates a side."
+
+
+def _write_ends(interval: Interval, metric: TrialMetric) -> str:
+    """Shares stand behind a difference in points; an amount has its unit, dollars at both ends."""
+    if metric.is_share:
+        low, high = (render_signed(100 * end, 0) for end in (interval.low, interval.high))
+    else:
+        low, high = (render_change(end, metric.unit) for end in (interval.low, interval.high))
+    if metric.unit is MetricUnit.USD:
+        return f"{_put_dollar(low)} to {_put_dollar(high)}"
+    unit = "" if metric.unit in UNTOLD or metric.unit is MetricUnit.SCORE else f" {metric.unit.value}"
+    return f"{low} to {high}{unit}"
+
+
+def _put_dollar(change: str) -> str:
+    """Behind the sign: "+$0.04"."""
+    return f"{change[0]}${change[1:]}" if change[:1] in "+\N{MINUS SIGN}" else f"${change}"
 
 
 def tell_families(answer: Answer) -> str:
-    """What is corrected together, of all that is shown."""
-    return EACH_ALONE if len(answer.corrections) > 1 else _tell_family(answer.judged)
+    """What is corrected together, of all that is shown; empty where there is nothing to correct."""
+    if len(answer.corrections) > 1:
+        return EACH_ALONE
+    return _tell_family(answer.judged) if len(answer.judged) > 1 else ""
 
 
 def _tell_family(judged: Sequence[JudgedGroup]) -> str:
@@ -222,23 +257,20 @@ def _place(share: float) -> str:
 def _list_elsewhere(answer: Answer) -> list[str]:
     """What other primary metrics show over all groups, so that no heading hides it."""
     found = []
-    for metric, up, down in answer.elsewhere:
+    for metric, counts in answer.elsewhere:
         of = len(answer.by_metric[metric.key])
-        said = [f"better in {up} of {of}" if up else "", f"worse in {down} of {of}" if down else ""]
-        found.append(f"{name_metric(metric).title}: {', '.join(filter(None, said))}")
+        said = (f"{effect.value} in {count} of {of}" if of > 1 else effect.value for effect, count in counts.items())
+        found.append(f"{name_metric(metric).title}: {', '.join(said)}")
     return found
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, where others are as good, or where nothing could
-    be tested."""
+    """The library of the best group's first run; empty where it has none, where others are as good, and where it does no
+    better than the baseline or could not be tested."""
     best = answer.best
-    if (
-        best is None
-        or len(answer.alike) > 1
-        or best.difference.delta <= 0
-        or best.group.condition in conditions_without_library()
-    ):
+    if best is None or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
+        return ""
+    if best.effect is Effect.UNTESTED or not answer.is_ahead(best):
         return ""
     if name_condition(best.group.condition).origin is None:
         return ""

@@ -19,7 +19,7 @@ from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_change, render_metric, render_relative
 from benchapp.stats.metrics.catalogue import RUN_TABLES
-from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
+from benchapp.stats.metrics.metric import RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
@@ -75,13 +75,12 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
 
 
 def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
-    """`judged`: differences that were judged already, all of a metric or none. Each other metric is corrected on its own; one
-    in which neither direction is better has no verdict."""
+    """`judged`: differences that were judged already, all of a metric or none. Each other metric is corrected on its own."""
     shown, found = list(groups), list(judged)
     endings = read_endings(run for group in shown for run in group.runs)
     known = {each.metric.key for each in found}
     for metric in sheet.metrics:
-        if metric.key not in known and metric.better is not Better.NEITHER:
+        if metric.key not in known:
             found += judge_groups(sheet.comparison, metric)
     effects = {(each.group.identity, each.metric.key): each.effect for each in found}
     return [_row(sheet, group, endings, effects) for group in shown]

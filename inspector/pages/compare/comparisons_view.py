@@ -168,6 +168,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
+        "untested": corrected.untested_in_words,
         "judged_by": reopened.comparison.judged_by if any(each.is_judged for each in reopened.metrics) else "",
         "now_query": reopened.choices.but(as_of=None, seen="").query(),
         "report_bytes": least_bytes(),
@@ -239,6 +240,6 @@ def _is_below(each: Hypothesis) -> bool:
 
 
 def _say_held(rows: Sequence[DeclaredRow]) -> str:
-    """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better."""
-    tones = [row.effect.tone for row in rows if row.holds]
+    """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
+    tones = [row.effect.tone for row in rows if row.holds and len(rows) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)

@@ -15,7 +15,6 @@ from benchapp.record.visible import visible
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, Origin, name_condition
-from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_signed
@@ -141,8 +140,7 @@ class ForestLane:
     @property
     def is_open(self) -> bool:
         """A hollow mark: the interval holds 0, or there is none."""
-        unsure = (Effect.OPEN, Effect.SAME, Effect.UNTESTED)
-        return self.judged is not None and self.judged.effect in unsure
+        return self.judged is not None and not self.judged.effect.is_found
 
     @property
     def settle(self) -> str:
@@ -150,7 +148,7 @@ class ForestLane:
         judged = self.judged
         if judged is None:
             return ""
-        if judged.effect in (Effect.LIKELY_UP, Effect.LIKELY_DOWN):
+        if judged.effect.is_likely:
             return "not after correction"
         return f"{judged.more} more {judged.more_of} to detect 10 points" if judged.more else ""
 

@@ -140,10 +140,6 @@ class TimeMachine:
     def decisions_total(self) -> int:
         return sum(stop.decision is not None for stop in self.rail.stops)
 
-    @property
-    def rounds_total(self) -> int:
-        return max((stop.decision.round for stop in self.rail.stops if stop.decision), default=0)
-
 
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
@@ -157,7 +153,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     view = query.get("view", "")
     if view not in VIEWS:
         view = "rendered" if selection.is_one_state and not is_proposal else "unified"
-    shown = _choose_files(changes, changed, chosen, view)
+    shown = _choose_files(changed, chosen, view)
     document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
     decision = selection.decision
     previous, following = find_stops_beside(rail, selection)
@@ -237,9 +233,7 @@ def _choose_first(changes: Sequence[FileChange]) -> FileChange | None:
     return next(skills, None) or next(iter(changes), None)
 
 
-def _choose_files(
-    changes: Sequence[FileChange], changed: Sequence[FileChange], chosen: FileChange | None, view: str
-) -> Sequence[FileChange]:
+def _choose_files(changed: Sequence[FileChange], chosen: FileChange | None, view: str) -> Sequence[FileChange]:
     """The files drawn as differences; none where one is drawn whole instead."""
     if view in ("rendered", "source"):
         return ()

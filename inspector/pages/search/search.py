@@ -15,7 +15,6 @@ from benchapp.search.hit_marks import Excerpt, Shown, show
 from benchapp.search.query import Filter, QueryProblem, SearchQuery, Value, render_filter, without
 from benchapp.search.search_fields import FIELDS
 from benchapp.search.search_hits import FACETS, Found, read_hits
-from benchapp.search.sections import Section
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.metric_names import name_role
 from inspector.web.text.formats import status_word
@@ -58,10 +57,10 @@ class SearchHit:
 
 
 def hits(numbers: list[int], query: SearchQuery) -> list[SearchHit]:
-    return [_hit(document, show(sections, query), sections) for document, sections in read_hits(numbers)]
+    return [_hit(document, show(sections, query)) for document, sections in read_hits(numbers)]
 
 
-def _hit(document: SearchDocument, shown: Shown, sections: list[Section]) -> SearchHit:
+def _hit(document: SearchDocument, shown: Shown) -> SearchHit:
     run = document.run
     step = shown.step if document.kind == SearchDocument.Kind.STEP else None
     comment = document.source.comment

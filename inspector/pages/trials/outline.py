@@ -59,14 +59,6 @@ class Outline:
     first_error: int | None
     next_error: int | None
 
-    @property
-    def has_earlier(self) -> bool:
-        return bool(self.rows) and self.rows[0].number > 1
-
-    @property
-    def has_later(self) -> bool:
-        return bool(self.rows) and self.rows[-1].number < self.total
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkSummary:

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from docker.types import HostConfig
 
 from runner.sandboxes.docker.docker_contexts import Context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, engine_errors, remove
+from runner.sandboxes.docker.docker_exec import RunningCommand
 from runner.sandboxes.processes import this_process
 
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
@@ -43,6 +45,7 @@ _OFFICIAL = re.compile(r"(docker\.io/)?docker/dockerfile(-upstream)?([:@]\S+)?")
 _NO_FRONTEND = re.compile(r"failed to resolve source metadata for \S*docker/dockerfile", re.IGNORECASE)
 _LONG_COMMAND = re.compile(r'(process ".{300}).*(" did not complete)')  # a whole heredoc; the log has it
 _WAIT = 'trap "exit 0" TERM; while :; do sleep 86400 & wait; done'
+_GROUP_CHARACTERS, _GROUP_SECONDS = 20_000, 60.0
 _OWN_GROUP = "while read -r line; do echo $line; done < /proc/1/cgroup"
 _PROCESSES = 4_096  # of one build; a compiler's many jobs fit
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of linux/prctl.h
@@ -257,11 +260,11 @@ def _start_waiting(
         made.append(str(container["Id"]))
         try:
             client.start(made[-1])
-            running = client.exec_create(made[-1], ["/bin/sh", "-c", _OWN_GROUP])["Id"]
-            listing = client.exec_start(running).decode("utf-8", "replace")
+            asked = RunningCommand(client, made[-1], _OWN_GROUP, folder="/", user="0", environment={})
+            listing = asked.follow(_GROUP_CHARACTERS, time.monotonic() + _GROUP_SECONDS)
         except APIError:
             return None
-    return memory_group(listing, made[-1])
+    return memory_group(listing.text, made[-1])
 
 
 def memory_group(listing: str, container: str) -> str | None:

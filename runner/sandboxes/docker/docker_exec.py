@@ -124,6 +124,7 @@ class RunningCommand:
         made = client.exec_create(container, argv, environment=dict(environment), user=user, stdin=False)
         self.id = str(made["Id"])
         self.stream = client.exec_start(self.id, socket=True)
+        self._ahead = read_ahead(self.stream)
         self.pid: int | None = None
         self._has_no_pid = False
         self._frames = Frames()
@@ -150,6 +151,7 @@ class RunningCommand:
         pause, looked = 0.05, time.monotonic()
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        self._add(self._ahead, output)
         while True:
             now = time.monotonic()
             if now >= deadline:
@@ -184,10 +186,13 @@ class RunningCommand:
             )
         except OSError:
             return False
+        self._add(content, output)
+        return bool(content)
+
+    def _add(self, content: bytes, output: CommandOutput) -> None:
         for source, piece in self._frames.feed(content):
             is_told = source != _STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
             output.add(piece if is_told else self._without_pid(piece))
-        return bool(content)
 
     def _without_pid(self, piece: bytes) -> bytes:
         self._first += piece
@@ -202,10 +207,12 @@ class RunningCommand:
         return self._first
 
     def _runs(self) -> bool:
+        """It has an exit code from its end on. A busy engine opens the stream a while before it starts the command."""
         try:
-            return bool(self.client.exec_inspect(self.id)["Running"])
+            found = self.client.exec_inspect(self.id)
         except NotFound:
             return False
+        return bool(found["Running"]) or found["ExitCode"] is None
 
     def _exit_code(self) -> int | None:
         """The engine learns it a moment after the stream ended."""
@@ -240,6 +247,25 @@ class RunningCommand:
                 return False
             time.sleep(0.02)
         return True
+
+
+def read_ahead(stream: object) -> bytes:
+    """What came along with the head of the engine's answer: the client's HTTP reader took it off the stream and keeps it.
+
+    Nothing, mostly. On a busy machine everything that a short command said."""
+    response = getattr(stream, "_response", None)
+    if response is None:
+        return b""
+    reader = response.raw._fp.fp
+    connection = reader.raw._sock
+    before = connection.gettimeout()
+    connection.setblocking(False)  # an empty reader would wait for more
+    try:
+        return bytes(reader.read1(_READ_BYTES) or b"")
+    except OSError:
+        return b""
+    finally:
+        connection.settimeout(before)
 
 
 def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:

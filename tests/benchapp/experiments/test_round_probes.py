@@ -9,8 +9,10 @@ import pytest
 from django.core.management import call_command
 
 from benchapp.audit import findings
-from benchapp.experiments import round_probes
+from benchapp.experiments import probe_runs, round_probes
+from benchapp.experiments.estimate import Past, read_past
 from benchapp.experiments.launch import launch
+from benchapp.experiments.preparation import Prepared
 from benchapp.experiments.round_probes import (
     RoundsPreview,
     launch_rounds,
@@ -118,6 +120,21 @@ def test_every_open_library_becomes_a_probe_on_all_instances_and_the_curve_has_e
     assert record_digest(experiment) == before
     assert not ModelCall.objects.filter(episode__run__probe__isnull=False, purpose="author").exists()
     assert list(findings()) == []
+
+
+def test_earlier_trials_are_read_once_for_all_libraries_of_a_condition(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(prepared: Prepared) -> Past:
+        asked.extend(arm.condition for arm in prepared.setups)
+        return read_past(prepared)
+
+    monkeypatch.setattr(probe_runs, "read_past", read)
+    found = measured(experiment)
+    assert len(found.probes) == 7
+    assert sorted(asked) == ["self-feedback@3", "teacher-feedback@3"]
 
 
 def test_what_was_ordered_is_not_ordered_again_until_it_is_cancelled(experiment: Experiment) -> None:

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.experiments.work import advance
-from benchapp.models import Blob, ModelCall, Suite, TaskGroup
+from benchapp.models import Blob, ModelCall, Suite, Task, TaskGroup
 from benchapp.record.record_digest import record_digest
 from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
@@ -128,6 +128,26 @@ def test_groups_change_no_record_digest_and_renew_only_numbers_of_their_suite(tm
     record_mapping(mine.experiment.suite, mapping)
     mine.refresh_from_db()
     assert mine.revision == renewed
+
+
+def test_a_renamed_task_renews_what_is_kept_of_its_runs_and_nothing_else_does() -> None:
+    suite = load_suite("starter")
+    record_suite(suite)
+    mine, other = make_learning_run(), make_learning_run()
+    task = Suite.objects.get(key=suite.key).tasks.first()
+    mine.episodes.first().trials.filter(pk=mine.episodes.first().trials.first().pk).update(task=task)
+    mine.refresh_from_db()
+    other.refresh_from_db()
+    revisions = mine.revision, other.revision
+    record_suite(suite)
+    mine.refresh_from_db()
+    assert mine.revision == revisions[0], "a suite that says what it said renews nothing"
+    Task.objects.filter(pk=task.pk).update(title="As it was called before")
+    record_suite(suite)
+    mine.refresh_from_db()
+    other.refresh_from_db()
+    assert mine.revision != revisions[0]
+    assert other.revision == revisions[1]
 
 
 def test_no_author_reads_a_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,8 +63,8 @@ def test_groups_that_tie_are_the_best_together() -> None:
 
 
 def test_other_metrics_that_leave_out_zero_are_said() -> None:
-    found = {metric.key: (up, down) for metric, up, down in answer_of(make_arms(8)).elsewhere}
-    assert found["LSR"] == (1, 0)
+    found = {metric.key: counts for metric, counts in answer_of(make_arms(8)).elsewhere}
+    assert found["LSR"] == {Effect.UP: 1}
     assert "ESR" not in found
 
 

@@ -1,4 +1,4 @@
-"""Seven words for a difference, and the heading they make together."""
+"""Nine words for a difference, and the heading they make together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from benchapp.stats.metrics.catalogue import METRICS
 
 ESR = METRICS["ESR"]
 COST = METRICS["cost-per-trial"]
+USE = METRICS["use"]
 
 
 def difference(low: float, high: float) -> Difference:
@@ -46,6 +47,16 @@ def test_less_cost_is_better_and_five_points_bound_shares_only():
     assert judge_effect(difference(-0.01, 0.01), 1.0, COST) is Effect.OPEN
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (-0.2, -0.1)])
+def test_where_no_direction_is_better_a_difference_is_only_different(low: float, high: float) -> None:
+    """So the words agree with the sentence, which says "more than chance alone would usually give"."""
+    clear, likely = (judge_effect(difference(low, high), p, USE) for p in (0.04, 0.06))
+    assert (clear, likely) == (Effect.DIFFERENT, Effect.LIKELY_DIFFERENT)
+    assert (clear.value, clear.is_clear, clear.is_found, clear.tone) == ("clearly different", True, True, "")
+    assert (likely.value, likely.is_clear, likely.is_found, likely.tone) == ("likely different", False, True, "")
+    assert judge_effect(difference(-0.1, 0.2), 1.0, USE) is Effect.OPEN
+
+
 def test_no_interval_is_no_test():
     assert judge_effect(None, None, ESR) is Effect.UNTESTED
 
@@ -75,6 +86,7 @@ def test_no_interval_is_no_test():
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
         ([Effect.SAME, Effect.DOWN], 12, "Not by more than 5 points; one condition clearly hurt."),
         ([Effect.UNTESTED], 2, "Maybe. 2 episodes are too few to tell."),
+        ([Effect.UNTESTED], 0, "Nothing to compare yet."),
         ([Effect.UNTESTED], 1, "Maybe. One episode is too few to tell."),
     ],
 )

@@ -177,7 +177,7 @@ def test_it_makes_no_interval_of_values_without_spread(constant: float) -> None:
     found = sign_flip(np.full(8, constant))
     assert found.interval is None
     assert found.p == (1.0 if constant == 0 else 2 / 256)
-    assert "no spread" in found.note
+    assert found.note == "every episode shows the same difference, so there is no interval"
 
 
 @pytest.mark.parametrize("kept", [64, 8])
@@ -256,6 +256,16 @@ def test_where_passes_are_rare_one_run_against_several_keeps_its_level(m: int, r
     flipped = swap_many(values.mean(axis=2))[2]
     assert (np.maximum(flipped, swap_many(values)[2]) <= 0.05).mean() < 0.065
     assert m != 12 or (flipped <= 0.05).mean() > 0.1
+
+
+def test_where_episodes_show_the_same_mean_the_swaps_are_named_as_they_decide() -> None:
+    """The flip alone would give 2/64."""
+    values = np.array([[0.25, 0.0]] * 3 + [[0.0, 0.25]] * 3)
+    flipped, found = sign_flip(values.mean(axis=1)), one_against_several(values)
+    assert flipped.p == pytest.approx(2 / 64)
+    assert (found.p or 0.0) > 2 / 64
+    assert (found.method, found.interval) == ("swap", None)
+    assert found.note == "every episode shows the same difference, so there is no interval"
 
 
 @pytest.mark.parametrize("m", [5, 6, 10, 20])

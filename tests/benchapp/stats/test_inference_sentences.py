@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from benchapp.stats.inference.difference import Difference, MissingBounds
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
+from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, render_p, sentence
 
 BASE = Difference(
     tasks=90,
@@ -77,7 +79,52 @@ def test_it_names_the_smallest_p_of_too_few_episodes() -> None:
 
 def test_it_says_where_one_library_is_behind_everything() -> None:
     text = said(method="none", clusters=1, interval=None, p=1.0, smallest_p=1.0)
-    assert "all tasks share one of the episodes, so chance cannot be ruled out." in text
+    assert "all tasks come from one episode, so chance cannot be ruled out." in text
+
+
+def test_it_says_why_replicates_could_not_be_tested_before_it_speaks_of_episodes() -> None:
+    text = said(method="none", replicates=(2, 2), clusters=4, interval=None, p=0.125, smallest_p=0.125)
+    assert (
+        "+4.4 points; the replicates of each side have the same mean, so they show no spread; 4 episodes are too few to rule out "
+        "chance (the smallest p they can reach is 0.12)."
+    ) in text
+
+
+def test_one_of_anything_is_said_in_the_singular() -> None:
+    text = said(tasks=1, clusters=1, own=1.0, other=0.0, delta=1.0, dropped=1)
+    assert "selfgen-always solved 1 of 1 task, no-skill 0 of 1 of the same one" in text
+    assert "1 task not scored in every run is left out" in text
+    assert "on the same task:" in said(amounts("turns"), tasks=1)
+
+
+def test_what_a_condition_did_is_the_metric_s_word() -> None:
+    text = said(replace(SHARES, verb="used a skill in"))
+    assert "selfgen-always used a skill in 40 of 90 tasks, no-skill in 36 of 90 of the same" in text
+
+
+def test_a_unit_of_several_words_stands_once_behind_both_ends() -> None:
+    text = said(
+        amounts("of 100"),
+        own=35.8,
+        other=34.0,
+        delta=1.8,
+        interval=Interval(-18.9, 28.1),
+        secondary=(Interval(-20, 24),),
+    )
+    assert "selfgen-always 35.8 of 100, no-skill 34.0 of 100 on the same 90 tasks: +1.8 points of 100" in text
+    assert "95 % interval −18.9 to +28.1 points of 100; " in text
+    assert "were normal, −20.0 to +24.0 points of 100 (" in text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        *((0.4063, "0.41"), (0.03125, "0.031"), (0.0002, "< 0.001"), (1.0, "1.00")),
+        *((0.05, "0.050"), (0.0496, "0.050"), (0.0504, "0.0504"), (0.05003, "0.05003"), (0.052, "0.052")),
+    ],
+)
+def test_no_p_above_the_level_reads_as_the_level(p: float, text: str) -> None:
+    assert render_p(p) == text
 
 
 def test_it_says_what_the_means_are_over_where_it_is_not_the_tasks() -> None:
@@ -86,8 +133,8 @@ def test_it_says_what_the_means_are_over_where_it_is_not_the_tasks() -> None:
 
 
 def test_it_gives_the_reason_where_there_is_no_spread() -> None:
-    text = said(interval=None, p=0.03125, note="every cluster shows the same difference")
-    assert "; every cluster shows the same difference (exact sign-flip over 6 episodes, p = 0.031); " in text
+    text = said(interval=None, p=0.03125, note="every episode shows the same difference")
+    assert "; every episode shows the same difference (exact sign-flip over 6 episodes, p = 0.031); " in text
     assert "this covers tasks, not reruns" in text
 
 
@@ -95,6 +142,8 @@ def test_it_says_amounts_in_their_unit() -> None:
     text = said(amounts("turns"), own=21.25, other=24.0, delta=-2.75, interval=Interval(-6, 0.5))
     assert "selfgen-always 21.2 turns, no-skill 24.0 turns on the same 90 tasks: −2.8 turns" in text
     assert "interval −6.0 to +0.5 turns" in text
+    bare = said(amounts("", 2), own=0.35, other=0.3, delta=0.05, interval=Interval(-0.01, 0.11))
+    assert "selfgen-always 0.35, no-skill 0.30 on the same 90 tasks: +0.05 (95 % interval −0.01 to +0.11; " in bare
 
 
 def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
@@ -110,8 +159,8 @@ def test_it_says_what_was_left_out() -> None:
 def test_it_says_what_missing_verdicts_could_have_made_of_it() -> None:
     text = said(dropped=2, missing=MissingBounds(trials=3, failed=0.031, passed=0.052, low=-0.02, high=0.101))
     assert text.endswith(
-        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, +5.2 points if passed,"
-        " −2.0 to +10.1 points at the most."
+        "; 2 tasks not scored in every run are left out; 3 trials have no verdict: +3.1 points if failed, "
+        "+5.2 points if passed, and in any case −2.0 to +10.1 points."
     )
     one_side = said(missing=MissingBounds(trials=1, failed=0.031, passed=0.052, low=0.031, high=0.052))
     assert one_side.endswith("; 1 trial has no verdict: +3.1 points if failed, +5.2 points if passed.")

@@ -94,6 +94,20 @@ def test_five_episodes_find_nothing_by_either_correction() -> None:
     assert "with 5 episodes the sign-flip test reaches p = 0.062 at best. It takes 6 episodes, or two" in said
 
 
+def test_two_replicates_a_side_could_find_something_though_these_agree_exactly() -> None:
+    """Welch's test decides as soon as they do not, whatever the number of episodes."""
+    experiment = make_three(environments=4)
+    for condition, up, author in (
+        ("no-skill", False, ""),
+        ("selfgen-always", True, "m"),
+        ("raw-trajectory", False, ""),
+    ):
+        make_learner(experiment, condition=condition, author_model=author, learned=up, deployed=up, replicate=2)
+    corrected = saved(ESR).corrected
+    assert {each.difference.method for each in corrected.hypotheses if each.difference} == {"none"}
+    assert corrected.futile == ""
+
+
 def test_it_counts_a_declared_difference_without_a_p_value() -> None:
     make_three()
     Trial.objects.filter(phase="acquisition").update(success=None)
@@ -107,6 +121,14 @@ def test_it_counts_a_declared_difference_without_a_p_value() -> None:
     assert best.holm == pytest.approx(4 * 2 / 64)
     assert best.joint == pytest.approx(2 / 64), "what can never be found takes nothing from the others"
     assert corrected.tested == 2
+    assert corrected.untested_in_words == "2 of 4 have no task scored on both sides, and do not count in it."
+    assert corrected.correction.says == "corrected for 2 comparisons together (joint sign-flip)"
+    Comparison.objects.update(correction=Comparison.CorrectedBy.HOLM)
+    old = Reopened(Comparison.objects.get()).corrected
+    assert old.untested_in_words == (
+        "2 of 4 have no task scored on both sides, and count in the correction all the same."
+    )
+    assert old.correction.says == "corrected for 4 comparisons together (Holm)"
 
 
 def test_it_corrects_over_what_was_declared_not_over_what_is_looked_at() -> None:

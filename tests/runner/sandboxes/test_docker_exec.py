@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 import pytest
@@ -16,10 +18,11 @@ from runner.sandboxes.docker.docker_exec import RunningCommand
 
 
 class EndedAtOnce:
-    """An engine that says of each command that it has ended, and hands over its output through `stream`."""
+    """An engine that says of each command that it has ended, and hands over its output through `stream`. `begins`: when it
+    starts the command."""
 
-    def __init__(self, stream: socket.socket) -> None:
-        self.stream = stream
+    def __init__(self, stream: socket.socket, begins: float = 0.0) -> None:
+        self.stream, self.begins = stream, begins
 
     def exec_create(self, *_: Any, **__: Any) -> dict[str, str]:
         return {"Id": "e"}
@@ -28,7 +31,7 @@ class EndedAtOnce:
         return self.stream
 
     def exec_inspect(self, _: str) -> dict[str, Any]:
-        return {"Running": False, "ExitCode": 0}
+        return {"Running": False, "ExitCode": 0 if time.monotonic() >= self.begins else None}
 
 
 @pytest.fixture
@@ -40,8 +43,11 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours.close()
 
 
-def follow(stream: socket.socket) -> str:
-    client = cast(APIClient, EndedAtOnce(stream))
+def follow(stream: socket.socket, begins: float = 0.0) -> str:
+    return run(cast(APIClient, EndedAtOnce(stream, begins)))
+
+
+def run(client: APIClient) -> str:
     command = RunningCommand(client, "c", "ls", folder="/", user="0", environment={})
     return command.follow(1_000, time.monotonic() + 30).text
 
@@ -68,3 +74,58 @@ def test_a_stream_that_a_child_holds_open_is_left(ends: tuple[socket.socket, soc
     theirs, ours = ends
     say(theirs, b"12\ntold\n")
     assert follow(ours) == "told\n"
+
+
+def test_a_command_that_the_engine_has_yet_to_start_has_not_ended(ends: tuple[socket.socket, socket.socket]) -> None:
+    """It opens the stream first, and starts the command when it gets to it."""
+    theirs, ours = ends
+
+    def hand_over() -> None:
+        time.sleep(1.6)  # longer than the moment that an ended command's stream is read on
+        say(theirs, b"12\ntold\n")
+        theirs.close()
+
+    threading.Thread(target=hand_over).start()
+    assert follow(ours, begins=time.monotonic() + 1.5) == "told\n"
+
+
+class HastyEngine(BaseHTTPRequestHandler):
+    """Docker's own addresses. The output comes in one piece with the head of the answer, as where the client is slow to read it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.endswith("/start"):
+            head = b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+            self.wfile.write(head + struct.pack(">BxxxL", 1, 8) + b"12\ntold\n")
+            self.close_connection = True
+        else:
+            self._answer({"Id": "e"})
+
+    def do_GET(self) -> None:
+        self._answer({"Running": False, "ExitCode": 0})
+
+    def _answer(self, value: dict[str, Any]) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_what_comes_with_the_head_of_the_answer_is_kept() -> None:
+    """The client's HTTP reader takes it off the stream: a busy machine lost the whole output of a short command so."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), HastyEngine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = APIClient(f"tcp://127.0.0.1:{server.server_port}", version="1.44")
+    try:
+        assert [run(client) for _ in range(5)] == ["told\n"] * 5
+    finally:
+        client.close()
+        server.shutdown()
+        server.server_close()
