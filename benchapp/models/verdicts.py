@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from django.db import models
 from django.db.models import Q
 
@@ -16,46 +18,17 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
 
     def record(self, attempt: Attempt, value: VerdictValue, *, is_primary: bool = True) -> Verdict:
         """The verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
-        verdict = self.create(
-            attempt=attempt,
-            source=value.source,
-            verifier_digest=value.verifier_digest,
-            is_primary=is_primary,
-            success=value.success,
-            reward=value.reward,
-            outcome=value.outcome,
-            process=value.process,
-            overall=value.overall,
-            rewards=dict(value.rewards),
-            output_id=Blob.objects.put(value.output.encode()) if value.output else None,
-            duration_seconds=value.duration_seconds,
-            notes=list(value.notes),
-        )
-        Check.objects.bulk_create(
-            Check(
-                verdict=verdict,
-                ordinal=ordinal,
-                group=check.group,
-                name=check.name[:500],
-                status=check.status,
-                message=check.message[:MAX_MESSAGE],
-                duration_seconds=check.duration_seconds,
-            )
-            for ordinal, check in enumerate(value.checks)
-        )
+        return self.record_all([(attempt, value)], is_primary=is_primary)[0]
+
+    def record_all(self, told: Iterable[tuple[Attempt, VerdictValue]], *, is_primary: bool = True) -> list[Verdict]:
+        """One verdict for each attempt, in three statements."""
+        pairs = [(Verdict.of(attempt, value, is_primary), value) for attempt, value in told]
+        verdicts = self.bulk_create(verdict for verdict, _ in pairs)
+        Check.objects.bulk_create(check for verdict, value in pairs for check in Check.all_of(verdict, value))
         Dimension.objects.bulk_create(
-            Dimension(
-                verdict=verdict,
-                ordinal=ordinal,
-                name=dimension.name[:200],
-                score=dimension.score,
-                max_score=dimension.max_score,
-                weight=dimension.weight,
-                reason=dimension.reason,
-            )
-            for ordinal, dimension in enumerate(value.dimensions)
+            dimension for verdict, value in pairs for dimension in Dimension.all_of(verdict, value)
         )
-        return verdict
+        return verdicts
 
 
 class Verdict(models.Model):
@@ -84,6 +57,24 @@ class Verdict(models.Model):
             models.UniqueConstraint(fields=["attempt"], condition=Q(is_primary=True), name="one_primary_verdict"),
         ]
 
+    @classmethod
+    def of(cls, attempt: Attempt, value: VerdictValue, is_primary: bool) -> Verdict:
+        return cls(
+            attempt=attempt,
+            source=value.source,
+            verifier_digest=value.verifier_digest,
+            is_primary=is_primary,
+            success=value.success,
+            reward=value.reward,
+            outcome=value.outcome,
+            process=value.process,
+            overall=value.overall,
+            rewards=dict(value.rewards),
+            output_id=Blob.objects.put(value.output.encode()) if value.output else None,
+            duration_seconds=value.duration_seconds,
+            notes=list(value.notes),
+        )
+
 
 class Check(models.Model):
     """One check of a verifier: its group, outcome and message."""
@@ -100,6 +91,19 @@ class Check(models.Model):
         ordering = ["ordinal"]
         constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="check_place")]
 
+    @classmethod
+    def all_of(cls, verdict: Verdict, value: VerdictValue) -> Iterator[Check]:
+        for ordinal, check in enumerate(value.checks):
+            yield cls(
+                verdict=verdict,
+                ordinal=ordinal,
+                group=check.group,
+                name=check.name[:500],
+                status=check.status,
+                message=check.message[:MAX_MESSAGE],
+                duration_seconds=check.duration_seconds,
+            )
+
 
 class Dimension(models.Model):
     """A rubric dimension: score out of max_score, weight in the whole."""
@@ -115,3 +119,16 @@ class Dimension(models.Model):
     class Meta:
         ordering = ["ordinal"]
         constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="dimension_place")]
+
+    @classmethod
+    def all_of(cls, verdict: Verdict, value: VerdictValue) -> Iterator[Dimension]:
+        for ordinal, dimension in enumerate(value.dimensions):
+            yield cls(
+                verdict=verdict,
+                ordinal=ordinal,
+                name=dimension.name[:200],
+                score=dimension.score,
+                max_score=dimension.max_score,
+                weight=dimension.weight,
+                reason=dimension.reason,
+            )

@@ -1,17 +1,19 @@
 """Builders of true rows for tests. Each makes what it needs around it; keyword arguments set fields.
 
-They write through the record's own methods (`Verdict.objects.record`, `Trial.settle`, `Snapshot.objects.put`), so a
+They write through the record's own methods (`Verdict.objects.record_all`, `Trial.take_numbers`, `Snapshot.objects.put`), so a
 test sees the rows that a recorder or an importer would leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import orjson
+from django.utils import timezone
 
 from benchapp.models import (
     Attempt,
@@ -162,34 +164,77 @@ def make_trial(
     task: Task | None = None,
     *,
     phase: str = Phase.ACQUISITION,
+    finished: bool = True,
+    **fields: Any,
+) -> Trial:
+    """A trial with its counting attempt, verdict, main trajectory row (no chunks) and skill uses: see `play_trial`.
+
+    `finished=False` leaves a waiting slot without attempt.
+    """
+    task, episode = task or make_task(), episode or make_episode()
+    if finished:
+        played = play_trial(episode, task, phase=phase, **fields)
+        save_played([played])
+        return played.trial
+    for name in ("success", "mounted", "read", "attempt", "verdict"):
+        fields.pop(name, None)
+    return Trial.objects.create(episode=episode, task=task, task_revision=task.revisions.first(), phase=phase, **fields)
+
+
+@dataclass
+class Played:
+    """A finished trial and all below it, not yet saved."""
+
+    trial: Trial
+    attempt: Attempt
+    verdict: VerdictValue
+    trajectory: Trajectory | None
+    uses: list[SkillUse]
+
+
+def play_trial(
+    episode: Episode,
+    task: Task,
+    *,
+    phase: str = Phase.ACQUISITION,
     success: bool | None = True,
     mounted: Sequence[str] = (),
     read: Sequence[str] = (),
-    finished: bool = True,
     attempt: Mapping[str, Any] | None = None,
     verdict: VerdictValue | None = None,
     **fields: Any,
-) -> Trial:
-    """A trial with its counting attempt, verdict, main trajectory row (no chunks) and skill uses.
-
-    `finished=False` leaves a waiting slot without attempt. `attempt` sets the attempt's fields.
-    """
-    task = task or make_task()
-    trial = Trial.objects.create(
-        episode=episode or make_episode(),
-        task=task,
-        task_revision=task.revisions.first(),
-        phase=phase,
-        **({} if finished else fields),
+) -> Played:
+    """`attempt` sets the attempt's fields, `steps=None` there leaves out its trajectory; the others set the trial's."""
+    given = {"steps": fields.pop("steps", 8), **(attempt or {})}
+    steps = given.pop("steps")
+    trial = Trial(episode=episode, task=task, task_revision=task.revisions.first(), phase=Phase(phase).value)
+    main = _attempt_of(trial, 1, counts=True, **given)
+    trajectory = _trajectory_of(main, steps_total=steps) if steps is not None else None
+    value = verdict or make_verdict(success)
+    uses = _uses_of(main, trajectory, mounted, read)
+    trial.take_numbers(
+        main,
+        value,
+        checks=[check.status for check in value.checks],
+        own=[(trajectory.steps_total, trajectory.source_format)] if trajectory else [],
+        uses=[(use.skill, use.kind) for use in uses],
     )
-    if finished:
-        given = {"steps": fields.pop("steps", 8), **(attempt or {})}
-        make_attempt(trial, success=success, mounted=mounted, read=read, verdict=verdict, **given)
-        trial.refresh_from_db()
-        if fields:
-            Trial.objects.filter(pk=trial.pk).update(**fields)
-            trial.refresh_from_db()
-    return trial
+    trial.attempts_total, trial.settled_at = 1, timezone.now()
+    for name, told in fields.items():
+        setattr(trial, name, told)
+    return Played(trial, main, value, trajectory, uses)
+
+
+def save_played(played: Sequence[Played]) -> None:
+    """All of them in as many statements as one of them takes: worlds of hundreds of trials are what tests wait for."""
+    Trial.objects.bulk_create(each.trial for each in played)
+    Attempt.objects.bulk_create(each.attempt for each in played)
+    Verdict.objects.record_all((each.attempt, each.verdict) for each in played)
+    Trajectory.objects.bulk_create(each.trajectory for each in played if each.trajectory)
+    SkillUse.objects.bulk_create(use for each in played for use in each.uses)
+    Run.objects.filter(episodes__in={each.trial.episode_id for each in played}).touch()
+    for each in played:  # as if it were read anew
+        each.trial._state.fields_cache.clear()
 
 
 def make_attempt(
@@ -204,11 +249,24 @@ def make_attempt(
     **fields: Any,
 ) -> Attempt:
     """An attempt; `counts=False` makes one that was interrupted and never scored."""
-    place = trial.attempts.count() + 1
+    attempt = _attempt_of(trial, trial.attempts.count() + 1, counts=counts, **fields)
+    attempt.counts = False  # until it is settled
+    attempt.save()
+    if not counts:
+        return attempt
+    Verdict.objects.record(attempt, verdict or make_verdict(success))
+    trajectory = make_trajectory(attempt, steps_total=steps) if steps is not None else None
+    SkillUse.objects.bulk_create(_uses_of(attempt, trajectory, mounted, read))
+    trial.settle(attempt)
+    return attempt
+
+
+def _attempt_of(trial: Trial, place: int, *, counts: bool, **fields: Any) -> Attempt:
     started = fields.pop("started_at", START + timedelta(minutes=number() % 5000))
-    attempt = Attempt.objects.create(
+    return Attempt(
         trial=trial,
         number=place,
+        counts=counts,
         started_at=started,
         **{
             "status": Attempt.Status.FINISHED if counts else Attempt.Status.INTERRUPTED,
@@ -221,13 +279,6 @@ def make_attempt(
             **fields,
         },
     )
-    if not counts:
-        return attempt
-    Verdict.objects.record(attempt, verdict or make_verdict(success))
-    trajectory = make_trajectory(attempt, steps_total=steps) if steps is not None else None
-    _record_uses(attempt, trajectory, mounted, read)
-    trial.settle(attempt)
-    return attempt
 
 
 def make_verdict(success: bool | None = True, **fields: Any) -> VerdictValue:
@@ -244,11 +295,16 @@ def make_verdict(success: bool | None = True, **fields: Any) -> VerdictValue:
 
 def make_trajectory(attempt: Attempt, **fields: Any) -> Trajectory:
     """The row alone; it has no chunk to read."""
-    name = fields.pop("name", "main")
-    return Trajectory.objects.create(
+    trajectory = _trajectory_of(attempt, **fields)
+    trajectory.save()
+    return trajectory
+
+
+def _trajectory_of(attempt: Attempt, **fields: Any) -> Trajectory:
+    return Trajectory(
         attempt=attempt,
-        name=name,
         **{
+            "name": "main",
             "kind": "main",
             "digest": f"{number():064x}",
             "source_format": "ATIF-v1.8",
@@ -281,11 +337,13 @@ def record_steps(attempt: Attempt, steps: Sequence[Step], *, name: str = "main",
     return trajectory
 
 
-def _record_uses(attempt: Attempt, trajectory: Trajectory | None, mounted: Sequence[str], read: Sequence[str]) -> None:
+def _uses_of(
+    attempt: Attempt, trajectory: Trajectory | None, mounted: Sequence[str], read: Sequence[str]
+) -> list[SkillUse]:
     uses = [SkillUse(attempt=attempt, skill=skill, kind="mounted") for skill in mounted]
     for step, skill in enumerate(read, start=2):
         uses.append(SkillUse(attempt=attempt, trajectory=trajectory, step=step, skill=skill, kind="read"))
-    SkillUse.objects.bulk_create(uses)
+    return uses
 
 
 def add_entry(episode: Episode, kind: str, **target: Any) -> Entry:
@@ -380,12 +438,13 @@ def _play_environment(episode: Episode, outcomes: Sequence[bool | None]) -> None
         *((Phase.REPLAY, family, role) for family in families for role in ACQUISITION_ROLES),
     ]
     places: dict[str, int] = {}
+    unsaved: list[Played] = []
     for index, (phase, family, role) in enumerate(plan):
         if phase == Phase.DEPLOYMENT and plan[index - 1][0] == Phase.ACQUISITION:
             freeze(episode)
         place = places[family.key] = places.get(family.key, -1) + 1
         mounted = [family.slug] if place else []
-        trial = make_trial(
+        played = play_trial(
             episode,
             next(task for task in family.tasks.all() if task.role == role.value),
             phase=phase,
@@ -394,9 +453,27 @@ def _play_environment(episode: Episode, outcomes: Sequence[bool | None]) -> None
             read=mounted if place % 2 else [],
             snapshot=episode.library,
         )
-        add_entry(episode, Entry.Kind.TRIAL, attempt=trial.counting_attempt())
+        unsaved.append(played)
         if phase == Phase.ACQUISITION:
-            _decide(episode, family, trial, place)
+            _save_on_spine(episode, unsaved)
+            _decide(episode, family, played.trial, place)
+    _save_on_spine(episode, unsaved)
+
+
+def _save_on_spine(episode: Episode, unsaved: list[Played]) -> None:
+    save_played(unsaved)
+    first = episode.next_sequence()
+    Entry.objects.bulk_create(
+        Entry(
+            episode=episode,
+            sequence=sequence,
+            kind=Entry.Kind.TRIAL,
+            recorded_at=START + timedelta(seconds=sequence),
+            attempt=played.attempt,
+        )
+        for sequence, played in enumerate(unsaved, start=first)
+    )
+    unsaved.clear()
 
 
 def _decide(episode: Episode, family: Family, trial: Trial, place: int) -> None:
