@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.random_effects import SecondOpinion
 from benchapp.stats.inference.replicates import SMALLER, is_lopsided
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
@@ -107,6 +108,22 @@ def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "swap":
         return f"sign-flip and swap of replicates over {difference.clusters} {clusters}"
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
+
+
+def say_opinion(opinion: SecondOpinion) -> str:
+    """A sentence beside the one of the difference, in which nothing changes for it."""
+    ends = f"{_bare(SHARES, opinion.low)} to {SHARES.change(opinion.high)}"
+    chance = (
+        f"{opinion.above:.2f}"
+        if 0.01 <= opinion.above <= 0.99
+        else "over 0.99"
+        if opinion.above > 0.5
+        else "under 0.01"
+    )
+    return (
+        f"Second opinion, deciding nothing: random effects over {opinion.episodes} episodes give {SHARES.change(opinion.mean)} "
+        f"(95 % interval {ends}), above 0 with probability {chance}."
+    )
 
 
 def say_p(p: float | None) -> str:
