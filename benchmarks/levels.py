@@ -293,11 +293,12 @@ def rank_many(
     """Share of k comparisons in which a true rank lies outside, and mean number of ranks left open. Conditions that are equally good
     have all the ranks that they share."""
     least, most = _bound_ranks(gains[:, np.newaxis] < gains)
-    wrong, wide = [], []
+    sizes, wrong, wide = world.sizes(clusters), [], []
     step = max(1, min(CHUNK, 4_000_000 // (min(PATTERNS, 2 ** (clusters - 1)) * len(gains) ** 2)))
     for start in range(0, k, step):
-        above = _find_above(world, clusters, replicates, gains, min(step, k - start), rng)
-        low, high = _bound_ranks(above)
+        sides = [(replicates, gain) for gain in gains]
+        _, passes = draw_passes(world, clusters, sides, min(step, k - start), rng)
+        low, high = _bound_ranks(find_above([_in_episodes(each, sizes) for each in passes], sizes / sizes.sum()))
         wrong.append(((low > least) | (high < most)).any(axis=1))
         wide.append((high - low + 1).mean(axis=1))
     return float(np.concatenate(wrong).mean()), float(np.concatenate(wide).mean())
@@ -308,22 +309,17 @@ def _bound_ranks(above: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[n
     return 1 + above.sum(axis=-1), above.shape[-1] - above.sum(axis=-2)
 
 
-def _find_above(
-    world: World, clusters: int, replicates: int, gains: Floats, k: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """[k, conditions, conditions], as benchapp.stats.comparing.ranks finds it: all pairs by the test that decides, corrected together
-    by joint flips with one run a side, else by Holm."""
-    sizes = world.sizes(clusters)
-    _, sides = draw_passes(world, clusters, [(replicates, gain) for gain in gains], k, rng)
-    means = [_in_episodes(passes, sizes) for passes in sides]
-    pairs = [(i, j) for i in range(len(gains)) for j in range(i)]
-    shares = sizes / sizes.sum()
-    values = np.stack([means[j].mean(axis=1) - means[i].mean(axis=1) for i, j in pairs], axis=1)
-    if replicates == 1:
+def find_above(means: Sequence[Floats], shares: Floats) -> NDArray[np.bool_]:
+    """[k, conditions, conditions], see `_bound_ranks`, as benchapp.stats.comparing.ranks finds it: every pair by the test that decides,
+    corrected together by joint flips with one run a side, else by Holm. means: of each condition, [k, replicates, clusters]."""
+    k, count = len(means[0]), len(means)
+    pairs = [(i, j) for i in range(count) for j in range(i)]
+    values = np.stack([(means[j] - means[i]).mean(axis=1) for i, j in pairs], axis=1)
+    if means[0].shape[1] == 1:
         corrected = correct_many(values * shares)["joint"]
     else:
         corrected = _holm_many(np.stack([run_tests(means[j], means[i], shares)["decides"] for i, j in pairs], axis=1))
-    above = np.zeros((k, len(gains), len(gains)), dtype=bool)
+    above = np.zeros((k, count, count), dtype=bool)
     for place, (i, j) in enumerate(pairs):
         is_sure, delta = corrected[:, place] <= REACHED, values[:, place] @ shares
         above[:, i, j], above[:, j, i] = is_sure & (delta > 0), is_sure & (delta < 0)
