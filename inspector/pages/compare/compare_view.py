@@ -62,6 +62,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     head, rows = _draw_numbers(sheet, groups)
+    sentences = _list_sentences(comparison, head, groups)
     return {
         **_build_question_context(request, sheet),
         "sheet": sheet,
@@ -85,7 +86,8 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": [row for row in rows if not row.is_bare] or rows,
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
-        "sentences": _list_sentences(comparison, head, groups),
+        "sentences": sentences,
+        "has_opinions": any(opinion for _, _, opinion in sentences),
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
