@@ -7,7 +7,7 @@ what the library adds, shared by its episode. Under the null both conditions are
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -18,8 +18,9 @@ from scipy.special import expit, stdtr, stdtrit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.inference.clusters import swap_p_many  # noqa: E402
+from benchapp.stats.inference.clusters import swap_many, swap_p_many  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
+from benchapp.stats.inference.random_effects import SPREAD, opine_many, pool_errors  # noqa: E402
 from benchapp.stats.inference.replicates import welch_parts  # noqa: E402
 
 LEVEL = 2 * TAIL
@@ -33,6 +34,7 @@ SOME = (4, 6, 10, 20)  # of one run against ten, which takes most of the time
 FEWER = (4, 10, 30)  # where replicates decide, clusters only make means finer
 FAMILIES = ((2, 1), (4, 1), (4, 4))  # conditions x metrics
 FAMILY_CLUSTERS = (6, 8, 10, 12)
+PATTERNS = 2**12  # of signs, where a family has more than 12 clusters
 UNEVEN = (20, 10, 5, 3, 2, 1)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
@@ -66,17 +68,30 @@ def draw_means(
 ) -> tuple[Floats, Floats, Floats]:
     """Means of each episode and replicate on both sides, [k, replicates, clusters] each, and what an episode weighs, [clusters]."""
     sizes = world.sizes(clusters)
-    owner, starts = np.repeat(np.arange(clusters), sizes), np.cumsum([0, *sizes[:-1]])
+    _, sides = draw_passes(world, clusters, tuple(zip(replicates, (effect, 0.0), strict=True)), k, rng)
+    own, other = (_in_episodes(passes, sizes) for passes in sides)
+    return own, other, sizes / sizes.sum()
+
+
+def draw_passes(
+    world: World, clusters: int, sides: Sequence[tuple[int, float]], k: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], list[NDArray[np.bool_]]]:
+    """Log-odds of the tasks, [k, 1, n], and passes of each side, [k, replicates, n]. sides: (replicates, effect) each."""
+    owner = np.repeat(np.arange(clusters), world.sizes(clusters))
     tasks = _normal(rng, (k, 1, len(owner))) * np.float32(world.task_sd) + np.float32(world.middle)
 
-    def learn(count: int, gain: float) -> Floats:
+    def learn(count: int, gain: float) -> NDArray[np.bool_]:
         library = _normal(rng, (k, count, clusters)) * np.float32(world.library_sd)
-        passes = rng.random((k, count, len(owner)), dtype=np.float32) < expit(
-            tasks + np.float32(gain) + library[..., owner]
-        )
-        return np.asarray(np.add.reduceat(passes, starts, axis=2, dtype=np.float64) / sizes)
+        chance = expit(tasks + np.float32(gain) + library[..., owner])
+        return np.asarray(rng.random(chance.shape, dtype=np.float32) < chance)
 
-    return learn(replicates[0], effect), learn(replicates[1], 0.0), sizes / sizes.sum()
+    return tasks, [learn(*side) for side in sides]
+
+
+def _in_episodes(values: NDArray[np.generic], sizes: NDArray[np.int64]) -> Floats:
+    """Means of [..., n] in each episode."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    return np.asarray(np.add.reduceat(values, starts, axis=-1, dtype=np.float64) / sizes)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -179,7 +194,7 @@ def correct_many(values: Floats) -> dict[str, Floats]:
     """Corrected p of k families, [k, differences] each: by joint flips as benchapp.stats.inference.joint_flips makes them of
     equal clusters, and by Holm. values: [k, differences, clusters]."""
     k, count, m = values.shape
-    signs = 1.0 - 2 * ((np.arange(2 ** (m - 1)) << 1 >> np.arange(m)[:, np.newaxis]) & 1)
+    signs = _draw_signs(m)
     norm = np.linalg.norm(values, axis=2, keepdims=True)
     sizes = np.abs((values / np.where(norm > 0, norm, 1)) @ signs)
     own = (sizes >= sizes[..., :1] - 1e-9).mean(axis=2)
@@ -187,13 +202,27 @@ def correct_many(values: Floats) -> dict[str, Floats]:
     sizes = np.take_along_axis(sizes, order[..., np.newaxis], axis=1)
     highest = np.maximum.accumulate(sizes[:, ::-1], axis=1)[:, ::-1]
     joint = np.maximum.accumulate((highest >= sizes[..., :1] - 1e-9).mean(axis=2), axis=1)
-    by_p = np.argsort(own, axis=1, kind="stable")
-    factor = count - np.arange(count)
-    holm = np.maximum.accumulate(np.minimum(1, np.take_along_axis(own, by_p, axis=1) * factor), axis=1)
-    found = {"joint": np.empty((k, count)), "holm": np.empty((k, count))}
+    found = {"joint": np.empty((k, count)), "holm": _holm_many(own)}
     np.put_along_axis(found["joint"], order, joint, axis=1)
-    np.put_along_axis(found["holm"], by_p, holm, axis=1)
     return found
+
+
+def _holm_many(p: Floats) -> Floats:
+    """[k, differences] -> corrected, the same."""
+    order, found = np.argsort(p, axis=1, kind="stable"), np.empty(p.shape)
+    factor = p.shape[1] - np.arange(p.shape[1])
+    corrected = np.maximum.accumulate(np.minimum(1, np.take_along_axis(p, order, axis=1) * factor), axis=1)
+    np.put_along_axis(found, order, corrected, axis=1)
+    return found
+
+
+def _draw_signs(m: int) -> Floats:
+    """[m, patterns], the observed one first: half of all, whose opposites are equally far out, or random ones of many clusters."""
+    if 2 ** (m - 1) <= PATTERNS:
+        return np.asarray(1.0 - 2 * ((np.arange(2 ** (m - 1)) << 1 >> np.arange(m)[:, np.newaxis]) & 1))
+    flipped = np.random.default_rng(m).integers(0, 2, (m, PATTERNS))
+    flipped[:, 0] = 0
+    return np.asarray(1.0 - 2 * flipped)
 
 
 def find_any(
@@ -229,6 +258,72 @@ def tabulate_families(k: int, seed: int) -> Iterator[str]:
         cells = [max(each[name][0] for each in (*levels, single)) for name in ("joint", "holm")]
         cells += [each[name][1] for each in (single, whole) for name in ("joint", "holm")]
         yield f"| {family[0]} x {family[1]} | {clusters} | {' | '.join(map(_percent, cells))} |"
+
+
+# --- ranks -------------------------------------------------------------------------------------------------------------
+
+RANKED = {  # what each condition adds to the log-odds
+    "alike": lambda count: np.zeros(count),
+    "one best": lambda count: np.where(np.arange(count) == 0, EFFECT, 0.0),
+    "in steps": lambda count: np.arange(count) * EFFECT / 2,
+}
+
+
+def tabulate_ranks(k: int, seed: int) -> Iterator[str]:
+    """Share of comparisons in which some condition's true rank lies outside its range, at the most over worlds and orders / mean
+    number of ranks that a range leaves open in "shared", with one best and in steps."""
+    yield "| conditions | replicates | 6 clusters | 10 | 20 |"
+    yield "|" + "---|" * 5
+    for count, replicates in product((3, 5), (1, 3)):
+        cells = []
+        for clusters in (6, 10, 20):
+            rng = np.random.default_rng((seed, count, replicates, clusters))
+            found = {
+                (world, name): rank_many(WORLDS[world], clusters, replicates, gains(count), k, rng)
+                for world, (name, gains) in product(WORLDS, RANKED.items())
+            }
+            widths = [f"{found['shared', name][1]:.1f}" for name in ("one best", "in steps")]
+            cells.append(f"{_percent(max(each[0] for each in found.values()))} / {' / '.join(widths)}")
+        yield f"| {count} | {replicates} v {replicates} | {' | '.join(cells)} |"
+
+
+def rank_many(
+    world: World, clusters: int, replicates: int, gains: Floats, k: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Share of k comparisons in which a true rank lies outside, and mean number of ranks left open. Conditions that are equally good
+    have all the ranks that they share."""
+    least, most = _bound_ranks(gains[:, np.newaxis] < gains)
+    sizes, wrong, wide = world.sizes(clusters), [], []
+    step = max(1, min(CHUNK, 4_000_000 // (min(PATTERNS, 2 ** (clusters - 1)) * len(gains) ** 2)))
+    for start in range(0, k, step):
+        sides = [(replicates, gain) for gain in gains]
+        _, passes = draw_passes(world, clusters, sides, min(step, k - start), rng)
+        low, high = _bound_ranks(find_above([_in_episodes(each, sizes) for each in passes], sizes / sizes.sum()))
+        wrong.append(((low > least) | (high < most)).any(axis=1))
+        wide.append((high - low + 1).mean(axis=1))
+    return float(np.concatenate(wrong).mean()), float(np.concatenate(wide).mean())
+
+
+def _bound_ranks(above: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """above[..., i, j]: j is above i. -> the best and the worst rank of each, [..., conditions]."""
+    return 1 + above.sum(axis=-1), above.shape[-1] - above.sum(axis=-2)
+
+
+def find_above(means: Sequence[Floats], shares: Floats) -> NDArray[np.bool_]:
+    """[k, conditions, conditions], see `_bound_ranks`, as benchapp.stats.comparing.ranks finds it: every pair by the test that decides,
+    corrected together by joint flips with one run a side, else by Holm. means: of each condition, [k, replicates, clusters]."""
+    k, count = len(means[0]), len(means)
+    pairs = [(i, j) for i in range(count) for j in range(i)]
+    values = np.stack([(means[j] - means[i]).mean(axis=1) for i, j in pairs], axis=1)
+    if means[0].shape[1] == 1:
+        corrected = correct_many(values * shares)["joint"]
+    else:
+        corrected = _holm_many(np.stack([run_tests(means[j], means[i], shares)["decides"] for i, j in pairs], axis=1))
+    above = np.zeros((k, count, count), dtype=bool)
+    for place, (i, j) in enumerate(pairs):
+        is_sure, delta = corrected[:, place] <= REACHED, values[:, place] @ shares
+        above[:, i, j], above[:, j, i] = is_sure & (delta > 0), is_sure & (delta < 0)
+    return above
 
 
 # --- looking again, and intervals of one mean --------------------------------------------------------------------------
@@ -273,6 +368,78 @@ def _cover(world: World, families: int, k: int, rng: np.random.Generator) -> tup
     return float(covered[0][given].mean()), float(covered[1][given].mean())
 
 
+# --- the second opinion on few episodes --------------------------------------------------------------------------------
+
+ORDINARY = ("shared", "pairs", "uneven")
+FEW = (4, 5, 6, 8, 10)
+PRIORS = (0.2, SPREAD)  # scales of the prior: tried first, and shown
+
+
+def tabulate_opinions(k: int, seed: int) -> Iterator[str]:
+    """One run a side, effects of 0 and 15 points: lowest coverage over the ordinary worlds / over the others / how often 0 is left
+    out where it is true, at the most over all / power for 15 points in "shared"."""
+    ways = ("sign-flip", "Student's t", *(f"random effects, {100 * scale:.0f} points" for scale in PRIORS))
+    rows: dict[str, list[str]] = {way: [] for way in ways}
+    for clusters in FEW:
+        rng = np.random.default_rng((seed, clusters))
+        found = {place: _judge_opinions(*place, clusters, k, rng) for place in product(WORLDS, (0.0, EFFECT))}
+        for way, cells in enumerate(rows.values()):
+            ordinary, others = (
+                min(each[way][0] for (world, _), each in found.items() if (world in ORDINARY) == is_ordinary)
+                for is_ordinary in (True, False)
+            )
+            level = max(each[way][1] for (_, effect), each in found.items() if not effect)
+            numbers = ordinary, others, level, found["shared", EFFECT][way][1]
+            cells.append(" / ".join(map(_percent, numbers)))
+    yield "| interval | " + " | ".join(map(str, FEW)) + " |"
+    yield "|" + "---|" * (1 + len(FEW))
+    for name, cells in rows.items():
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _judge_opinions(
+    world: str, effect: float, clusters: int, k: int, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """Of each way: coverage of the intervals that were given, and the share of them that leaves out 0."""
+    found = []
+    for start in range(0, k, CHUNK):
+        differences, truth = draw_differences(WORLDS[world], clusters, effect, min(CHUNK, k - start), rng)
+        ends = give_intervals(differences, WORLDS[world].sizes(clusters))
+        found.append([(low, high, truth) for low, high in ends])
+    return [_hold(*map(np.concatenate, zip(*way, strict=True))) for way in zip(*found, strict=True)]
+
+
+def draw_differences(
+    world: World, clusters: int, effect: float, k: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Of one run a side: each task's difference, [k, n], and the truth, [k]."""
+    tasks, (own, other) = draw_passes(world, clusters, ((1, effect), (1, 0.0)), k, rng)
+    truth = np.zeros(k)
+    for x, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+        odds = tasks[:, 0] + world.library_sd * x
+        truth += weight * (expit(odds + effect) - expit(odds)).mean(axis=1)
+    return own[:, 0].astype(float) - other[:, 0], truth
+
+
+def give_intervals(differences: Floats, sizes: NDArray[np.int64]) -> list[tuple[Floats, Floats]]:
+    """Low and high ends of the ways, [k] each, from each task's difference, [k, n]."""
+    values, m = _in_episodes(differences, sizes), len(sizes)
+    low, high, _ = swap_many(values, sizes / sizes.sum())
+    added = values * sizes * m / sizes.sum()
+    half = stdtrit(m - 1, 1 - TAIL) * added.std(axis=1, ddof=1) / np.sqrt(m)
+    errors = pool_errors(((differences - np.repeat(values, sizes, axis=1)) ** 2).sum(axis=1), sizes)
+    opinions = [opine_many(values, errors, scale)[1:3] for scale in PRIORS]
+    return [(low, high), (added.mean(axis=1) - half, added.mean(axis=1) + half), *opinions]
+
+
+def _hold(low: Floats, high: Floats, truth: Floats) -> tuple[float, float]:
+    given = np.isfinite(low) & (high - low > 1e-9)
+    if not given.any():
+        return np.nan, np.nan
+    held = (low <= truth + 1e-9) & (truth <= high + 1e-9)
+    return float(held[given].mean()), float(((low > 0) | (high < 0))[given].mean())
+
+
 def _percent(share: float) -> str:
     return "-" if np.isnan(share) else f"{100 * share:.1f}"
 
@@ -283,6 +450,10 @@ def tabulate(k: int, seed: int) -> Iterator[str]:
     yield from tabulate_levels(k, seed)
     yield "\nFamilies:\n"
     yield from tabulate_families(k, seed)
+    yield "\nRanks:\n"
+    yield from tabulate_ranks(k, seed)
     yield f"\n{look_again(k, seed)}"
     yield "\nLowest coverage of one mean:\n"
     yield from tabulate_means(k, seed)
+    yield "\nThe second opinion on few episodes:\n"
+    yield from tabulate_opinions(k, seed)

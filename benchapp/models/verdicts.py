@@ -91,10 +91,10 @@ class Check(models.Model):
         ordering = ["ordinal"]
         constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="check_place")]
 
-    @classmethod
-    def all_of(cls, verdict: Verdict, value: VerdictValue) -> Iterator[Check]:
+    @staticmethod
+    def all_of(verdict: Verdict, value: VerdictValue) -> Iterator[Check]:
         for ordinal, check in enumerate(value.checks):
-            yield cls(
+            yield Check(
                 verdict=verdict,
                 ordinal=ordinal,
                 group=check.group,
@@ -120,10 +120,10 @@ class Dimension(models.Model):
         ordering = ["ordinal"]
         constraints = [models.UniqueConstraint(fields=["verdict", "ordinal"], name="dimension_place")]
 
-    @classmethod
-    def all_of(cls, verdict: Verdict, value: VerdictValue) -> Iterator[Dimension]:
+    @staticmethod
+    def all_of(verdict: Verdict, value: VerdictValue) -> Iterator[Dimension]:
         for ordinal, dimension in enumerate(value.dimensions):
-            yield cls(
+            yield Dimension(
                 verdict=verdict,
                 ordinal=ordinal,
                 name=dimension.name[:200],

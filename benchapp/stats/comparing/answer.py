@@ -13,6 +13,7 @@ from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.ranks import Ranks, rank_groups
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import say_p
@@ -151,6 +152,10 @@ class Answer:
     @property
     def judged(self) -> list[JudgedGroup]:
         return self.by_metric[self.metric.key]
+
+    @cached_property
+    def ranks(self) -> Ranks | None:
+        return rank_groups(self.comparison, self.metric)
 
     @property
     def corrections(self) -> list[Correction]:

@@ -19,8 +19,9 @@ from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
+from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
-from benchapp.stats.inference.sides import TaskMeans
+from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
@@ -216,6 +217,14 @@ class GroupComparison:
         if found is None or not metric.is_share:
             return found
         return replace(found.within(1.0), missing=self._bound_missing(group, baseline, metric))
+
+    def second_opinion(self, group: Group, metric: TrialMetric) -> SecondOpinion | None:
+        """Of its difference to its baseline, a share over few episodes; it decides nothing."""
+        baseline = self.groups.baseline_of(group)
+        if baseline is None or not metric.is_share or metric.macro:
+            return None
+        paired = pair(*self.sides(group, baseline, metric))
+        return opine(paired) if paired else None
 
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
         """None also for runs at work: their trials are still to come."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.random_effects import SecondOpinion
 from benchapp.stats.inference.replicates import ALIKE, SMALLER, is_lopsided
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.inference.strata import LEVEL
@@ -114,6 +115,20 @@ def _test(difference: Difference) -> str:
     if difference.method == "swap":
         return f"sign-flip and swap of replicates {over}"
     return f"{'exact ' if difference.is_exact else ''}sign-flip {over}"
+
+
+def say_opinion(opinion: SecondOpinion) -> str:
+    """A sentence beside the one of the difference, in which nothing changes for it."""
+    return (
+        f"Second opinion, deciding nothing: random effects over {opinion.episodes} episodes give {SHARES.change(opinion.mean)}"
+        f" (95 % interval {SHARES.span(opinion.low, opinion.high)}), above 0 with probability {_say_chance(opinion.above)}."
+    )
+
+
+def _say_chance(chance: float) -> str:
+    if chance > 0.99:
+        return "over 0.99"
+    return f"{chance:.2f}" if chance >= 0.01 else "under 0.01"
 
 
 def say_p(p: float | None) -> str:

@@ -22,6 +22,7 @@ from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.inference.sentences import say_opinion
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import ABOVE, QUESTIONS
 from inspector.charts.cards import card_of
@@ -61,6 +62,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     head, rows = _draw_numbers(sheet, groups)
+    sentences = _list_sentences(comparison, head, groups)
     return {
         **_build_question_context(request, sheet),
         "sheet": sheet,
@@ -84,7 +86,8 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": [row for row in rows if not row.is_bare] or rows,
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
-        "sentences": _list_sentences(head, groups),
+        "sentences": sentences,
+        "has_opinions": any(opinion for _, _, opinion in sentences),
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
@@ -94,10 +97,17 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     }
 
 
-def _list_sentences(head: AnswerHead | None, groups: Sequence[Group]) -> list[tuple[Group, str]]:
+def _list_sentences(
+    comparison: GroupComparison, head: AnswerHead | None, groups: Sequence[Group]
+) -> list[tuple[Group, str, str]]:
+    """What each difference says, and the second opinion on it: empty where there is none."""
     shown = {group.identity for group in groups}
-    judged = head.answer.judged if head else []
-    return [(each.group, each.says) for each in judged if each.group.identity in shown]
+    judged = [each for each in head.answer.judged if each.group.identity in shown] if head else []
+    opinions = [comparison.second_opinion(each.group, each.metric) for each in judged]
+    return [
+        (each.group, each.says, say_opinion(opinion) if opinion else "")
+        for each, opinion in zip(judged, opinions, strict=True)
+    ]
 
 
 def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, list[ComparisonRow]]:
@@ -177,7 +187,7 @@ COMPARISON = JsonShape(
     *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
     *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
 )
-ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "settling?")
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *(
@@ -207,6 +217,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
                 **encode(difference),
                 "relative": metric.relate(difference.own, difference.other),
                 "sentence": says(comparison, group, metric),
+                **({"second_opinion": opinion} if (opinion := comparison.second_opinion(group, metric)) else {}),
             }
             for metric in sheet.metrics
             if (difference := comparison.difference(group, metric, describe=True)) is not None

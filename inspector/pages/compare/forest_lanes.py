@@ -92,7 +92,7 @@ class RunCell:
 @dataclass(frozen=True, slots=True)
 class ForestLane:
     """One group. Places are in percent of the width; empty where there is nothing to draw. `solved` and `count`: its value
-    and k of n; `beside`: what tells it from others of its condition. `dots`: replicates; `printed`: differences of papers."""
+    and k of n; `beside`: what tells it from others of its condition. `rank`: those left open. `dots`: replicates; `printed`: differences of papers."""
 
     group: Group
     name: ConditionName
@@ -111,6 +111,7 @@ class ForestLane:
     dots: tuple[LaneDot, ...] = ()
     printed: tuple[LaneDot, ...] = ()
     grid: str = ""
+    rank: str = ""
     alone: SafeString = SafeString("")
 
     @property
@@ -185,7 +186,7 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     covered = [group for group in groups if comparison.cell(group, metric).rate.planned]
     judged = {each.group.identity: each for each in answer.judged}
     if not judged:
-        return _build_alone(sheet, metric, groups, covered)
+        return _build_alone(sheet, answer, groups, covered)
     held = {group.identity for each in answer.judged for group in (each.group, each.baseline)}
     covered, bare = _part(covered, held)
     printed = _list_printed(sheet, metric)
@@ -193,7 +194,11 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     axis = PointAxis.around(_list_ends(covered, judged.values(), printed, scale))
     shown, grid = covered[:MAX_LANES], _draw_grid(axis)
     lanes = {
-        group.identity: replace(_build_lane(sheet, metric, group, judged.get(group.identity), axis, printed), grid=grid)
+        group.identity: replace(
+            _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed),
+            grid=grid,
+            rank=_write_rank(answer, group),
+        )
         for group in shown
     }
     return Forest(
@@ -213,13 +218,19 @@ def _part(groups: Iterable[Group], held: Collection[object]) -> tuple[list[Group
     return [each for each in found if each.identity in held], [each for each in found if each.identity not in held]
 
 
-def _build_alone(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group], covered: Sequence[Group]) -> Forest:
+def _write_rank(answer: Answer, group: Group) -> str:
+    """Empty where it is one of fewer than three, and where pairs are too many."""
+    found = answer.ranks.by_group.get(group.identity) if answer.ranks else None
+    return found.says if found else ""
+
+
+def _build_alone(sheet: ChartSheet, answer: Answer, groups: Sequence[Group], covered: Sequence[Group]) -> Forest:
     """Without any difference: the values themselves, shares as bars from nothing to all."""
-    axis, shown = PointAxis.around(()), covered[:MAX_LANES]
+    axis, shown, metric = PointAxis.around(()), covered[:MAX_LANES], answer.metric
     lanes = {}
     for group in shown:
         lane, cell = (
-            replace(_build_lane(sheet, metric, group, None, axis, {}), point=""),
+            replace(_build_lane(sheet, metric, group, None, axis, {}), point="", rank=_write_rank(answer, group)),
             sheet.comparison.cell(group, metric),
         )
         if metric.is_share and cell.value is not None:

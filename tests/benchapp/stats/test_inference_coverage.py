@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from benchapp.stats.inference.clusters import sign_flip
+from benchapp.stats.inference.correction import correct
 from benchapp.stats.inference.difference import compare
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.inference.joint_flips import Flips, flip_jointly
-from benchapp.stats.inference.sides import TaskMeans
+from benchapp.stats.inference.random_effects import opine
+from benchapp.stats.inference.sides import TaskMeans, pair
 from benchmarks import levels
 from benchmarks.coverage import Draws, Scene, draw, measure, methods
 
@@ -109,6 +111,58 @@ def test_the_family_whose_level_is_measured_is_corrected_as_on_the_pages() -> No
 
 def sign_flip_p(family: np.ndarray) -> list[float]:
     return [sign_flip(row).p or 0.0 for row in family]
+
+
+# --- ranks and second opinions -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_pairs_are_called_as_on_the_pages(replicates: int) -> None:
+    world, clusters = levels.WORLDS["uneven"], 10
+    sizes = world.sizes(clusters)
+    cluster = np.repeat(np.arange(clusters), sizes)
+    n, starts = np.arange(len(cluster)), np.cumsum([0, *sizes[:-1]])
+    gains = [(replicates, gain) for gain in (0.0, 1.5, 3.0)]
+    _, sides = levels.draw_passes(world, clusters, gains, 6, np.random.default_rng(3))
+    means = [np.add.reduceat(passes, starts, axis=2, dtype=float) / sizes for passes in sides]
+    found = levels.find_above(means, sizes / sizes.sum())
+    assert found.any()
+    for index in range(6):
+        runs = [[TaskMeans(n, cluster, n, row) for row in side[index].astype(float)] for side in sides]
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        differences = [compare(runs[i], runs[j]) for i, j in pairs]
+        for (i, j), difference, p in zip(pairs, differences, correct(differences).decides, strict=True):
+            assert difference is not None
+            assert p is not None
+            is_sure = difference.excludes_zero and p <= 0.05
+            assert found[index, j, i] == (is_sure and difference.delta > 0)
+            assert found[index, i, j] == (is_sure and difference.delta < 0)
+
+
+def test_true_ranks_of_conditions_alike_are_all_they_share() -> None:
+    """Where nothing is called, nothing is left out; where all are alike, each call leaves a true rank out."""
+    rng = np.random.default_rng(4)
+    wrong, wide = levels.rank_many(levels.WORLDS["shared"], 8, 1, np.zeros(3), 400, rng)
+    assert 0.005 < wrong < 0.08
+    assert 2.9 < wide < 3
+    wrong, wide = levels.rank_many(levels.WORLDS["shared"], 20, 1, np.array([0.0, 2.0, 4.0]), 100, rng)
+    assert wrong == 0
+    assert wide < 1.2
+
+
+def test_the_second_opinion_that_is_measured_is_that_of_the_pages() -> None:
+    world = levels.WORLDS["uneven"]
+    differences, truth = levels.draw_differences(world, 6, 0.8, 5, np.random.default_rng(5))
+    sizes = world.sizes(6)
+    cluster, n = np.repeat(np.arange(6), sizes), np.arange(sizes.sum())
+    low, high = levels.give_intervals(differences, sizes)[-1]
+    assert (truth > 0).all()
+    for index, row in enumerate(differences):
+        paired = pair([TaskMeans(n, cluster, n, row)], [TaskMeans(n, cluster, n, np.zeros(len(n)))])
+        assert paired is not None
+        opinion = opine(paired)
+        assert opinion is not None
+        assert (opinion.low, opinion.high) == pytest.approx((max(-1, low[index]), min(1, high[index])))
 
 
 def test_looking_again_finds_something_too_often() -> None:

@@ -73,6 +73,48 @@ def test_the_twin_gains_the_answer(client: Client) -> None:
     assert (judged["label"], judged["effect"]) == ("selfgen-always", "cannot be tested yet")
 
 
+def make_three(environments: int) -> Experiment:
+    experiment = make_pair(environments)
+    make_learning_run(experiment, condition="raw-trajectory", outcomes=BASE)
+    return experiment
+
+
+def test_three_conditions_have_the_ranks_that_are_left_open(client: Client) -> None:
+    experiment = make_three(8)
+    text = client.get(experiment.get_absolute_url()).text
+    cells = re.findall(r'class="num rank">(.*?)</td>', text)
+    assert [re.sub("<[^>]+>", "", cell) for cell in cells] == ["rank 2 to 3 of 3", "rank 2 to 3 of 3", "rank 1 of 3"]
+    assert "corrected together: 3 pairs." in text
+    ranks = client.get(f"/experiments/{experiment.public_id}.json").json()["answer"]["ranks"]
+    assert ranks["pairs"] == 3
+    assert {"label": "selfgen-always", "best": 1, "worst": 1, "of": 3} in ranks["ranges"]
+
+
+def test_two_conditions_have_a_verdict_and_no_ranks(client: Client) -> None:
+    experiment = make_pair(8)
+    assert "num rank" not in client.get(experiment.get_absolute_url()).text
+    assert client.get(f"/experiments/{experiment.public_id}.json").json()["answer"]["ranks"] is None
+
+
+def test_too_many_pairs_for_ranks_are_said(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchapp.stats.comparing.ranks.MOST_PAIRS", 2)
+    text = client.get(make_three(8).get_absolute_url()).text
+    assert "No ranks: they would rest on 3 pairs of conditions." in text
+    assert "num rank" not in text
+
+
+@pytest.mark.parametrize(("environments", "is_given"), [(3, False), (8, True), (10, False)])
+def test_the_second_opinion_stands_beside_sentences_over_few_episodes(
+    client: Client, environments: int, is_given: bool
+) -> None:
+    experiment = make_pair(environments)
+    assert ("Second opinion, deciding nothing" in words(client, experiment.get_absolute_url())) == is_given
+    twin = client.get(f"/experiments/{experiment.public_id}.json").json()
+    (found,) = [group["differences"]["ESR"] for group in twin["groups"] if group["differences"]]
+    assert ("second_opinion" in found) == is_given
+    assert not is_given or set(found["second_opinion"]) == {"mean", "low", "high", "above", "episodes"}
+
+
 def test_an_axis_holds_every_value_and_zero() -> None:
     axis = PointAxis.around([-3.0, 41.0])
     assert axis.ticks == (0.0, 10.0, 20.0, 30.0, 40.0)

@@ -1,0 +1,103 @@
+"""Which ranks the data leave open to each condition of one model, for all of them at once.
+
+A condition is surely above another where the test that decides finds it better, all pairs corrected together; its best rank is one
+more than those surely above it, its worst leaves room for those surely below (Mogstad, Romano, Shaikh and Wilhelm 2024). No pair is
+called wrongly in 95 % of comparisons, so no rank is left out wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import cast
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.effects import Effect, judge_effect
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.correction import correct
+from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.metrics.metric import Better, TrialMetric
+
+FEWEST = 3  # two conditions have a verdict, which says the same
+MOST_PAIRS = 300  # of all models shown: about a second
+
+
+@dataclass(frozen=True, slots=True)
+class RankRange(Shaped):
+    """From the best rank, 1 at the top, to the worst that the data leave open, of all conditions of one model."""
+
+    group: Group
+    best: int
+    worst: int
+    of: int
+
+    json_shape = JsonShape("label=group.label", "best", "worst", "of")
+
+    @property
+    def says(self) -> str:
+        return f"{self.best} of {self.of}" if self.best == self.worst else f"{self.best} to {self.worst} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks(Shaped):
+    """`pairs`: what they would rest on. No ranges where these are too many."""
+
+    pairs: int
+    ranges: tuple[RankRange, ...]
+
+    json_shape = JsonShape("pairs", "ranges")
+
+    @property
+    def by_group(self) -> dict[tuple[object, ...], RankRange]:
+        return {each.group.identity: each for each in self.ranges}
+
+
+def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | None:
+    """Of every model with three conditions or more that were scored; None without one. Kept with the comparison."""
+    arms = [arm for arm in _list_arms(comparison, metric) if len(arm) >= FEWEST]
+    if not arms or metric.better is Better.NEITHER:
+        return None
+    key = "ranks", metric.key
+    found = cast(Ranks | None, comparison.drawn.get(key))
+    if found is None:
+        pairs = sum(len(arm) * (len(arm) - 1) // 2 for arm in arms)
+        ranges = (each for arm in arms for each in _rank_arm(comparison, metric, arm)) if pairs <= MOST_PAIRS else ()
+        comparison.drawn.put(key, found := Ranks(pairs, tuple(ranges)))
+    return found
+
+
+def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Group]]:
+    """The groups with a value, of one model in one harness of one experiment each."""
+    arms: dict[tuple[object, ...], list[Group]] = {}
+    for group in comparison.groups.all:
+        if comparison.cell(group, metric).value is not None:
+            arms.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
+    return list(arms.values())
+
+
+def _rank_arm(comparison: GroupComparison, metric: TrialMetric, arm: Sequence[Group]) -> Iterator[RankRange]:
+    pairs = list(
+        combinations(sorted(arm, key=comparison.groups.is_baseline), 2)
+    )  # what is held against a baseline comes first
+    differences = [_differ(comparison, metric, *pair) for pair in pairs]
+    above, below = (
+        dict.fromkeys((group.identity for group in arm), 0),
+        dict.fromkeys((group.identity for group in arm), 0),
+    )
+    for (own, other), difference, p in zip(pairs, differences, correct(differences).decides, strict=True):
+        effect = judge_effect(difference, p, metric)
+        if effect.is_clear:
+            better, worse = (own, other) if effect is Effect.UP else (other, own)
+            above[worse.identity] += 1
+            below[better.identity] += 1
+    for group in arm:
+        yield RankRange(group, 1 + above[group.identity], len(arm) - below[group.identity], len(arm))
+
+
+def _differ(comparison: GroupComparison, metric: TrialMetric, own: Group, other: Group) -> Difference | None:
+    """As every difference to a baseline is made, without what only describes."""
+    if comparison.groups.baseline_of(own) is other:
+        return comparison.difference(own, metric)
+    return compare(*comparison.sides(own, other, metric), describe=False, by_family=metric.macro)
