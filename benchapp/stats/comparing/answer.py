@@ -15,6 +15,7 @@ from benchapp.stats.comparing.effects import Effect, answer_question, judge_effe
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
@@ -28,7 +29,7 @@ ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, befo
 class JudgedGroup(Shaped):
     """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it. `more`: further
     replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan does.
-    `questions`: of all groups judged in this metric."""
+    `questions`: of all groups judged in this metric. `interim`: of runs that have not ended, what may be looked at any time."""
 
     group: Group
     baseline: Group
@@ -38,10 +39,11 @@ class JudgedGroup(Shaped):
     correction: Correction
     place: int
     questions: OpenQuestions
+    interim: InterimEvidence | None = None
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=holm", "p_joint=joint"),
-        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
+        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim"),
     )
 
     @property
@@ -104,7 +106,8 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
         for place, at in enumerate(family):
             group, baseline, difference = found[at]
             cell = comparison.cell(group, metric)
-            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place, questions)
+            interim = comparison.evidence(group, baseline, metric, len(family))
+            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place, questions, interim)
     return [judged[at] for at in range(len(found))]
 
 

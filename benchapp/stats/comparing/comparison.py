@@ -19,8 +19,9 @@ from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
+from benchapp.stats.inference.interim import InterimEvidence, add_finished, weigh_evidence
 from benchapp.stats.inference.replicates import mean_interval
-from benchapp.stats.inference.sides import TaskMeans
+from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
@@ -217,6 +218,24 @@ class GroupComparison:
             return found
         return replace(found.within(1.0), missing=self._bound_missing(group, baseline, metric))
 
+    def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
+        """Before all planned trials of one run against one have ended, or where they never will. None else: at the end the test
+        decides, and replicates have none. Nor have a judge's scores, which come later than ends. `comparisons`: corrected together,
+        this one among them."""
+        if metric.is_judged:
+            return None
+        own, other = self.of_group(group), self.of_group(baseline)
+        scored = pair(*self.sides(group, baseline, metric))
+        if (len(own), len(other)) != (1, 1) or scored is None or (own[0].done.all() and other[0].done.all()):
+            return None
+        ended, order = metric.plan(own[0])
+        planned = pair([ended], [metric.plan(other[0], self._reference(baseline, metric))[0]])
+        if planned is None:
+            return None
+        added = add_finished(planned, order, scored, by_family=metric.macro)
+        reached = weigh_evidence(added[np.newaxis]).max(initial=1.0)
+        return InterimEvidence(float(reached) / comparisons, comparisons)
+
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
         """None also for runs at work: their trials are still to come."""
         if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
@@ -322,10 +341,11 @@ class GroupComparison:
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
+        alone = all(group.replicates == 1 for group in self.groups.all)
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
             " number, and early ones may not be typical. Verdicts are interim: looking after each episode finds too many"
-            " differences where there is none."
+            f" differences where there is none.{' Evidence may be looked at at any time.' if alone else ''}"
         )
 
     @cached_property

@@ -137,8 +137,14 @@ def _write_lede(answer: Answer) -> str:
     if best is None:
         return _write_missing(answer.comparison)
     said = _write_certainty(answer, best)
-    is_interim = answer.comparison.unfinished and best.effect is not Effect.UNTESTED
-    return f"{said} Interim, not corrected for looking again.".strip() if is_interim else said
+    return f"{said} {_write_interim(answer, best)}".strip() if best.effect is not Effect.UNTESTED else said
+
+
+def _write_interim(answer: Answer, best: JudgedGroup) -> str:
+    """Empty at the end. A run that was cancelled stays without its rest."""
+    if best.interim:
+        return best.interim.say("Interim" if answer.comparison.unfinished else "Stopped early")
+    return "Interim, not corrected for looking again." if answer.comparison.unfinished else ""
 
 
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:

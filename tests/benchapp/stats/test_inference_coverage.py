@@ -111,8 +111,9 @@ def sign_flip_p(family: np.ndarray) -> list[float]:
     return [sign_flip(row).p or 0.0 for row in family]
 
 
-def test_looking_again_finds_something_too_often() -> None:
-    said = levels.look_again(600, 1)
-    again, end = (float(part.rsplit(" ", 2)[-2]) for part in (said.partition(";")[0], said.rstrip(".")))
-    assert again > 9
-    assert end < 8
+def test_looking_again_finds_something_too_often_and_evidence_does_not() -> None:
+    found = levels._look(levels.WORLDS["shared"], 0.0, 1_500, 1)
+    again, end, evidence = (found[name][20].mean() for name in ("test, every look", "test, one look", "evidence"))
+    assert again > 0.10
+    assert end < 0.065
+    assert 0.01 < evidence < 0.05
