@@ -180,7 +180,9 @@ class _Check:
         for place, each in enumerate(self.spec.hypotheses):
             at = f"hypotheses.{place}"
             if each.metric not in metrics:
-                yield SpecProblem(f"{at}.metric", f"unknown metric {each.metric!r} (expected one of {', '.join(metrics)})")
+                yield SpecProblem(
+                    f"{at}.metric", f"unknown metric {each.metric!r} (expected one of {', '.join(metrics)})"
+                )
             for field, name in (("condition", each.condition), ("against", each.against)):
                 if name not in known:
                     told_as = "no condition of this file"

@@ -92,7 +92,7 @@ class GroupComparison:
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
-        self._differences: dict[tuple[tuple[object, ...], str, bool], Difference | None] = {}
+        self._differences: dict[tuple[object, ...], Difference | None] = {}
         # What pages made of these numbers under some choices: it lives as long as they do.
         self.drawn: Recent[Hashable, object] = Recent(24)
 
@@ -203,20 +203,27 @@ class GroupComparison:
 
         `describe` adds the secondary intervals that cost more than the test; none of them decides anything.
         """
-        key = group.identity, metric.key, describe
-        if key not in self._differences:
-            baseline = self.groups.baseline_of(group)
-            found = self.between(group, baseline, metric, describe=describe) if baseline else None
-            self._differences[key] = found
-        return self._differences[key]
+        baseline = self.groups.baseline_of(group)
+        return self.between(group, baseline, metric, describe=describe) if baseline else None
 
     def between(
         self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
     ) -> Difference | None:
+        key = group.identity, baseline.identity, metric.key, describe
+        if key not in self._differences:
+            self._differences[key] = self._compare(group, baseline, metric, describe=describe)
+        return self._differences[key]
+
+    def _compare(self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         if found is None or not metric.is_share:
             return found
         return replace(found.within(1.0), missing=self._bound_missing(group, baseline, metric))
+
+    def count_waiting(self, *groups: Group) -> int:
+        """Trials that these still wait for."""
+        tallies = [self.tally(group) for group in groups if group.is_unfinished]
+        return sum(each.total - each.done for each in tallies)
 
     def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
         """Before all planned trials of one run against one have ended, or where they never will. None else: at the end the test
