@@ -140,6 +140,10 @@ class Corrected:
         return self._by_place.get(_place(group, baseline, metric))
 
     @property
+    def found(self) -> int:
+        return sum(each.is_found for each in self.hypotheses)
+
+    @property
     def tested(self) -> int:
         return sum(each.p is not None for each in self.hypotheses)
 

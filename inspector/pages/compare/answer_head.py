@@ -25,6 +25,7 @@ from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
 EACH_ALONE = "comparisons within each experiment"
+DECLARED = "comparisons, declared ones apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,11 @@ def _write_lede(answer: Answer) -> str:
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
-    said = _write_certainty(answer, best)
-    return f"{said} {_write_interim(answer, best)}".strip() if best.effect is not Effect.UNTESTED else said
+    said = [_write_certainty(answer, best)]
+    said += [_write_interim(answer, best)] if best.effect is not Effect.UNTESTED else []
+    if best.declaration:
+        said.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    return " ".join(filter(None, said))
 
 
 def _write_interim(answer: Answer, best: JudgedGroup) -> str:
@@ -149,6 +153,10 @@ def _write_interim(answer: Answer, best: JudgedGroup) -> str:
 
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     family = [each for each in answer.judged if each.correction is best.correction]
+    if best.declaration:
+        family = [best] * len(
+            best.correction.holm
+        )  # what was declared has other metrics, what was not has declared ones
     if best.difference.interval is None:
         if best.effect.tone:
             return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {_tell_family(family)}."
@@ -170,6 +178,8 @@ def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
 
 def tell_families(answer: Answer) -> str:
     """What is corrected together, of all that is shown."""
+    if answer.declared:
+        return DECLARED
     return EACH_ALONE if len(answer.corrections) > 1 else _tell_family(answer.judged)
 
 
