@@ -41,14 +41,23 @@ class InterimEvidence(Shaped):
     def is_enough(self) -> bool:
         return self.value >= ENOUGH
 
+    @property
+    def told(self) -> str:
+        """Rounded down, so that no 19.96 reads as 20."""
+        if self.value > MOST:
+            return f"over {MOST:,}"
+        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH else f"{floor(self.value):,}"
+
+    @property
+    def short(self) -> str:
+        return f"{'found at any look: ' if self.is_enough else ''}evidence {self.told} of {ENOUGH:.0f}"
+
     def say(self, when: str) -> str:
-        """A sentence that begins with `when`. Rounded down, so that no 19.96 reads as 20."""
-        told = f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH else f"{floor(min(self.value, MOST)):,}"
-        told = f"over {told}" if self.value > MOST else told
+        """A sentence that begins with `when`."""
         over = f", corrected for {self.comparisons} comparisons" if self.comparisons > 1 else ""
         if self.is_enough:
-            return f"{when}, found at any look: evidence {told}{over}, and {ENOUGH:.0f} let you stop."
-        return f"{when}: evidence {told} of the {ENOUGH:.0f} that let you stop{over}."
+            return f"{when}, found at any look: evidence {self.told}{over}, and {ENOUGH:.0f} let you stop."
+        return f"{when}: evidence {self.told} of the {ENOUGH:.0f} that let you stop{over}."
 
 
 def weigh_evidence(added: Floats) -> Floats:

@@ -77,10 +77,8 @@ class DeclaredRow:
     def stands(self) -> list[str]:
         """What is said of it before the end."""
         each = self.hypothesis
-        waits = f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}" if each.waiting else ""
-        is_tested = self.effect is not Effect.UNTESTED
-        told = each.interim.say("Interim" if each.waiting else "Stopped early") if each.interim and is_tested else ""
-        return list(filter(None, (waits, told)))
+        waits = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
+        return [*waits, each.interim.short] if each.interim and self.effect is not Effect.UNTESTED else waits
 
     @classmethod
     def of(cls, each: Hypothesis) -> DeclaredRow:

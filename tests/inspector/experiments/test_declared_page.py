@@ -40,6 +40,7 @@ def test_the_page_says_what_holds_what_waits_and_what_was_not_declared(client: C
     text = client.get(address).text
     assert "waits for 3 trials" in text
     assert "Interim: evidence 10.9 of the 20 that let you stop, corrected for 2 comparisons." in text
+    assert '<span class="sub">evidence 10.9 of 20</span>' in text
     twin = client.get(f"{address[:-1]}.json").json()["declared"]
     assert (twin["below_level"], twin["tested"], twin["futile"]) == (1, 2, None)
     first, second = twin["differences"]
