@@ -171,7 +171,7 @@ def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
     if best.effect.tone and len(family) > 1:
         still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
-        within = " in its experiment" if len(answer.corrections) > 1 else ""
+        within = " in its experiment" if len(answer.corrections) > 1 and not best.declaration else ""
         return f"{low} to {high}. {still} after correcting for {_tell_family(family)}{within}."
     return f"{low} to {high}, 95 % interval."
 
