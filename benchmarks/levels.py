@@ -19,6 +19,7 @@ from scipy.special import expit, stdtr, stdtrit
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchapp.stats.inference.clusters import swap_many, swap_p_many  # noqa: E402
+from benchapp.stats.inference.interim import ENOUGH, weigh_evidence  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.stats.inference.random_effects import SPREAD, opine_many, pool_errors  # noqa: E402
 from benchapp.stats.inference.replicates import welch_parts  # noqa: E402
@@ -329,13 +330,43 @@ def find_above(means: Sequence[Floats], shares: Floats) -> NDArray[np.bool_]:
 # --- looking again, and intervals of one mean --------------------------------------------------------------------------
 
 
-def look_again(k: int, seed: int) -> str:
-    """Share of true nulls in which a look after each of 6 to 20 episodes finds something, against one look at the end."""
+def tabulate_looks(k: int, seed: int) -> Iterator[str]:
+    """Share of true nulls in which a look after each episode, from the sixth on, ever finds something; and power for EFFECT. The
+    e-value is looked at from the first episode on: it cannot reach 20 before the sixth."""
+    yield "| | " + " | ".join(f"{name}: looks to 20 | to 30" for name in WORLDS) + " |"
+    yield "|" + "---|" * (1 + 2 * len(WORLDS))
+    rows = [_look(world, 0.0, k, seed) for world in WORLDS.values()]
+    for name in ("test, every look", "test, one look", "evidence"):
+        yield f"| {name} | " + " | ".join(_percent(found[name][at].mean()) for found in rows for at in (20, 30)) + " |"
+    yield "\n| power | " + " | ".join(f"{name}, {m}" for name in ("shared", "uneven") for m in LOOKS) + " |"
+    yield "|" + "---|" * (1 + 2 * len(LOOKS))
+    rows = [_look(WORLDS[name], EFFECT, k, seed + 1) for name in ("shared", "uneven")]
+    for name in ("test, one look", "evidence"):
+        yield f"| {name} | " + " | ".join(_percent(found[name][m].mean()) for found in rows for m in LOOKS) + " |"
+
+
+LOOKS = (6, 10, 20, 30)
+
+
+def _look(world: World, effect: float, k: int, seed: int) -> dict[str, dict[int, Floats]]:
+    """By way of looking and number of episodes: which of k comparisons found something by then, [k]."""
+    parts: list[dict[str, dict[int, Floats]]] = []
     rng = np.random.default_rng(seed)
-    own, other, _ = draw_means(WORLDS["shared"], 20, (1, 1), 0.0, k, rng)
-    values = own[:, 0] - other[:, 0]
-    found = np.stack([swap_p_many(values[:, :seen]) <= REACHED for seen in range(6, 21)])
-    return f"A look after each of 6 to 20 episodes: {_percent(found.any(axis=0).mean())} %; one at the end: {_percent(found[-1].mean())} %."
+    for start in range(0, k, CHUNK):
+        own, other, shares = draw_means(world, 30, (1, 1), effect, min(CHUNK, k - start), rng)
+        values, sizes = own[:, 0] - other[:, 0], shares
+        # Fewer patterns beyond 11 episodes: 30 planned ones are looked at 25 times.
+        p = {m: swap_p_many(values[:, :m], sizes[:m] / sizes[:m].sum(), most=2_048) for m in range(6, 31)}
+        ever = np.logical_or.accumulate([each <= REACHED for each in p.values()], axis=0)
+        reached = np.maximum.accumulate(weigh_evidence(values * sizes), axis=1) >= ENOUGH
+        parts.append(
+            {
+                "test, every look": {m: ever[m - 6] for m in p},
+                "test, one look": {m: p[m] <= REACHED for m in p},
+                "evidence": {m: reached[:, m - 1] for m in p},
+            }
+        )
+    return {name: {m: np.concatenate([part[name][m] for part in parts]) for m in parts[0][name]} for name in parts[0]}
 
 
 def tabulate_means(k: int, seed: int) -> Iterator[str]:
@@ -452,7 +483,8 @@ def tabulate(k: int, seed: int) -> Iterator[str]:
     yield from tabulate_families(k, seed)
     yield "\nRanks:\n"
     yield from tabulate_ranks(k, seed)
-    yield f"\n{look_again(k, seed)}"
+    yield "\nLooks in between, 1 v 1:\n"
+    yield from tabulate_looks(k, seed)
     yield "\nLowest coverage of one mean:\n"
     yield from tabulate_means(k, seed)
     yield "\nThe second opinion on few episodes:\n"

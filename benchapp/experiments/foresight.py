@@ -9,11 +9,16 @@ from functools import partial
 from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.comparison_sentences import LEVEL
+from benchapp.stats.inference.clusters import clusters_for
+from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.errors import SandboxError, SetupError, SuiteError
 from runner.base.text import replace_unprintable
-from runner.base.types import Task
+from runner.base.types import Task, TrialSlot
 from runner.engine.foresight import absent_images, problems_of
 from runner.protocols import slots
+from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
 
@@ -71,7 +76,8 @@ def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
         problems += [Foreseen(task.key, agent, error, trials) for error in found]
         hopeless += trials if found else 0
     tasks = {task.key: task for task, _ in counted.values()}
-    notes = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
+    absent = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
+    notes = (*_describe_futile(prepared), *absent)
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
 
@@ -84,6 +90,26 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)
     return counted
+
+
+def _describe_futile(prepared: Prepared) -> Iterator[str]:
+    """Declared differences that no result could show: known from the plan, since clusters are never more than episodes. With
+    replicates the test that decides can reach any p."""
+    plans = {cell.arm.condition: found for cell, found in prepared.plans.items()}
+    needed = clusters_for(LEVEL)
+    for each in prepared.spec.hypotheses:
+        metric, own = METRICS[each.metric], plans[each.condition]
+        episodes = sum(any(_is_covered(metric, plan, slot) for slot in slots(plan)) for plan in own)
+        told = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
+        if not episodes:
+            yield f"{told} No trial of this plan counts for {each.metric}."
+        elif prepared.spec.replicates == 1 and needed is not None and episodes < needed:
+            have = f"{episodes} episode{'' if episodes == 1 else 's'} with one replicate"
+            yield f"{told} It has {have}, and takes {needed} episodes, or two replicates."
+
+
+def _is_covered(metric: TrialMetric, plan: EpisodePlan, slot: TrialSlot) -> bool:
+    return metric.covers(slot.phase, plan.task(slot.task).role or "")
 
 
 def _describe_absent(tasks: list[Task]) -> Iterator[str]:

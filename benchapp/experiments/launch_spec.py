@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
+from benchapp.stats.comparing.choices import NO_SKILL
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
@@ -19,7 +20,7 @@ from runner.protocols.steps import AUTHOR_SAMPLING
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
 # Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
-_LATER = ("prompts", "author_agents", "author_limits", "author_sampling", "judging")
+_LATER = ("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses")
 SINGULAR = {
     "agent": "agents",
     "agent_model": "agent_models",
@@ -117,6 +118,16 @@ class JudgingSpec(BaseModel):
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
+class HypothesisSpec(BaseModel):
+    """A difference declared before the run (docs/explanation/statistics.md, Several comparisons together)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metric: str = Field(min_length=1, max_length=100)
+    condition: str = Field(min_length=1, max_length=300)
+    against: str = NO_SKILL  # what pages hold a condition against
+
+
 class ProbeSpec(BaseModel):
     """What `benchapp.experiments.probe_runs` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
 
@@ -143,6 +154,7 @@ class LaunchSpec(BaseModel):
     author_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     judging: JudgingSpec | None = None  # of skills and attempts, after the runs
+    hypotheses: tuple[HypothesisSpec, ...] = Field(default=(), max_length=50)
     prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(default=3, ge=1, le=100)
@@ -264,6 +276,7 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
         "author_sampling": AuthorSamplingSpec,
         "budget": BudgetSpec,
         "judging": JudgingSpec,
+        "hypotheses": HypothesisSpec,
     }
     known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)

@@ -13,11 +13,20 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, authors_of, cells_of, published_harness
+from benchapp.experiments.cells import (
+    PUBLISHED_HARNESS,
+    Arm,
+    Cell,
+    authors_of,
+    cells_of,
+    list_conditions,
+    published_harness,
+)
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, try_spec
 from benchapp.experiments.plans import find_unit, make_plan, setup_of
 from benchapp.judges.judging_orders import find_prompts, read_metrics
 from benchapp.record.sets.suite_files import find_suite
+from benchapp.stats.metrics.catalogue import METRICS
 from runner import protocols
 from runner.agents import MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
@@ -109,6 +118,7 @@ class _Check:
         yield from self._model_names("author_models", self.spec.author_models)
         yield from self._model_names("judge_model", (self.spec.judge_model,))
         yield from self._judging()
+        yield from self._hypotheses()
         yield from self._agents()
         yield from self._author()
         yield from self._prompts()
@@ -160,6 +170,28 @@ class _Check:
         yield from self._model_names("judging.model", (wanted.model,))
         yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
         yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
+
+    def _hypotheses(self) -> Iterator[SpecProblem]:
+        """Known metrics and conditions of this file, each difference once."""
+        if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
+            return  # names of conditions depend on all of them; what is wrong there is reported
+        known, told = list_conditions(self.spec), set[tuple[str, frozenset[str]]]()
+        metrics = [key for key, metric in METRICS.items() if not metric.is_judged]
+        for place, each in enumerate(self.spec.hypotheses):
+            at = f"hypotheses.{place}"
+            if each.metric not in metrics:
+                yield SpecProblem(
+                    f"{at}.metric", f"unknown metric {each.metric!r} (expected one of {', '.join(metrics)})"
+                )
+            for field, name in (("condition", each.condition), ("against", each.against)):
+                if name not in known:
+                    told_as = "no condition of this file"
+                    yield SpecProblem(f"{at}.{field}", f"{name!r} is {told_as} (expected one of {', '.join(known)})")
+            if each.condition == each.against:
+                yield SpecProblem(f"{at}.against", f"{each.against!r} is the condition itself (expected another one)")
+            if (pair := (each.metric, frozenset((each.condition, each.against)))) in told:
+                yield SpecProblem(at, "declared twice (expected each difference once)")
+            told.add(pair)
 
     def _agents(self) -> Iterator[SpecProblem]:
         """Every agent by itself, and then beside every model it is to work with."""

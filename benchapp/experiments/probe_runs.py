@@ -264,6 +264,7 @@ def _prepare(
         author_agents=[arm.author_agent],
         author_limits=limits,
         conditions=[CONDITION],
+        hypotheses=[],  # about conditions that a probe does not have
         replicates=1,
         samples=asked.times,
         answers=1,

@@ -154,7 +154,8 @@ def _difference(
     note = " ".join(filter(None, (found.note, comparison.judged_by if metric.is_judged else "")))
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
-    declared = corrected.find(group, metric) if corrected else None
+    place = corrected.find(group, baseline, metric) if corrected else None
+    declared = corrected.hypotheses[place] if corrected and place is not None else None
     return _plain(
         *_cell(group, comparison, metric),
         metric.key,

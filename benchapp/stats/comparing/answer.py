@@ -11,11 +11,13 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
 from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.comparing.ranks import Ranks, rank_groups
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
@@ -30,10 +32,20 @@ ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
+class Declaration(Shaped):
+    """Whether an experiment that declares hypotheses declared this difference."""
+
+    is_declared: bool
+
+    json_shape = JsonShape("declared_before_run=is_declared")
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
     """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it. `more`: further
     replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan does.
-    `questions`: of all groups judged in this metric."""
+    `questions`: of all groups judged in this metric. `interim`: of runs that have not ended, what may be looked at at any time.
+    `declaration`: None where the experiment declares nothing."""
 
     group: Group
     baseline: Group
@@ -43,10 +55,12 @@ class JudgedGroup(Shaped):
     correction: Correction
     place: int
     questions: OpenQuestions
+    interim: InterimEvidence | None = None
+    declaration: Declaration | None = None
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=holm", "p_joint=joint"),
-        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
+        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim", "*declaration"),
     )
 
     @property
@@ -96,20 +110,27 @@ class JudgedGroup(Shaped):
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
-    """Every group that shares a scored task with its baseline, corrected over its family."""
+    """Every group that shares a scored task with its baseline, corrected over its family; what was declared before the run, over
+    what was declared."""
     groups = comparison.groups
     pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
     found = [
         (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
-    judged = {}
+    judged, hypotheses = {}, correct_hypotheses(comparison)
     for family in split_families([pair[:2] for pair in found]):
         correction = correct([found[at][2] for at in family])
         for place, at in enumerate(family):
+            own = hypotheses.get(found[at][0].first.experiment_id)
+            listed = own.find(*found[at][:2], metric) if own else None
+            corrected = (correction, place) if own is None or listed is None else (own.correction, listed)
             group, baseline, difference = found[at]
-            cell = comparison.cell(group, metric)
-            judged[at] = JudgedGroup(group, baseline, metric, cell, difference, correction, place, questions)
+            interim = comparison.evidence(group, baseline, metric, len(corrected[0].holm))
+            judged[at] = JudgedGroup(
+                *(group, baseline, metric, comparison.cell(group, metric), difference, *corrected, questions, interim),
+                Declaration(listed is not None) if own else None,
+            )
     return [judged[at] for at in range(len(found))]
 
 
@@ -161,6 +182,12 @@ class Answer:
     def corrections(self) -> list[Correction]:
         """Of the heading's metric, one for each family."""
         return list({id(each.correction): each.correction for each in self.judged}.values())
+
+    @property
+    def declared(self) -> int | None:
+        """How many of the heading's metric were declared before the run; None where no experiment declares any."""
+        stated = [each.declaration for each in self.judged if each.declaration]
+        return sum(each.is_declared for each in stated) if stated else None
 
     @property
     def is_joint(self) -> bool:

@@ -19,6 +19,7 @@ from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
+from benchapp.stats.inference.interim import InterimEvidence, add_finished, weigh_evidence
 from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
@@ -92,7 +93,7 @@ class GroupComparison:
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
-        self._differences: dict[tuple[tuple[object, ...], str, bool], Difference | None] = {}
+        self._differences: dict[tuple[object, ...], Difference | None] = {}
         # What pages made of these numbers under some choices: it lives as long as they do.
         self.drawn: Recent[Hashable, object] = Recent(24)
 
@@ -203,16 +204,18 @@ class GroupComparison:
 
         `describe` adds the secondary intervals that cost more than the test; none of them decides anything.
         """
-        key = group.identity, metric.key, describe
-        if key not in self._differences:
-            baseline = self.groups.baseline_of(group)
-            found = self.between(group, baseline, metric, describe=describe) if baseline else None
-            self._differences[key] = found
-        return self._differences[key]
+        baseline = self.groups.baseline_of(group)
+        return self.between(group, baseline, metric, describe=describe) if baseline else None
 
     def between(
         self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
     ) -> Difference | None:
+        key = group.identity, baseline.identity, metric.key, describe
+        if key not in self._differences:
+            self._differences[key] = self._compare(group, baseline, metric, describe=describe)
+        return self._differences[key]
+
+    def _compare(self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         if found is None or not metric.is_share:
             return found
@@ -225,6 +228,29 @@ class GroupComparison:
             return None
         paired = pair(*self.sides(group, baseline, metric))
         return opine(paired) if paired else None
+
+    def count_waiting(self, *groups: Group) -> int:
+        """Trials that these still wait for."""
+        tallies = [self.tally(group) for group in groups if group.is_unfinished]
+        return sum(each.total - each.done for each in tallies)
+
+    def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
+        """Before all planned trials of one run against one have ended, or where they never will. None else: at the end the test
+        decides, and replicates have none. Nor have a judge's scores, which come later than ends. `comparisons`: corrected together,
+        this one among them."""
+        if metric.is_judged:
+            return None
+        own, other = self.of_group(group), self.of_group(baseline)
+        scored = pair(*self.sides(group, baseline, metric))
+        if (len(own), len(other)) != (1, 1) or scored is None or (own[0].done.all() and other[0].done.all()):
+            return None
+        ended, order = metric.plan(own[0])
+        planned = pair([ended], [metric.plan(other[0], self._reference(baseline, metric))[0]])
+        if planned is None:
+            return None
+        added = add_finished(planned, order, scored, by_family=metric.macro)
+        reached = weigh_evidence(added[np.newaxis]).max(initial=1.0)
+        return InterimEvidence(float(reached) / comparisons, comparisons)
 
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
         """None also for runs at work: their trials are still to come."""
@@ -331,10 +357,11 @@ class GroupComparison:
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
+        alone = all(group.replicates == 1 for group in self.groups.all)
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
             " number, and early ones may not be typical. Verdicts are interim: looking after each episode finds too many"
-            " differences where there is none."
+            f" differences where there is none.{' Evidence may be looked at at any time.' if alone else ''}"
         )
 
     @cached_property

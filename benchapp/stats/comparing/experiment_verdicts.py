@@ -10,6 +10,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
 from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.selection import MAX_RUNS
@@ -128,7 +129,12 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     groups = comparison.groups
     others = [group for group in groups.all if groups.baseline_of(group)]
     pairs = [(group, found) for group in others if (found := comparison.difference(group, metric)) is not None]
-    corrected = correct([found for _, found in pairs]).decides
+    hypotheses = correct_hypotheses(comparison).get(experiment.pk)
+    corrected = list(correct([found for _, found in pairs]).decides)
+    for at, (group, _) in enumerate(pairs):
+        baseline = groups.baseline_of(group)
+        if hypotheses and baseline and (listed := hypotheses.find(group, baseline, metric)) is not None:
+            corrected[at] = hypotheses.correction.decides[listed]
     ways = tuple(_judge_way(*pair, p, metric) for pair, p in zip(pairs, corrected, strict=True))
     episodes = max((found.clusters for _, found in pairs), default=0)
     answer = answer_question([way.effect for way in ways], episodes)

@@ -117,6 +117,10 @@ class Groups:
             model = self.baseline.removeprefix(MODEL)
         else:
             condition = self.baseline
+        return self.find_beside(group, condition, model)
+
+    def find_beside(self, group: Group, condition: str, model: str) -> Group | None:
+        """The one of this condition and agent model that differs in nothing else; None for the group itself."""
         if (condition, model) == (group.condition, group.agent_model):
             return None
         for place in _places(group):

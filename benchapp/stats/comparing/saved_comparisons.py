@@ -1,8 +1,8 @@
-"""Saved comparisons: what was looked at, as of when, and the differences declared to be corrected together."""
+"""Differences declared to be corrected together, and saved comparisons: what was looked at, as of when, and what it declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from benchapp.stats.inference.clusters import clusters_for
 from benchapp.stats.inference.correction import Correction, correct
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
+from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.replicates import MIN_REPLICATES
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
@@ -28,7 +29,7 @@ from benchapp.stats.metrics.metric_names import say_metric
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
     """One declared difference. `difference` is None where no task was scored on both sides. `holm`, `joint`: its p, corrected by
-    either method; `joint` decides where it is there."""
+    either method; `joint` decides where it is there. `waiting`: trials of both sides that have not ended; `interim`: until then."""
 
     group: Group
     baseline: Group
@@ -36,11 +37,17 @@ class Hypothesis:
     difference: Difference | None
     holm: float | None
     joint: float | None
+    waiting: int = 0
+    interim: InterimEvidence | None = None
 
     @property
     def corrected(self) -> float | None:
         """The p that decides."""
         return self.holm if self.joint is None else self.joint
+
+    @property
+    def is_found(self) -> bool:
+        return self.corrected is not None and self.corrected <= LEVEL
 
     @property
     def p(self) -> float | None:
@@ -68,30 +75,43 @@ class Hypothesis:
         return difference_in_words(self.difference, self.group, self.baseline, self.metric)
 
 
+Declared = tuple[Group, Group, TrialMetric]  # a group, what it is held against, and in what
+
+
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Every group that has a baseline x every declared metric, corrected together."""
+    """Declared differences, corrected together."""
 
     hypotheses: tuple[Hypothesis, ...]
     correction: Correction
-    _by_place: Mapping[tuple[tuple[object, ...], str], Hypothesis] = field(default_factory=dict)
+    _by_place: Mapping[tuple[object, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, comparison: GroupComparison, metrics: Iterable[TrialMetric], method: str = Comparison.CorrectedBy.JOINT
     ) -> Corrected:
-        """`method`: what was declared. With joint flips Holm decides where they cannot be made."""
+        """Every group that has a baseline x every declared metric."""
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
-        declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
-        differences = [comparison.difference(group, metric) for group, _, metric in declared]
+        return cls.of_declared(comparison, [(*pair, metric) for metric in metrics for pair in pairs], method)
+
+    @classmethod
+    def of_declared(
+        cls, comparison: GroupComparison, declared: Sequence[Declared], method: str = Comparison.CorrectedBy.JOINT
+    ) -> Corrected:
+        """`method`: what was declared. With joint flips Holm decides where they cannot be made."""
+        differences = [comparison.between(*each) for each in declared]
         correction = correct(differences, joint=method == Comparison.CorrectedBy.JOINT)
         joint = correction.joint or (None,) * len(differences)
         found = tuple(
-            Hypothesis(*named, difference, by_holm, jointly)
+            Hypothesis(
+                *(*named, difference, by_holm, jointly),
+                comparison.count_waiting(*named[:2]),
+                comparison.evidence(*named, len(declared)),
+            )
             for named, difference, by_holm, jointly in zip(declared, differences, correction.holm, joint, strict=True)
         )
-        return cls(found, correction, {(each.group.identity, each.metric.key): each for each in found})
+        return cls(found, correction, {_place(*named): at for at, named in enumerate(declared)})
 
     @property
     def futile(self) -> str:
@@ -116,9 +136,13 @@ class Corrected:
             best = [*holm({str(place): p for place, p in enumerate(best)}).values()]
         return min(p for p in best if p is not None)
 
-    def find(self, group: Group, metric: TrialMetric) -> Hypothesis | None:
-        """None where the difference was not declared."""
-        return self._by_place.get((group.identity, metric.key))
+    def find(self, group: Group, baseline: Group, metric: TrialMetric) -> int | None:
+        """The place of this difference, between the very same runs; None where it was not declared."""
+        return self._by_place.get(_place(group, baseline, metric))
+
+    @property
+    def found(self) -> int:
+        return sum(each.is_found for each in self.hypotheses)
 
     @property
     def tested(self) -> int:
@@ -148,6 +172,11 @@ def _find_least_p(difference: Difference) -> float:
     """The smallest that any outcome could give. Welch's test, which two replicates a side have, can give any: that their
     replicates have the same means, so that episodes decided, is an outcome."""
     return 0.0 if min(difference.replicates) >= MIN_REPLICATES else difference.smallest_p or 0.0
+
+
+def _place(group: Group, baseline: Group, metric: TrialMetric) -> tuple[object, ...]:
+    sides = (frozenset(run.pk for run in side.runs) for side in (group, baseline))
+    return (*sides, metric.key)
 
 
 def _explain_needed(differences: int) -> str:

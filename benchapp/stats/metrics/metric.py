@@ -12,7 +12,7 @@ import numpy as np
 
 from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import Split
 from runner.base.types import Phase, Role
@@ -178,7 +178,15 @@ class TrialMetric:
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value, [tasks], in the metric's unit; tasks without one are left out."""
-        values = outcomes.column(self.column)
+        return self._over_tasks(outcomes.column(self.column), outcomes, phases)
+
+    def plan(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> tuple[TaskMeans, TaskMeans]:
+        """Of every task that it covers by plan the share of its trials that ended, and a number that grows along the plan: rows of
+        a run are written in its order, before the first result."""
+        ended, place = outcomes.done.astype(np.float64), outcomes.trial.astype(np.float64)
+        return self._over_tasks(ended, outcomes, phases), self._over_tasks(place, outcomes, phases)
+
+    def _over_tasks(self, values: Floats, outcomes: Outcomes, phases: tuple[Phase, ...] | None) -> TaskMeans:
         known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
         samples = np.bincount(place, minlength=len(tasks))

@@ -27,6 +27,7 @@ from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
 EACH_ALONE = "comparisons within each experiment"
+DECLARED = "comparisons, declared ones apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +150,32 @@ def _write_lede(answer: Answer) -> str:
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
-    said = _write_certainty(answer, best)
-    is_interim = answer.comparison.unfinished and best.effect is not Effect.UNTESTED
-    return f"{said} Interim, not corrected for looking again.".strip() if is_interim else said
+    said = [_write_certainty(answer, best)]
+    said += [_write_interim(answer, best)] if best.effect is not Effect.UNTESTED else []
+    if best.declaration:
+        said.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    return " ".join(filter(None, said))
+
+
+def _write_interim(answer: Answer, best: JudgedGroup) -> str:
+    """Empty at the end. A run that was cancelled stays without its rest."""
+    if best.interim:
+        return best.interim.say("Interim" if answer.comparison.unfinished else "Stopped early")
+    return "Interim, not corrected for looking again." if answer.comparison.unfinished else ""
 
 
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
     family = [each for each in answer.judged if each.correction is best.correction]
+    if best.declaration:
+        family = [best] * len(
+            best.correction.holm
+        )  # what was declared has other metrics, what was not has declared ones
     if best.difference.interval is None:
         return _write_no_interval(best, family)
     ends = _write_ends(best.difference.interval, answer.metric)
     if best.effect.is_found and len(family) > 1:
         still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
-        within = " in its experiment" if len(answer.corrections) > 1 else ""
+        within = " in its experiment" if len(answer.corrections) > 1 and not best.declaration else ""
         return f"{ends}. {still} after correcting for {_tell_family(family)}{within}."
     return f"{ends}, 95 % interval."
 
@@ -197,6 +211,8 @@ def _put_dollar(change: str) -> str:
 
 def tell_families(answer: Answer) -> str:
     """What is corrected together, of all that is shown; empty where there is nothing to correct."""
+    if answer.declared:
+        return DECLARED
     if len(answer.corrections) > 1:
         return EACH_ALONE
     return _tell_family(answer.judged) if len(answer.judged) > 1 else ""

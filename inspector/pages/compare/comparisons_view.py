@@ -19,7 +19,6 @@ from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.comparison_sentences import LEVEL
 from benchapp.stats.comparing.effects import Effect, judge_effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
@@ -72,7 +71,14 @@ class DeclaredRow:
 
     @property
     def holds(self) -> bool:
-        return _is_below(self.hypothesis)
+        return self.hypothesis.is_found
+
+    @property
+    def stands(self) -> list[str]:
+        """What is said of it before the end."""
+        each = self.hypothesis
+        waits = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
+        return [*waits, each.interim.short] if each.interim and self.effect is not Effect.UNTESTED else waits
 
     @classmethod
     def of(cls, each: Hypothesis) -> DeclaredRow:
@@ -147,8 +153,8 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "declared": len(corrected.hypotheses),
         "futile": corrected.futile or None,
         "tested": corrected.tested,
-        "below_level": _count_below(corrected.hypotheses),
-        "differences": HYPOTHESIS.read_all(corrected.hypotheses),
+        "below_level": corrected.found,
+        "differences": DIFFERENCE.read_all(corrected.hypotheses),
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
         "next": None,
     }
@@ -164,7 +170,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "correction": corrected.correction,
         "rows": rows,
         "held": [row for row in rows if row.holds],
-        "held_in_words": _say_held(rows),
+        "held_in_words": say_held(rows),
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
@@ -217,29 +223,14 @@ _SAVED = (
 )
 SAVED = JsonShape(*_SAVED)
 LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
-HYPOTHESIS = JsonShape(
-    *(
-        "group=group.label",
-        "baseline=baseline.label",
-        "metric=metric.key",
-        "p",
-        "p_holm=holm",
-        "p_joint=joint",
-        "sentence=says",
-    ),
-    "difference",
+HYPOTHESIS = (
+    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p", "p_holm=holm", "p_joint=joint"),
+    *("sentence=says", "difference", "*interim"),
 )
+DIFFERENCE = JsonShape(*HYPOTHESIS)
 
 
-def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
-    return sum(map(_is_below, hypotheses))
-
-
-def _is_below(each: Hypothesis) -> bool:
-    return each.corrected is not None and each.corrected <= LEVEL
-
-
-def _say_held(rows: Sequence[DeclaredRow]) -> str:
+def say_held(rows: Sequence[DeclaredRow]) -> str:
     """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
     tones = [row.effect.tone for row in rows if row.holds and len(rows) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)

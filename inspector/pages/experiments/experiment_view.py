@@ -27,6 +27,8 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import closed_runs
 from benchapp.stats.comparing.axis_facets import name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
+from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, list_unknown_metrics
+from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
@@ -37,6 +39,7 @@ from inspector.pages.compare.compare_view import (
     comparison_twin,
     groups_twin,
 )
+from inspector.pages.compare.comparisons_view import HYPOTHESIS, DeclaredRow, say_held
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 
@@ -81,6 +84,8 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     }
     still = _read_standing_still(found)
     data["standing_still"] = [{"status": word, "reason": why or None, "episodes": n} for word, why, n in still]
+    declared = correct_hypotheses(sheet.comparison).get(found.pk)
+    data |= {"declared": _build_declared(found, declared)} if declared else {}
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         data["groups_next"] = next_url(request, groups, name="groups")
@@ -90,6 +95,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     context = {
         **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
+        **_draw_declared(found, declared),
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "member_page": page,
@@ -110,6 +116,29 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "has_authors": _has_file(found) and any(run.author_model and not run.is_probe for run in runs),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _build_declared(found: Experiment, declared: Corrected) -> dict[str, object]:
+    return {
+        "unknown_metrics": list_unknown_metrics(found),
+        "futile": declared.futile or None,
+        "tested": declared.tested,
+        "below_level": declared.found,
+        "differences": DECLARED.read_all(declared.hypotheses),
+    }
+
+
+def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, object]:
+    """The rows of `_declared.html`; none where nothing was declared, or nothing of it is among these runs."""
+    if declared is None or not declared.hypotheses:
+        return {}
+    rows = [DeclaredRow.of(each) for each in declared.hypotheses]
+    return {
+        "declared": declared,
+        "declared_rows": rows,
+        "held_in_words": say_held(rows),
+        "unknown_metrics": list_unknown_metrics(found),
+    }
 
 
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
@@ -186,6 +215,9 @@ MEMBER = JsonShape(
     *("mean_reward", "rewards", "spent", "endings"),
     link_to("run-json", "run.public_id"),
 )
+
+
+DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
 
 
 def _build_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, object]:

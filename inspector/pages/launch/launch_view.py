@@ -243,6 +243,7 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
     elif act == "solutions":
         file |= {"agents": ["oracle"], "conditions": known[:1], "replicates": 1}
         drop_models(file)
+        file.pop("hypotheses", None)  # about conditions that are left out now
     elif act == "one-episode":
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:

@@ -402,3 +402,68 @@ def test_a_sampling_that_cannot_be_is_told(given: dict[str, Any], told: str) -> 
 
 def test_a_judge_that_nobody_knows_is_told() -> None:
     assert "judge_model" in problems_of(judge_model="nobody")
+
+
+# --- hypotheses -------------------------------------------------------------------------------------------------------
+
+DECLARED: dict[str, Any] = {"metric": "ESR", "condition": "selfgen-always"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "told"),
+    [
+        (
+            [{**DECLARED, "metric": "XSR"}],
+            "hypotheses.0.metric",
+            "unknown metric 'XSR' (expected one of LSR, RSR, ESR,",
+        ),
+        ([{**DECLARED, "metric": "judged-coverage"}], "hypotheses.0.metric", "unknown metric"),
+        (
+            [DECLARED, {**DECLARED, "condition": "raw-trajectory"}],
+            "hypotheses.1.condition",
+            "'raw-trajectory' is no condition of this file (expected one of no-skill, selfgen-always)",
+        ),
+        ([{**DECLARED, "against": "raw"}], "hypotheses.0.against", "'raw' is no condition of this file"),
+        ([{**DECLARED, "against": "selfgen-always"}], "hypotheses.0.against", "is the condition itself"),
+        (
+            [DECLARED, {"metric": "ESR", "condition": "no-skill", "against": "selfgen-always"}],
+            "hypotheses.1",
+            "declared twice (expected each difference once)",
+        ),
+        ([{**DECLARED, "agains": "x"}], "hypotheses.0.agains", "there is no such field (expected against?)"),
+        ([{"metric": "ESR"}], "hypotheses.0.condition", "expected, and not there"),
+        ("ESR", "hypotheses", "expected a list"),
+        ([DECLARED] * 51, "hypotheses", "at most 50"),
+    ],
+)
+def test_a_hypothesis_that_cannot_be_names_its_place_and_what_was_expected(stated: Any, field: str, told: str) -> None:
+    assert told in problems_of(hypotheses=stated)[field]
+
+
+def test_hypotheses_are_kept_with_the_file_and_change_no_setup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advance, "hint", lambda episode: None)
+    plain, declaring = launch(SPEC), launch({**SPEC, "hypotheses": [DECLARED]})
+    assert "hypotheses" not in plain.spec
+    assert declaring.spec["hypotheses"] == [{**DECLARED, "against": "no-skill"}]
+    digests = [set(each.runs.values_list("condition", "setup_digest")) for each in (plain, declaring)]
+    assert digests[0] == digests[1]
+
+
+def test_what_no_result_could_show_is_told_before_the_run(path: Path) -> None:
+    def say(**changes: Any) -> list[str]:
+        path.write_text(json.dumps({**SPEC, **changes}))
+        out = StringIO()
+        call_command("run_experiment", str(path), dry_run=True, as_json=True, stdout=out)
+        return [value["note"] for value in map(json.loads, out.getvalue().splitlines()) if "note" in value]
+
+    assert say(replicates=1) == []
+    assert say(replicates=1, hypotheses=[DECLARED]) == [
+        "Hypothesis ESR, selfgen-always against no-skill: no result could show a difference. It has 1 episode with one"
+        " replicate, and takes 6 episodes, or two replicates."
+    ]
+    assert say(replicates=2, hypotheses=[DECLARED]) == []
+    ordered = {"protocol": "skillflow", "environments": [], "conditions": ["no-skill", "skill-evolution"]}
+    assert say(**ordered, hypotheses=[{"metric": "ESR", "condition": "skill-evolution"}]) == [
+        "Hypothesis ESR, skill-evolution against no-skill: no result could show a difference. No trial of this plan counts"
+        " for ESR."
+    ]

@@ -165,8 +165,9 @@ def test_the_second_opinion_that_is_measured_is_that_of_the_pages() -> None:
         assert (opinion.low, opinion.high) == pytest.approx((max(-1, low[index]), min(1, high[index])))
 
 
-def test_looking_again_finds_something_too_often() -> None:
-    said = levels.look_again(600, 1)
-    again, end = (float(part.rsplit(" ", 2)[-2]) for part in (said.partition(";")[0], said.rstrip(".")))
-    assert again > 9
-    assert end < 8
+def test_looking_again_finds_something_too_often_and_evidence_does_not() -> None:
+    found = levels._look(levels.WORLDS["shared"], 0.0, 1_500, 1)
+    again, end, evidence = (found[name][20].mean() for name in ("test, every look", "test, one look", "evidence"))
+    assert again > 0.10
+    assert end < 0.065
+    assert 0.01 < evidence < 0.05

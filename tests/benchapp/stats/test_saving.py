@@ -135,9 +135,13 @@ def test_it_corrects_over_what_was_declared_not_over_what_is_looked_at() -> None
     make_three()
     narrow, wide = saved(ESR), saved(ESR, LSR, CSSR)
     group = next(group for group in wide.comparison.groups.all if group.condition == "selfgen-always")
-    found = narrow.corrected.find(group, ESR), wide.corrected.find(group, ESR)
-    assert [each and each.holm for each in found] == pytest.approx([2 * 2 / 64, 6 * 2 / 64])
-    assert narrow.corrected.find(group, LSR) is None
+    baseline = wide.comparison.groups.baseline_of(group)
+    assert baseline is not None
+    places = narrow.corrected.find(group, baseline, ESR), wide.corrected.find(group, baseline, ESR)
+    found = narrow.corrected.hypotheses[places[0] or 0], wide.corrected.hypotheses[places[1] or 0]
+    assert {(each.group.condition, each.metric.key) for each in found} == {("selfgen-always", "ESR")}
+    assert [each.holm for each in found] == pytest.approx([2 * 2 / 64, 6 * 2 / 64])
+    assert narrow.corrected.find(group, baseline, LSR) is None
 
 
 def test_it_pins_what_nobody_pinned_and_keeps_a_pin() -> None:

@@ -224,8 +224,40 @@ def test_a_verdict_before_the_end_is_called_interim(client: Client) -> None:
     Trial.objects.filter(pk=waiting.pk).update(success=None, is_done=False, status="waiting")
     Run.objects.all().touch()
     said = words(client, experiment.get_absolute_url())
-    assert "95 % interval. Interim, not corrected for looking again." in said or "Interim, not corrected" in said
+    assert "Interim, found at any look: evidence 78, and 20 let you stop." in said
     assert "Verdicts are interim: looking after each episode finds too many differences where there is none." in said
+    assert "Evidence may be looked at at any time." in said
+    (twin,) = client.get(f"{experiment.get_absolute_url()[:-1]}.json").json()["answer"]["judged"]
+    assert (int(twin["evidence"]), twin["evidence_needed"], twin["evidence_over"]) == (78, 20, 1)
+    assert twin["found_at_any_look"]
+
+
+def test_evidence_rests_on_finished_episodes_and_stays_with_a_run_that_was_stopped(client: Client) -> None:
+    experiment = make_pair(8)
+    late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk")[18:]
+    Trial.objects.filter(pk__in=[each.pk for each in late]).update(success=None, is_done=False, status="waiting")
+    Trial.objects.filter(pk=late[0].pk).update(success=True, is_done=True, status="passed")  # a third of the seventh
+    Run.objects.all().touch()
+    assert "Interim, found at any look: evidence 21, and 20 let you stop." in words(
+        client, experiment.get_absolute_url()
+    )
+    Run.objects.filter(condition="selfgen-always").update(status="cancelled")
+    Run.objects.all().touch()
+    said = words(client, experiment.get_absolute_url())
+    assert "Stopped early, found at any look: evidence 21, and 20 let you stop." in said
+    Trial.objects.filter(pk__in=[each.pk for each in late]).update(success=True, is_done=True, status="passed")
+    Run.objects.all().touch()
+    assert "let you stop" not in words(client, experiment.get_absolute_url())
+
+
+def test_replicates_have_no_evidence_and_keep_their_warning(client: Client) -> None:
+    experiment = make_pair(6, replicates=2)
+    waiting = Trial.objects.filter(episode__run__condition="selfgen-always", phase="replay").first()
+    Trial.objects.filter(pk=waiting.pk).update(success=None, is_done=False, status="waiting")
+    Run.objects.all().touch()
+    said = words(client, experiment.get_absolute_url())
+    assert "Interim, not corrected for looking again." in said
+    assert "Evidence may be looked at" not in said
 
 
 def ask(client: Client, experiment: Experiment, metric: str, table: str) -> str:

@@ -544,3 +544,17 @@ def test_a_file_cannot_write_markup(client: Client, small: dict[str, Any]) -> No
     text = client.post("/launch/", sent(file, act="check")).text
     assert "<script>x" not in text
     assert "<b>x</b>" not in text
+
+
+def test_hypotheses_outlast_fields_and_the_form_says_what_no_result_could_show(
+    client: Client, small: dict[str, Any]
+) -> None:
+    stated = [{"metric": "ESR", "condition": "selfgen-always"}]
+    post = sent({**small, "hypotheses": stated}, act="write", seed="3")
+    assert shown_file(client.post("/launch/", post))["hypotheses"] == stated
+    told = client.post("/launch.json", post).json()["checked"]["notes"][0]
+    assert told.startswith("Hypothesis ESR, selfgen-always against no-skill: no result could show a difference.")
+    wrong = sent({**small, "hypotheses": [{**stated[0], "against": "raw"}]}, act="check")
+    response = client.post("/launch/", wrong)
+    assert response.status_code == 422
+    assert "<b>hypotheses.0.against</b>: &#x27;raw&#x27; is no condition of this file" in response.text

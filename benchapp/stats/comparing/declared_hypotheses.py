@@ -1,0 +1,57 @@
+"""What an experiment's file declared before its run, found again among its runs and corrected together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from benchapp.models import Experiment
+from benchapp.stats.comparing.choices import NO_SKILL, Choices
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.saved_comparisons import Corrected, Declared
+from benchapp.stats.metrics.catalogue import METRICS
+
+PLACE = "hypotheses"  # in the file, and among what a comparison keeps
+
+
+def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
+    """Experiment pk -> its hypotheses, of those compared that declare some.
+
+    Of all the experiment's runs that there are at the moment shown: what else a page shows or leaves out changes nothing of them.
+    """
+    kept = cast(Mapping[int, Corrected] | None, comparison.drawn.get(PLACE))
+    if kept is None:
+        comparison.drawn.put(PLACE, kept := _correct_each(comparison))
+    return kept
+
+
+def list_unknown_metrics(experiment: Experiment) -> list[str]:
+    """Declared then, and not computed by this version."""
+    return sorted({metric for metric, _, _ in _read(experiment)} - METRICS.keys())
+
+
+def _correct_each(comparison: GroupComparison) -> dict[int, Corrected]:
+    declaring = {run.experiment_id: run.experiment for run in comparison.runs if run.experiment.spec.get(PLACE)}
+    found = {}
+    for pk, experiment in declaring.items():
+        asked = Choices(experiment=(experiment.public_id,), as_of=comparison.choices.as_of)
+        whole = comparison if comparison.choices.key() == asked.key() else comparison_of(asked)
+        found[pk] = Corrected.of_declared(whole, list(_find_declared(whole, experiment)))
+    return found
+
+
+def _find_declared(whole: GroupComparison, experiment: Experiment) -> Iterator[Declared]:
+    """Each hypothesis for every agent, model and author that there is of it."""
+    for key, condition, against in _read(experiment):
+        for group in whole.groups.all if key in METRICS else ():
+            baseline = whole.groups.find_beside(group, against, group.agent_model)
+            if group.condition == condition and baseline is not None:
+                yield group, baseline, METRICS[key]
+
+
+def _read(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
+    """(metric, condition, against). A file from an archive may hold anything."""
+    stated = experiment.spec.get(PLACE)
+    for each in stated if isinstance(stated, list) else []:
+        if isinstance(each, dict):
+            yield str(each.get("metric")), str(each.get("condition")), str(each.get("against") or NO_SKILL)

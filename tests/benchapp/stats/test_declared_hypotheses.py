@@ -1,0 +1,68 @@
+"""What an experiment's file declared before the run is corrected for itself, and the rest stays with its family."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.models import Experiment
+from benchapp.stats.comparing.answer import judge_groups
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.experiment_verdicts import judge_experiments
+from benchapp.stats.metrics.catalogue import METRICS
+from tests.worlds.declaring import ONE, make_declaring
+
+pytestmark = pytest.mark.django_db
+
+
+def judge(experiment: Experiment, **choices: object) -> dict[str, tuple[float | None, int, bool | None]]:
+    """Condition -> its p that decides, what it is corrected over, whether it was declared."""
+    comparison = comparison_of(Choices(experiment=(experiment.public_id,), **choices))  # type: ignore[arg-type]
+    return {
+        each.group.condition: (
+            each.corrected,
+            len(each.correction.holm),
+            each.declaration and each.declaration.is_declared,
+        )
+        for each in judge_groups(comparison, METRICS["ESR"])
+    }
+
+
+def test_a_declared_difference_is_corrected_for_what_was_declared_and_the_others_as_ever() -> None:
+    plain, declaring = judge(make_declaring()), judge(make_declaring(ONE))
+    assert {name: each[2] for name, each in plain.items()} == dict.fromkeys(plain)
+    assert declaring["selfgen-always"][1:] == (1, True)
+    assert declaring["curated-static"] == (*plain["curated-static"][:2], False)
+    assert declaring["curated-static"][1] == 3
+
+
+def test_declared_differences_of_several_metrics_and_baselines_are_one_family() -> None:
+    other = {"metric": "LSR", "condition": "selfgen-always", "against": "raw-trajectory"}
+    experiment = make_declaring(ONE, other)
+    (found,) = correct_hypotheses(comparison_of(Choices(experiment=(experiment.public_id,)))).values()
+    named = [(each.group.condition, each.baseline.condition, each.metric.key) for each in found.hypotheses]
+    assert named == [("selfgen-always", "no-skill", "ESR"), ("selfgen-always", "raw-trajectory", "LSR")]
+    assert [each.holm for each in found.hypotheses] == pytest.approx([4 / 64, 4 / 64])
+    assert [each.corrected for each in found.hypotheses] == pytest.approx([2 / 64, 2 / 64])
+    assert found.found == found.tested == 2
+
+
+def test_what_else_is_shown_or_left_out_changes_nothing_of_it_and_other_runs_are_not_declared() -> None:
+    experiment = make_declaring(ONE, {**ONE, "condition": "curated-static"}, replicates=2)
+    whole = judge(experiment)["selfgen-always"]
+    assert judge(experiment, condition=("no-skill", "selfgen-always"))["selfgen-always"] == whole
+    assert judge(experiment, replicate=(1,))["selfgen-always"][2] is False
+    assert judge(experiment, baseline="raw-trajectory")["selfgen-always"][2] is False
+
+
+def test_the_list_of_experiments_gives_the_same_verdict() -> None:
+    for hypotheses, alike in (((), False), ((ONE,), True)):
+        experiment = make_declaring(*hypotheses)
+        verdict = judge_experiments({experiment: list(experiment.runs.all())})[experiment.pk]
+        effects = {way.condition: way.effect for way in verdict.ways}
+        comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
+        assert effects == {each.group.condition: each.effect for each in judge_groups(comparison, METRICS["ESR"])}
+        assert bool(correct_hypotheses(comparison)) is alike
+        assert effects["selfgen-always"] is Effect.UP
