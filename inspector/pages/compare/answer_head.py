@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -165,26 +164,24 @@ def _write_interim(answer: Answer, best: JudgedGroup) -> str:
 
 
 def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
-    family = [each for each in answer.judged if each.correction is best.correction]
-    if best.declaration:
-        family = [best] * len(
-            best.correction.holm
-        )  # what was declared has other metrics, what was not has declared ones
+    count = best.correction.counted
+    experiments = {each.group.first.experiment_id for each in answer.judged if each.correction is best.correction}
+    family = _tell_family(count, len(experiments))
     if best.difference.interval is None:
         return _write_no_interval(best, family)
     ends = _write_ends(best.difference.interval, answer.metric)
-    if best.effect.is_found and len(family) > 1:
+    if best.effect.is_found and count > 1:
         still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
         within = " in its experiment" if len(answer.corrections) > 1 and not best.declaration else ""
-        return f"{ends}. {still} after correcting for {_tell_family(family)}{within}."
+        return f"{ends}. {still} after correcting for {family}{within}."
     return f"{ends}, 95 % interval."
 
 
-def _write_no_interval(best: JudgedGroup, family: Sequence[JudgedGroup]) -> str:
+def _write_no_interval(best: JudgedGroup, family: str) -> str:
     if best.effect.is_clear:
         return ""
     if best.effect.is_likely:
-        return f"Not beyond doubt after correcting for {_tell_family(family)}."
+        return f"Not beyond doubt after correcting for {family}."
     if best.effect is not Effect.UNTESTED:
         return "No interval: every episode shows the same difference."
     if min(best.difference.replicates) >= MIN_REPLICATES:
@@ -215,12 +212,12 @@ def tell_families(answer: Answer) -> str:
         return DECLARED
     if len(answer.corrections) > 1:
         return EACH_ALONE
-    return _tell_family(answer.judged) if len(answer.judged) > 1 else ""
+    experiments = {each.group.first.experiment_id for each in answer.judged}
+    return _tell_family(len(answer.judged), len(experiments)) if len(answer.judged) > 1 else ""
 
 
-def _tell_family(judged: Sequence[JudgedGroup]) -> str:
-    experiments = len({each.group.first.experiment_id for each in judged})
-    said = plural(len(judged), "comparison")
+def _tell_family(comparisons: int, experiments: int) -> str:
+    said = plural(comparisons, "comparison")
     return f"{said} of {experiments} experiments" if experiments > 1 else said
 
 
