@@ -7,7 +7,7 @@ its Table 4, the rules those of its appendix A.5, the kinds of variation those o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -93,8 +93,14 @@ class Workflow:
         return [*found, *([waiting] if waiting else [])]
 
     def in_order(self) -> Workflow:
-        """With its steps from first to last."""
-        return Workflow(tuple(step for layer in self.layers() for step in layer), self.varies)
+        """With each step behind what it needs, else in the order that they had. Steps in a circle come last."""
+        ids, done, waiting = set(self.by_id), dict[str, WorkflowStep](), list(self.steps)
+        while ready := next(
+            (step for step in waiting if all(need in done for need in step.needs if need in ids)), None
+        ):
+            done[ready.id] = ready
+            waiting.remove(ready)
+        return Workflow((*done.values(), *waiting), self.varies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,13 @@ def check_workflow(workflow: Workflow) -> list[WorkflowRule]:
     """Every rule in a fixed order. Words name steps by their ids."""
     return [
         WorkflowRule(f"{LEAST} to {MOST} steps", _check_size(workflow)),
-        WorkflowRule("labels of the twelve", _name_steps(_unlabelled(workflow), "without one of them")),
-        WorkflowRule("no circle", _check_circle(workflow)),
+        WorkflowRule("each step has one of the twelve labels", _name(workflow, lambda step: step.label not in LABELS)),
+        WorkflowRule("no circle", " needs ".join(workflow.find_circle())),
         WorkflowRule("all steps lead to one last step", _check_joined(workflow)),
-        WorkflowRule("what each step is in this task", _name_steps(_silent(workflow, "grounding"), "not said")),
-        WorkflowRule("why each has its label", _name_steps(_silent(workflow, "why"), "not said")),
+        WorkflowRule(
+            "each step says what it is in this task", _name(workflow, lambda step: not step.grounding.strip())
+        ),
+        WorkflowRule("each label has its reason", _name(workflow, lambda step: not step.why.strip())),
     ]
 
 
@@ -126,10 +134,6 @@ def _check_size(workflow: Workflow) -> str:
     return "" if LEAST <= count <= MOST else f"{count} now"
 
 
-def _check_circle(workflow: Workflow) -> str:
-    return " needs ".join(workflow.find_circle())
-
-
 def _check_joined(workflow: Workflow) -> str:
     """Steps that can be done side by side meet again in a later one (the fourth rule), so a single step is last."""
     needed = {earlier for earlier, _ in workflow.edges}
@@ -137,17 +141,9 @@ def _check_joined(workflow: Workflow) -> str:
     return "" if len(last) == 1 else f"{', '.join(last) or 'no step'} {'are' if last else 'is'} last"
 
 
-def _unlabelled(workflow: Workflow) -> Iterator[str]:
-    return (step.id for step in workflow.steps if step.label not in LABELS)
-
-
-def _silent(workflow: Workflow, field: str) -> Iterator[str]:
-    return (step.id for step in workflow.steps if not getattr(step, field).strip())
-
-
-def _name_steps(ids: Iterator[str], what: str) -> str:
-    named = ", ".join(ids)
-    return f"{named}: {what}" if named else ""
+def _name(workflow: Workflow, is_wrong: Callable[[WorkflowStep], bool]) -> str:
+    named = ", ".join(step.id for step in workflow.steps if is_wrong(step))
+    return f"not {named}" if named else ""
 
 
 def to_plain(workflow: Workflow) -> dict[str, object]:
