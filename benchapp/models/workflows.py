@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from benchapp.models.base import GuardedModel, GuardedQuerySet, PublicModel
 from benchapp.models.people import User
@@ -18,14 +17,11 @@ class FinalWorkflow(Exception):
 class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
     """Changes drafts only; of a workflow that was handed in, only what is said of it later."""
 
-    AFTERWARDS = frozenset({"finds_consistent", "superseded_at"})
+    def screen(self, *, is_consistent: bool) -> int:
+        return models.QuerySet.update(self, finds_consistent=is_consistent)
 
-    def update(self, **fields: Any) -> int:
-        if set(fields) <= self.AFTERWARDS:
-            return models.QuerySet.update(self, **fields)
-        return super().update(**fields)
-
-    update.alters_data = True  # type: ignore[attr-defined]
+    def supersede(self) -> int:
+        return models.QuerySet.update(self, superseded_at=timezone.now())
 
     def refuse_fixed(self) -> None:
         if self.exclude(handed_in_at=None).exists():

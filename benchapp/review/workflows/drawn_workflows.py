@@ -70,7 +70,7 @@ def settle(task: Task, user: User, workflow: Workflow, *, revision: int, seen: U
     try:
         with transaction.atomic():
             row = save_workflow(task, user, workflow, revision=revision, settles=True)
-            if seen and not standing.filter(public_id=seen).update(superseded_at=timezone.now()):
+            if seen and not standing.filter(public_id=seen).supersede():
                 raise WorkflowConflict(FIRST)
             return _finish(row, user, "workflow.settled")
     except IntegrityError as error:  # another one stands: the constraint lets only one
@@ -83,7 +83,7 @@ def screen(task: Task, user: User, *, is_consistent: bool) -> None:
     if not seen.may_screen(user) or seen.own is None:
         raise PermissionDenied("Only the two annotators of a task say this, before it is settled.")
     with transaction.atomic():
-        TaskWorkflow.objects.filter(pk=seen.own.pk).update(finds_consistent=is_consistent)
+        TaskWorkflow.objects.filter(pk=seen.own.pk).screen(is_consistent=is_consistent)
         note_activity(user, "workflow.screened", seen.own, detail={"task": task.key, "consistent": is_consistent})
 
 

@@ -75,7 +75,7 @@ class SeenWorkflows:
         if self.own and not user.may(User.Level.ADMIN):
             return "You drew this task. Somebody else or an admin must settle it."
         if self.agreement and self.agreement.is_same and not self.settled:
-            return "Both drew the same workflow, so it stands. There is nothing to settle."
+            return "Both drew the same workflow: there is nothing to settle."
         return ""
 
     def may_screen(self, user: User) -> bool:

@@ -59,7 +59,8 @@ def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanva
     rows = workflow.layers()
     broadest = max(map(len, rows))
     inner = broadest * WIDTH + (broadest - 1) * ACROSS
-    places, layers = {}, {}
+    places: dict[str, tuple[float, float]] = {}
+    layers: dict[str, int] = {}
     for number, row in enumerate(rows):
         left = 1 + (inner - len(row) * WIDTH - (len(row) - 1) * ACROSS) / 2
         for column, step in enumerate(row):

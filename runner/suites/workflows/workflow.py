@@ -21,7 +21,7 @@ LABELS = {
     "compute": "work out numbers: formulas, sums, scores, plans",
     "compare": "hold values against a threshold, a reference or each other",
     "detect": "find anomalies, violations, gaps or changes",
-    "update": "change, fill in or repair what is there",
+    "update": "change, fill in or repair what exists",
     "validate": "check that a result keeps its rules",
     "output": "write the result in the form that is asked for",
 }

@@ -149,7 +149,7 @@ def _list_loose(workflow: Workflow) -> Iterator[str]:
             yield f"several steps are called {step.id}"
         for need in step.needs:
             if need not in ids:
-                yield f"{step.id} needs {need[:MAX_NAME]}, which is no step"
+                yield f"{step.id} needs {need[:MAX_NAME]}, and no step has this id"
 
 
 def _list_repeated(found: Iterable[FiledWorkflow]) -> Iterator[FiledWorkflow]:

@@ -246,7 +246,7 @@ GOOD = write_workflows(FILED[:1]).decode()
         ("by: person-a", "by: ''", r"families.ledgers.fees\[1\].by"),
         ("label: align", "label: join", r"steps\[4\].label.*expected one of read, extract"),
         ("id: align", "id: Align it", r"steps\[4\].id.*lower-case"),
-        ("      - compute\n", "      - nowhere\n", "output needs nowhere, which is no step"),
+        ("      - compute\n", "      - nowhere\n", "output needs nowhere, and no step has this id"),
         ("- scale", "- colour", r"varies.*expected some of entities, format"),
         ("consistent: false", "consistent: maybe", r"consistent.*true or false"),
         ("consistent: false", "colour: false", "nobody knows this field"),
