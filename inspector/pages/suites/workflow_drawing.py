@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString
 from benchapp.record.visible import one_line, visible
 from runner.suites.workflows.workflow import Workflow, WorkflowStep
 
-WIDTH, HEIGHT = 152, 40  # pixels of a step
+WIDTH, HEIGHT = 160, 40  # pixels of a step
 ACROSS, DOWN = 12, 24  # between steps
 LANE = 13  # pixels from one edge beside the steps to the next
-MAX_SHOWN = 24  # characters of a step's grounding
+MAX_SHOWN = 23  # characters of a step's grounding
 
 Edge = tuple[str, str]
 
