@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from django.urls import reverse
@@ -75,19 +74,25 @@ class WorkflowRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """`shared`: what all standing workflows of its tasks have; `standing`: how many there are."""
+    """`shared`: what all standing workflows of its tasks have; `standing`: how many there are. Tasks without a family share
+    nothing; `name` is then empty."""
 
+    environment: str
     name: str
     rows: tuple[WorkflowRow, ...]
     shared: Workflow
     standing: int
 
     json_shape = JsonShape(
-        *("name", "standing"),
+        *("environment?", "name?", "standing"),
         ("shared", lambda family: to_plain(family.shared)),
         ("agreement", lambda family: family.agreement),
         "tasks=rows",
     )
+
+    @property
+    def has_shared(self) -> bool:
+        return bool(self.name) and self.standing > 1
 
     @property
     def svg(self) -> SafeString:
@@ -115,10 +120,11 @@ class WorkflowFamily(Shaped):
 def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
     """Every family of the suite with all its tasks; a task that this person may still draw counts for nothing here."""
     seen = read_seen(view.row, user)
-    return [
-        _build_family(name, [_build_row(view, task, seen.get(task.key, SeenWorkflows()), user) for task in tasks])
-        for name, tasks in view.list_by("family")
-    ]
+    found: dict[tuple[str, str], list[WorkflowRow]] = {}
+    for task in view.tasks:
+        row = _build_row(view, task, seen.get(task.key, SeenWorkflows()), user)
+        found.setdefault((task.environment, task.family), []).append(row)
+    return [_build_family(environment, name, rows) for (environment, name), rows in found.items()]
 
 
 def _build_row(view: SuiteView, task: SuiteTask, seen: SeenWorkflows, user: User) -> WorkflowRow:
@@ -126,13 +132,10 @@ def _build_row(view: SuiteView, task: SuiteTask, seen: SeenWorkflows, user: User
     return WorkflowRow(task, seen, url, not seen.explain_closed(user), not seen.explain_barred(user))
 
 
-def _build_family(name: str, rows: Iterable[WorkflowRow]) -> WorkflowFamily:
-    rows = list(rows)
+def _build_family(environment: str, name: str, rows: list[WorkflowRow]) -> WorkflowFamily:
     standing = {row.task.key: found for row in rows if (found := row.seen.standing)}
-    shared = shared_workflow(list(standing.values()))
-    members = dict(zip(standing, find_memberships(shared, list(standing.values())), strict=True))
-    placed = (
-        WorkflowRow(row.task, row.seen, row.url, row.may_draw, row.may_settle, members.get(row.task.key))
-        for row in rows
-    )
-    return WorkflowFamily(name, tuple(placed), shared, len(standing))
+    drawn = list(standing.values())
+    shared = shared_workflow(drawn if name else [])
+    members = dict(zip(standing, find_memberships(shared, drawn), strict=True)) if name else {}
+    placed = tuple(replace(row, membership=members.get(row.task.key)) for row in rows)
+    return WorkflowFamily(environment, name, placed, shared, len(standing))

@@ -17,7 +17,7 @@ from inspector.pages.suites.workflow_form import add_step, blank_workflow, drop_
 from runner.suites.workflows.workflow import Workflow, WorkflowStep
 from runner.suites.workflows.workflow_comparison import compare_workflows
 from tests.queries import assert_queries_flat
-from tests.worlds.factories import make_family, make_suite, make_user
+from tests.worlds.factories import make_environment, make_family, make_suite, make_task, make_user
 from tests.worlds.workflow_worlds import draw
 
 pytestmark = pytest.mark.django_db
@@ -194,6 +194,20 @@ def test_the_family_page_says_what_is_shared_and_who_differs(suite: Suite) -> No
     said = client.get("/suites/set/workflows/").text
     assert "4 of 6 tasks have a workflow; 0 keep to what they share" in said
     assert "− filter" in said
+
+
+def test_tasks_without_a_family_and_namesakes_of_two_environments_share_nothing(suite: Suite) -> None:
+    client, user = login()
+    tasks = [make_task(suite=suite, key=f"loose-{number}") for number in range(2)]
+    for ordinal in (2, 3):
+        family = make_family(make_environment(suite, ordinal=ordinal), name="namesake")
+        tasks.append(family.tasks.first())
+    for task in tasks:
+        hand_in(task, user, CHAIN, revision=0)
+    found = [family for family in twin(client, "/suites/set/workflows/")["families"] if family["standing"]]
+    shared = sorted((family["name"] or "", family["standing"], len(family["shared"]["steps"])) for family in found)
+    assert shared == [("", 2, 0), ("namesake", 1, 6), ("namesake", 1, 6)]
+    assert [family["tasks"][0]["membership"] for family in found if family["name"] is None] == [None]
 
 
 def test_a_file_comes_in_by_the_page_and_goes_out_alike(task: Task) -> None:
