@@ -43,7 +43,7 @@ from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import search_view
-from inspector.pages.suites import suites_view
+from inspector.pages.suites import suites_view, workflows_view
 from inspector.pages.trials import pair_view, trial_view
 from inspector.web import health_view
 from inspector.web.responses import View
@@ -144,6 +144,10 @@ ROUTES: dict[str, list[Routes]] = {
     "suites/": [
         page("", suites_view.suites, "suites"),
         part("<path:name>/composition.<str:form>", suites_view.composition, "suite-composition"),
+        part("<path:name>/workflows.yaml", workflows_view.workflows_file, "suite-workflows-file"),
+        page("<path:name>/workflows/", workflows_view.workflows, "suite-workflows"),
+        page("<path:name>/workflows/<path:task>/settle/", workflows_view.workflow_settle, "suite-workflow-settle"),
+        page("<path:name>/workflows/<path:task>/", workflows_view.workflow, "suite-workflow"),
         page("<path:name>/", suites_view.suite, "suite"),
     ],
     "people/": [

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from django.urls import reverse
 
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
-from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Judging, Queue, Run, Trial
+from benchapp.models import (
+    AgreementReport,
+    Attempt,
+    CodebookVersion,
+    Comparison,
+    Episode,
+    Judging,
+    Queue,
+    Run,
+    Suite,
+    Trial,
+)
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording, add, rename, split_code
 from benchapp.review.codebooks.examples import add_example
 from benchapp.review.coding.queue_agreement import take_report
 from benchapp.review.suggestions.suggestion_runs import suggest
+from benchapp.review.workflows.drawn_workflows import hand_in
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.saved_comparisons import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
@@ -37,6 +50,7 @@ from tests.worlds.judging_worlds import Judge
 from tests.worlds.judging_worlds import make_world as make_judged_world
 from tests.worlds.probe_factories import make_probe
 from tests.worlds.review_factories import make_queue, make_review
+from tests.worlds.workflow_worlds import draw
 
 CONDITION = "selfgen-always"
 QUEUE = "<b>failed</b> deployments"
@@ -103,6 +117,9 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "published": list,
     "suites": list,
     "suite": lambda: [_run().experiment.suite.key],
+    "suite-workflows": lambda: [_run().experiment.suite.key],
+    "suite-workflow": lambda: [_run().experiment.suite.key, "E1-F1-T2"],
+    "suite-workflow-settle": lambda: [_run().experiment.suite.key, "E1-F1-T1"],
     "documents": list,
     "document": lambda: ["tutorial/first-look"],
     "jobs": list,
@@ -158,6 +175,7 @@ def make_world() -> None:
     judge_run(make_judged_world().run, Judge(), budget=Budget())
     make_batch(problems=2)
     _put_under_review(run)
+    _draw_workflows(suite)
     _revise(_queue().version)
     save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
 
@@ -207,6 +225,16 @@ def _put_under_review(run: Run) -> None:
     suggest(queue)
     shown = {f"hides_{name}": False for name in ("conditions", "models", "labels", "suggestions")}
     make_queue(trials[:1], version=queue.version, reviewers=[local_user()], name=CODED, **shown)
+
+
+def _draw_workflows(suite: Suite) -> None:
+    """Two people drew two tasks, the first one differently; nobody drew the others."""
+    people = [make_user(username=name, level="reviewer") for name in ("eva", "finn")]
+    chain, forked = draw("read extract align compute output"), draw("read:a read:b align<a,b compute detect output")
+    hostile = replace(chain, steps=(replace(chain.steps[0], grounding="<b>both</b> files"), *chain.steps[1:]))
+    for task, drawn in (("E1-F1-T1", (hostile, forked)), ("E1-F1-T3", (chain, chain))):
+        for person, workflow in zip(people, drawn, strict=True):
+            hand_in(suite.tasks.get(key=task), person, workflow, revision=0)
 
 
 def _revise(version: CodebookVersion) -> None:

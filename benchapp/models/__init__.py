@@ -31,6 +31,7 @@ from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, T
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
 from benchapp.models.verdicts import Check, Dimension, Verdict
+from benchapp.models.workflows import TaskWorkflow
 
 __all__ = [
     "Activity",
@@ -93,6 +94,7 @@ __all__ = [
     "Task",
     "TaskGroup",
     "TaskRevision",
+    "TaskWorkflow",
     "Trajectory",
     "Trial",
     "User",

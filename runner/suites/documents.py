@@ -15,6 +15,7 @@ from runner.base.errors import SuiteError
 from runner.suites.findings import Findings, shorten_suite_value
 
 MAX_BYTES = 1024 * 1024
+MAX_NESTING = 100  # levels of lists and tables in YAML
 # The C loader where PyYAML has it: the same result, several times faster.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -26,9 +27,15 @@ def read_text(source: Path) -> str:
             raise SuiteError(str(source), "file", "a plain file", "it is a link" if source.is_symlink() else "none")
         with source.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
-        text = content.decode("utf-8-sig")
     except OSError as error:
         raise SuiteError(str(source), "file", "a readable file", str(error.strerror)) from error
+    return decode_text(content, source)
+
+
+def decode_text(content: bytes, source: Path) -> str:
+    """The same of bytes that came another way; `source` is what errors name."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SuiteError(str(source), f"byte {error.start}", "UTF-8", error.reason) from error
     if len(content) > MAX_BYTES:
@@ -47,14 +54,32 @@ def read_toml(source: Path) -> dict[str, object]:
 
 
 def read_yaml(source: Path) -> dict[str, object]:
-    text = read_text(source)
+    return parse_yaml(read_text(source), source)
+
+
+def parse_yaml(text: str, source: Path, *, aliases: bool = True) -> dict[str, object]:
+    """`aliases`: whether a value may be named and used again (*). A few lines of them unfold to gigabytes for whoever
+    walks through all of it."""
     try:
+        _check_events(text, source, aliases=aliases)
         value = yaml.load(text, Loader=LOADER)  # a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SuiteError(str(source), "file", "readable YAML", _reason(error)) from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SuiteError(str(source), "file", "a mapping of names", f"found {shorten_suite_value(value)}")
     return value
+
+
+def _check_events(text: str, source: Path, *, aliases: bool) -> None:
+    """Before anything is built of it: the C loader ends the whole process where brackets are nested too deeply."""
+    depth = 0
+    for event in yaml.parse(text, Loader=LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if depth > MAX_NESTING:
+            raise SuiteError(str(source), f"line {line}", f"at most {MAX_NESTING} levels", "nested too deeply")
+        if isinstance(event, yaml.AliasEvent) and not aliases:
+            raise SuiteError(str(source), f"line {line}", "no alias (*)", "found one")
 
 
 def read_json(source: Path) -> object:

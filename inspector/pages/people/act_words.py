@@ -20,6 +20,7 @@ from benchapp.models import (
     Review,
     Run,
     Suite,
+    TaskWorkflow,
     Trial,
 )
 
@@ -71,6 +72,10 @@ VERBS = {
     "skip": "skipped",
     "suite.loaded": "loaded",
     "supersede": "imported again",
+    "workflow.handed_in": "drew",
+    "workflow.screened": "screened",
+    "workflow.settled": "settled",
+    "workflows.imported": "imported workflows of",
 }
 
 
@@ -96,6 +101,7 @@ THINGS = {
     "queue": ActThing("queue", "", Queue, "name"),
     "queueitem": ActThing("item", "of", QueueItem, "queue__name"),
     "review": ActThing("review", "in", Review, "item__queue__name"),
+    "taskworkflow": ActThing("workflow", "of", TaskWorkflow, "task__title"),
     "comment": ActThing("comment", "on"),
     "user": ActThing("account"),
     "judgecall": ActThing("judge’s answer"),
