@@ -12,7 +12,7 @@ from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
-from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect
+from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect, say_so_far
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.comparing.ranks import Ranks, rank_groups
 from benchapp.stats.inference.correction import Correction, correct
@@ -119,6 +119,7 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
     judged, hypotheses = {}, correct_hypotheses(comparison)
+    planned = {pairs[at][0].identity: len(family) for family in split_families(pairs) for at in family}
     for family in split_families([pair[:2] for pair in found]):
         correction = correct([found[at][2] for at in family])
         for place, at in enumerate(family):
@@ -126,7 +127,11 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
             listed = own.find(*found[at][:2], metric) if own else None
             corrected = (correction, place) if own is None or listed is None else (own.correction, listed)
             group, baseline, difference = found[at]
-            interim = comparison.evidence(group, baseline, metric, len(corrected[0].holm))
+            interim = (
+                comparison.evidence(group, baseline, metric, planned[group.identity])
+                if own is None or listed is None
+                else own.hypotheses[listed].interim
+            )
             judged[at] = JudgedGroup(
                 *(group, baseline, metric, comparison.cell(group, metric), difference, *corrected, questions, interim),
                 Declaration(listed is not None) if own else None,
@@ -274,6 +279,12 @@ class Answer:
     @property
     def heading(self) -> str:
         """One sentence about all groups in the metric asked for."""
+        is_early = bool(self.comparison.unfinished) or any(each.interim for each in self.judged)
+        is_found = any(each.effect.is_found for each in self.judged)
+        return say_so_far(self._conclusion) if is_early and is_found else self._conclusion
+
+    @property
+    def _conclusion(self) -> str:
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."

@@ -19,7 +19,7 @@ from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
-from benchapp.stats.inference.interim import InterimEvidence, add_finished, weigh_evidence
+from benchapp.stats.inference.interim import InterimEvidence, add_finished
 from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
@@ -236,7 +236,7 @@ class GroupComparison:
 
     def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
         """Before all planned trials of one run against one have ended, or where they never will. None else: at the end the test
-        decides, and replicates have none. Nor have a judge's scores, which come later than ends. `comparisons`: corrected together,
+        decides, and replicates have none. Nor have a judge's scores, which come later than ends. `comparisons`: planned together, so that no run that starts takes back what was found,
         this one among them."""
         if metric.is_judged:
             return None
@@ -249,8 +249,7 @@ class GroupComparison:
         if planned is None:
             return None
         added = add_finished(planned, order, scored, by_family=metric.macro)
-        reached = weigh_evidence(added[np.newaxis]).max(initial=1.0)
-        return InterimEvidence(float(reached) / comparisons, comparisons)
+        return InterimEvidence.of(added, comparisons)
 
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
         """None also for runs at work: their trials are still to come."""
@@ -360,8 +359,8 @@ class GroupComparison:
         alone = all(group.replicates == 1 for group in self.groups.all)
         return (
             f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
-            " number, and early ones may not be typical. Verdicts are interim: looking after each episode finds too many"
-            f" differences where there is none.{' Evidence may be looked at at any time.' if alone else ''}"
+            " number, and early ones may not be typical. Verdicts and ranks are interim: looking after each episode finds too many"
+            f" differences where there is none.{' You may look at evidence at any time, where a verdict shows it.' if alone else ''}"
         )
 
     @cached_property

@@ -36,17 +36,20 @@ def _correct_each(comparison: GroupComparison) -> dict[int, Corrected]:
     for pk, experiment in declaring.items():
         asked = Choices(experiment=(experiment.public_id,), as_of=comparison.choices.as_of)
         whole = comparison if comparison.choices.key() == asked.key() else comparison_of(asked)
-        found[pk] = Corrected.of_declared(whole, list(_find_declared(whole, experiment)))
+        each = [
+            list(_find_declared(whole, *hypothesis)) for hypothesis in _read(experiment) if hypothesis[0] in METRICS
+        ]
+        declared = [one for some in each for one in some]
+        found[pk] = Corrected.of_declared(whole, declared, missing=sum(not some for some in each))
     return found
 
 
-def _find_declared(whole: GroupComparison, experiment: Experiment) -> Iterator[Declared]:
-    """Each hypothesis for every agent, model and author that there is of it."""
-    for key, condition, against in _read(experiment):
-        for group in whole.groups.all if key in METRICS else ():
-            baseline = whole.groups.find_beside(group, against, group.agent_model)
-            if group.condition == condition and baseline is not None:
-                yield group, baseline, METRICS[key]
+def _find_declared(whole: GroupComparison, key: str, condition: str, against: str) -> Iterator[Declared]:
+    """The hypothesis for every agent, model and author that there is of it."""
+    for group in whole.groups.all:
+        baseline = whole.groups.find_beside(group, against, group.agent_model)
+        if group.condition == condition and baseline is not None:
+            yield group, baseline, METRICS[key]
 
 
 def _read(experiment: Experiment) -> Iterator[tuple[str, str, str]]:

@@ -97,6 +97,11 @@ def _is_tested(difference: Difference) -> bool:
     return difference.p is not None and (difference.smallest_p or 0.0) <= LEVEL
 
 
+def say_so_far(answer: str) -> str:
+    """Before the end, or where it will not come: the test was made for all planned trials."""
+    return f"So far: {answer[:1].lower()}{answer[1:]}"
+
+
 def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill. What cannot be
     tested is not counted among those that did not help."""

@@ -11,7 +11,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
-from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect, say_so_far
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.selection import MAX_RUNS
 from benchapp.stats.inference.correction import correct
@@ -138,8 +138,16 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     ways = tuple(_judge_way(*pair, p, metric) for pair, p in zip(pairs, corrected, strict=True))
     episodes = max((found.clusters for _, found in pairs), default=0)
     answer = answer_question([way.effect for way in ways], episodes)
+    if any(way.effect.is_found for way in ways) and _is_early(comparison, [group for group, _ in pairs], metric):
+        answer = say_so_far(answer)
     alone = all(map(groups.is_baseline, groups.all))
     return ExperimentVerdict(answer, metric.key, ways, bool(others), alone, episodes)
+
+
+def _is_early(comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric) -> bool:
+    """Whether one of them was stopped before its end."""
+    pairs = ((group, comparison.groups.baseline_of(group)) for group in groups)
+    return any(baseline and comparison.evidence(group, baseline, metric, 1) for group, baseline in pairs)
 
 
 def choose_metric(comparison: GroupComparison) -> TrialMetric:

@@ -42,9 +42,10 @@ class RankRange(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Ranks(Shaped):
-    """`pairs`: what they would rest on. No ranges where these are too many."""
+    """`pairs`: what they would rest on, of all models. No ranges where these are too many."""
 
     pairs: int
+    models: int
     ranges: tuple[RankRange, ...]
 
     json_shape = JsonShape("pairs", "ranges")
@@ -64,7 +65,7 @@ def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | Non
     if found is None:
         pairs = sum(len(arm) * (len(arm) - 1) // 2 for arm in arms)
         ranges = (each for arm in arms for each in _rank_arm(comparison, metric, arm)) if pairs <= MOST_PAIRS else ()
-        comparison.drawn.put(key, found := Ranks(pairs, tuple(ranges)))
+        comparison.drawn.put(key, found := Ranks(pairs, len(arms), tuple(ranges)))
     return found
 
 

@@ -47,7 +47,9 @@ class Hypothesis:
 
     @property
     def is_found(self) -> bool:
-        return self.corrected is not None and self.corrected <= LEVEL
+        """Before the end only by evidence that may be looked at at any time."""
+        is_over = self.interim.is_enough if self.interim else not self.waiting
+        return is_over and self.corrected is not None and self.corrected <= LEVEL
 
     @property
     def p(self) -> float | None:
@@ -80,10 +82,11 @@ Declared = tuple[Group, Group, TrialMetric]  # a group, what it is held against,
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Declared differences, corrected together."""
+    """Declared differences, corrected together. `missing`: declared as well, and no run of them is here."""
 
     hypotheses: tuple[Hypothesis, ...]
     correction: Correction
+    missing: int = 0
     _by_place: Mapping[tuple[object, ...], int] = field(default_factory=dict)
 
     @classmethod
@@ -97,21 +100,27 @@ class Corrected:
 
     @classmethod
     def of_declared(
-        cls, comparison: GroupComparison, declared: Sequence[Declared], method: str = Comparison.CorrectedBy.JOINT
+        cls,
+        comparison: GroupComparison,
+        declared: Sequence[Declared],
+        method: str = Comparison.CorrectedBy.JOINT,
+        missing: int = 0,
     ) -> Corrected:
-        """`method`: what was declared. With joint flips Holm decides where they cannot be made."""
+        """`method`: what was declared. With joint flips Holm decides where they cannot be made. What is missing takes its part of a
+        correction by Holm and of evidence, as everything declared does that has nothing to compare."""
         differences = [comparison.between(*each) for each in declared]
-        correction = correct(differences, joint=method == Comparison.CorrectedBy.JOINT)
-        joint = correction.joint or (None,) * len(differences)
+        every = [*differences, *[None] * missing]
+        correction = correct(every, joint=method == Comparison.CorrectedBy.JOINT)
+        joint = correction.joint or (None,) * len(every)
         found = tuple(
             Hypothesis(
                 *(*named, difference, by_holm, jointly),
                 comparison.count_waiting(*named[:2]),
-                comparison.evidence(*named, len(declared)),
+                comparison.evidence(*named, len(every)),
             )
-            for named, difference, by_holm, jointly in zip(declared, differences, correction.holm, joint, strict=True)
+            for named, difference, by_holm, jointly in zip(declared, differences, correction.holm, joint, strict=False)
         )
-        return cls(found, correction, {_place(*named): at for at, named in enumerate(declared)})
+        return cls(found, correction, missing, {_place(*named): at for at, named in enumerate(declared)})
 
     @property
     def futile(self) -> str:
@@ -139,6 +148,10 @@ class Corrected:
     def find(self, group: Group, baseline: Group, metric: TrialMetric) -> int | None:
         """The place of this difference, between the very same runs; None where it was not declared."""
         return self._by_place.get(_place(group, baseline, metric))
+
+    @property
+    def total(self) -> int:
+        return len(self.hypotheses) + self.missing
 
     @property
     def found(self) -> int:
@@ -175,8 +188,8 @@ def _find_least_p(difference: Difference) -> float:
 
 
 def _place(group: Group, baseline: Group, metric: TrialMetric) -> tuple[object, ...]:
-    sides = (frozenset(run.pk for run in side.runs) for side in (group, baseline))
-    return (*sides, metric.key)
+    """Either way round: a difference and its reverse have one p value."""
+    return frozenset(frozenset(run.pk for run in side.runs) for side in (group, baseline)), metric.key
 
 
 def _explain_needed(differences: int) -> str:

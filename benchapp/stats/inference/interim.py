@@ -25,17 +25,34 @@ RATES = (1.0, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class InterimEvidence(Shaped):
-    """`value`: the most that was reached after any cluster, divided by `comparisons`, the number corrected together."""
+    """`value`: the most that was reached, after `clusters` of them, divided by `comparisons`, the number planned to be corrected
+    together; `is_rise`: what it is evidence for. `now`: the same after the last finished cluster."""
 
     value: float
     comparisons: int
+    is_rise: bool = True
+    clusters: int = 0
+    now: float = 1.0
 
     json_shape = JsonShape(
         "evidence=value",
         ("evidence_needed", lambda _: ENOUGH),
         "evidence_over=comparisons",
         "found_at_any_look=is_enough",
+        ("evidence_for", lambda found: "rise" if found.is_rise else "drop"),
+        "evidence_now=now",
     )
+
+    @classmethod
+    def of(cls, added: Floats, comparisons: int) -> InterimEvidence:
+        """From what each finished cluster adds to the difference, in the order of the plan."""
+        if not len(added):
+            return cls(1.0 / comparisons, comparisons, now=1.0 / comparisons)
+        rise, drop = weigh_signs(added[np.newaxis])[:, 0]
+        both = (rise + drop) / 2
+        at = int(both.argmax())
+        reached, now = (max(1.0, float(both[at])), float(both[-1]))
+        return cls(reached / comparisons, comparisons, bool(rise[at] >= drop[at]), at + 1, now / comparisons)
 
     @property
     def is_enough(self) -> bool:
@@ -43,37 +60,57 @@ class InterimEvidence(Shaped):
 
     @property
     def told(self) -> str:
-        """Rounded down, so that no 19.96 reads as 20."""
-        if self.value > MOST:
-            return f"over {MOST:,}"
-        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH else f"{floor(self.value):,}"
+        return _tell(self.value)
 
     @property
     def short(self) -> str:
-        return f"{'found at any look: ' if self.is_enough else ''}evidence {self.told} of {ENOUGH:.0f}"
+        if self.is_enough:
+            return f"evidence for a {self._way}: {self.told}, and {ENOUGH:.0f} is enough"
+        return f"evidence {self.told} of {ENOUGH:.0f}"
 
     def say(self, when: str) -> str:
         """A sentence that begins with `when`."""
         over = f", corrected for {self.comparisons} comparisons" if self.comparisons > 1 else ""
-        if self.is_enough:
-            return f"{when}, found at any look: evidence {self.told}{over}, and {ENOUGH:.0f} let you stop."
-        return f"{when}: evidence {self.told} of the {ENOUGH:.0f} that let you stop{over}."
+        if not self.is_enough:
+            return f"{when}: evidence {self.told} of the {ENOUGH:.0f} that let you stop{over}."
+        fell = f" It is {_tell(self.now)} now." if self.now < ENOUGH else ""
+        after = f"After {self.clusters} episodes evidence for a {self._way} reached {self.told}"
+        return f"{when}, found at any look. {after}{over}; {ENOUGH:.0f} let you stop.{fell}"
+
+    @property
+    def _way(self) -> str:
+        return "rise" if self.is_rise else "drop"
+
+
+def _tell(value: float) -> str:
+    """Rounded down, so that no 19.96 reads as 20."""
+    if value > MOST:
+        return f"over {MOST:,}"
+    if value < 0.1:
+        return "below 0.1"
+    return f"{floor(10 * value) / 10:.1f}" if value < ENOUGH else f"{floor(value):,}"
 
 
 def weigh_evidence(added: Floats) -> Floats:
     """The e-value after each cluster, [k, m], from what clusters add to the difference, [k, m], in an order that no result chose.
+    Both signs count the same."""
+    return np.asarray(weigh_signs(added).mean(axis=0))
 
-    Both signs of each rate count the same. A difference is taken over the root mean square of those up to it: its own size may
+
+def weigh_signs(added: Floats) -> Floats:
+    """The e-values of a rise and of a drop after each cluster, [2, k, m]; each is a mean over the rates.
+
+    A difference is taken over the root mean square of those up to it: its own size may
     be known, its sign may not. A cluster without a difference changes nothing.
     """
     count = np.arange(1, added.shape[1] + 1)
     spread = np.sqrt(np.cumsum(added**2, axis=1) / count)
     standard = added / np.where(spread > 0, spread, 1.0)
-    logs = []
-    for rate in (sign * each for each in RATES for sign in (1, -1)):
-        x = rate * standard
-        logs.append(np.cumsum(x - np.logaddexp(x, -x) + np.log(2), axis=1))
-    return np.asarray(np.exp(logs).mean(axis=0))
+    signs = []
+    for sign in (1, -1):
+        x = np.multiply.outer(sign * np.array(RATES), standard)
+        signs.append(np.exp(np.cumsum(x - np.logaddexp(x, -x) + np.log(2), axis=2)).mean(axis=0))
+    return np.asarray(signs)
 
 
 def add_finished(planned: Paired, order: TaskMeans, scored: Paired, *, by_family: bool) -> Floats:

@@ -37,8 +37,9 @@ class SecondOpinion(Shaped):
 
 
 def opine(paired: Paired) -> SecondOpinion | None:
-    """Of shares, one run a side, over few episodes; None elsewhere."""
-    if paired.clusters not in EPISODES or paired.replicates != (1, 1):
+    """Of shares, one run a side, over few episodes; None elsewhere, and where all tasks differ alike: data without any spread made it
+    far too sure."""
+    if paired.clusters not in EPISODES or paired.replicates != (1, 1) or np.ptp(paired.delta) == 0:
         return None
     counts = np.bincount(paired.cluster)
     within = paired.delta - (np.bincount(paired.cluster, paired.delta) / counts)[paired.cluster]

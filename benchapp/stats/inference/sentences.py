@@ -120,7 +120,7 @@ def _test(difference: Difference) -> str:
 def say_opinion(opinion: SecondOpinion) -> str:
     """A sentence beside the one of the difference, in which nothing changes for it."""
     return (
-        f"Second opinion, deciding nothing: random effects over {opinion.episodes} episodes give {SHARES.change(opinion.mean)}"
+        f"Second opinion, deciding nothing: random effects over {opinion.episodes} episodes, each counted alike, give {SHARES.change(opinion.mean)}"
         f" (95 % interval {SHARES.span(opinion.low, opinion.high)}), above 0 with probability {_say_chance(opinion.above)}."
     )
 

@@ -26,7 +26,7 @@ from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
 EACH_ALONE = "comparisons within each experiment"
-DECLARED = "comparisons, declared ones apart"
+DECLARED = "what was declared, or for all comparisons where it was not"
 
 
 @dataclass(frozen=True, slots=True)

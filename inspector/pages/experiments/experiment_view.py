@@ -123,14 +123,15 @@ def _build_declared(found: Experiment, declared: Corrected) -> dict[str, object]
         "unknown_metrics": list_unknown_metrics(found),
         "futile": declared.futile or None,
         "tested": declared.tested,
+        "without_runs": declared.missing,
         "below_level": declared.found,
         "differences": DECLARED.read_all(declared.hypotheses),
     }
 
 
 def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, object]:
-    """The rows of `_declared.html`; none where nothing was declared, or nothing of it is among these runs."""
-    if declared is None or not declared.hypotheses:
+    """The rows of `_declared.html`; none where nothing was declared."""
+    if declared is None or not declared.total:
         return {}
     rows = [DeclaredRow.of(each) for each in declared.hypotheses]
     return {

@@ -88,9 +88,25 @@ def test_over_families_each_weighs_the_same_in_its_episode() -> None:
         (3.29, 1, "Interim: evidence 3.2 of the 20 that let you stop."),
         (19.99, 1, "Interim: evidence 19.9 of the 20 that let you stop."),
         (5.0, 4, "Interim: evidence 5.0 of the 20 that let you stop, corrected for 4 comparisons."),
-        (24.4, 1, "Interim, found at any look: evidence 24, and 20 let you stop."),
-        (5e6, 1, "Interim, found at any look: evidence over 1,000, and 20 let you stop."),
+        (24.4, 1, "Interim, found at any look. After 9 episodes evidence for a drop reached 24; 20 let you stop."),
+        (
+            5e6,
+            1,
+            "Interim, found at any look. After 9 episodes evidence for a drop reached over 1,000; 20 let you stop.",
+        ),
     ],
 )
 def test_it_is_told_rounded_down(value: float, comparisons: int, said: str) -> None:
-    assert InterimEvidence(value, comparisons).say("Interim") == said
+    assert InterimEvidence(value, comparisons, False, 9, value).say("Interim") == said
+
+
+def test_what_was_found_keeps_its_direction_and_says_what_became_of_it() -> None:
+    found = InterimEvidence.of(np.array([1.0] * 6 + [-3.0] * 11), 1)
+    assert (found.is_rise, found.clusters, found.is_enough) == (True, 6, True)
+    assert found.say("Interim") == (
+        "Interim, found at any look. After 6 episodes evidence for a rise reached 21; 20 let you stop. It is below 0.1 now."
+    )
+    assert InterimEvidence.of(np.array([-1.0] * 6), 1).is_rise is False
+    assert InterimEvidence.of(np.array([]), 4).say("Interim") == (
+        "Interim: evidence 0.2 of the 20 that let you stop, corrected for 4 comparisons."
+    )

@@ -84,7 +84,7 @@ def test_three_conditions_have_the_ranks_that_are_left_open(client: Client) -> N
     text = client.get(experiment.get_absolute_url()).text
     cells = re.findall(r'class="num rank">(.*?)</td>', text)
     assert [re.sub("<[^>]+>", "", cell) for cell in cells] == ["rank 2 to 3 of 3", "rank 2 to 3 of 3", "rank 1 of 3"]
-    assert "corrected together: 3 pairs." in text
+    assert "corrected together within the model: 3 pairs." in text
     ranks = client.get(f"/experiments/{experiment.public_id}.json").json()["answer"]["ranks"]
     assert ranks["pairs"] == 3
     assert {"label": "selfgen-always", "best": 1, "worst": 1, "of": 3} in ranks["ranges"]
@@ -224,9 +224,12 @@ def test_a_verdict_before_the_end_is_called_interim(client: Client) -> None:
     Trial.objects.filter(pk=waiting.pk).update(success=None, is_done=False, status="waiting")
     Run.objects.all().touch()
     said = words(client, experiment.get_absolute_url())
-    assert "Interim, found at any look: evidence 78, and 20 let you stop." in said
-    assert "Verdicts are interim: looking after each episode finds too many differences where there is none." in said
-    assert "Evidence may be looked at at any time." in said
+    assert "Interim, found at any look. After 8 episodes evidence for a rise reached 78; 20 let you stop." in said
+    assert (
+        "Verdicts and ranks are interim: looking after each episode finds too many differences where there is none."
+        in said
+    )
+    assert "You may look at evidence at any time, where a verdict shows it." in said
     (twin,) = client.get(f"{experiment.get_absolute_url()[:-1]}.json").json()["answer"]["judged"]
     assert (int(twin["evidence"]), twin["evidence_needed"], twin["evidence_over"]) == (78, 20, 1)
     assert twin["found_at_any_look"]
@@ -238,13 +241,14 @@ def test_evidence_rests_on_finished_episodes_and_stays_with_a_run_that_was_stopp
     Trial.objects.filter(pk__in=[each.pk for each in late]).update(success=None, is_done=False, status="waiting")
     Trial.objects.filter(pk=late[0].pk).update(success=True, is_done=True, status="passed")  # a third of the seventh
     Run.objects.all().touch()
-    assert "Interim, found at any look: evidence 21, and 20 let you stop." in words(
+    assert "Interim, found at any look. After 6 episodes evidence for a rise reached 21; 20 let you stop." in words(
         client, experiment.get_absolute_url()
     )
     Run.objects.filter(condition="selfgen-always").update(status="cancelled")
     Run.objects.all().touch()
     said = words(client, experiment.get_absolute_url())
-    assert "Stopped early, found at any look: evidence 21, and 20 let you stop." in said
+    assert "Stopped early, found at any look. After 6 episodes evidence for a rise reached 21; 20 let you stop." in said
+    assert "So far: yes, skills clearly helped." in said
     Trial.objects.filter(pk__in=[each.pk for each in late]).update(success=True, is_done=True, status="passed")
     Run.objects.all().touch()
     assert "let you stop" not in words(client, experiment.get_absolute_url())
@@ -257,7 +261,7 @@ def test_replicates_have_no_evidence_and_keep_their_warning(client: Client) -> N
     Run.objects.all().touch()
     said = words(client, experiment.get_absolute_url())
     assert "Interim, not corrected for looking again." in said
-    assert "Evidence may be looked at" not in said
+    assert "look at evidence" not in said
 
 
 def ask(client: Client, experiment: Experiment, metric: str, table: str) -> str:

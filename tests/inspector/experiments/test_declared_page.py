@@ -38,13 +38,19 @@ def test_the_page_says_what_holds_what_waits_and_what_was_not_declared(client: C
     assert "waits for" not in text
     stop(experiment)
     text = client.get(address).text
+    assert "None of 2 found yet, corrected for each other." in text
     assert "waits for 3 trials" in text
     assert "Interim: evidence 10.9 of the 20 that let you stop, corrected for 2 comparisons." in text
     assert '<span class="sub">evidence 10.9 of 20</span>' in text
     twin = client.get(f"{address[:-1]}.json").json()["declared"]
-    assert (twin["below_level"], twin["tested"], twin["futile"]) == (1, 2, None)
+    assert (twin["below_level"], twin["tested"], twin["futile"]) == (0, 2, None)
     first, second = twin["differences"]
-    assert (first["metric"], first["waiting"], first["is_found"], first["found_at_any_look"]) == ("ESR", 3, True, False)
+    assert (first["metric"], first["waiting"], first["is_found"], first["found_at_any_look"]) == (
+        "ESR",
+        3,
+        False,
+        False,
+    )
     assert first["evidence"] == pytest.approx(21.82 / 2, abs=0.01)
     assert second["is_found"] is False
 
