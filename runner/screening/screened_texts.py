@@ -13,6 +13,7 @@ from typing import NamedTuple
 from runner.base.constants import Constant, find_constants
 from runner.base.errors import SuiteError
 from runner.base.file_digests import hash_file, is_plain, walk
+from runner.base.text import replace_unprintable
 from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Environment, Task
 
 MAX_TEXT_BYTES = 512 * 1024  # of one file
@@ -138,7 +139,7 @@ class Skipped:
 
     def sentences(self) -> tuple[str, ...]:
         return tuple(
-            f"{len(paths):,} file{'s' if len(paths) > 1 else ''} {why}, such as {paths[0]}"
+            replace_unprintable(f"{len(paths):,} file{'s' if len(paths) > 1 else ''} {why}, such as {paths[0]}")
             for why, paths in self.counts.items()
         )
 

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from runner.agents.trap import digest_traps
-from runner.base.digests import digest_json
+from runner.authoring import copied
+from runner.base import constants
+from runner.base.digests import digest_bytes, digest_json
 from runner.base.suite import Suite
+from runner.base.text import replace_unprintable
 from runner.base.types import Environment, Family, Task
 from runner.screening import quoted_checks, role_rules, shared_files, told_answers
 from runner.screening.screened_texts import MAX_TEXT_BYTES, ScreenedTask, Skipped, list_digests, read_screened
 from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
 
-VERSION = 1  # of the rules: another one may find something else in the same suite
 MAX_FINDINGS = 200
 MAX_OF_KIND = 40
 
 
 def screening_key(suite: Suite) -> str:
-    """What a screening is of: the suite, its declared wrong answers and these rules."""
-    return digest_json([VERSION, suite.digest, digest_traps(suite)])
+    """What a screening is of: the suite, its declared wrong answers and the code of these rules."""
+    return digest_json([_digest_rules(), suite.digest, digest_traps(suite)])
+
+
+@cache
+def _digest_rules() -> str:
+    """Once per process: other rules may find something else in the same suite."""
+    modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(str(constants.__file__)), Path(str(copied.__file__))]
+    return digest_json([digest_bytes(path.read_bytes()) for path in modules])
 
 
 def screen_suite(suite: Suite) -> Screening:
@@ -83,5 +95,5 @@ def _bounded(found: Sequence[SuiteFinding], skipped: Skipped) -> Screening:
     for each in ranked:
         counts[each.kind] += 1
         if counts[each.kind] <= MAX_OF_KIND and len(kept) < MAX_FINDINGS:
-            kept.append(each)
+            kept.append(replace(each, says=replace_unprintable(each.says)))
     return Screening(tuple(kept), len(ranked) - len(kept), skipped.sentences())

@@ -18,9 +18,10 @@ from runner.authoring.copied import MAX_WORDS, shingles_of
 from runner.base.constants import Constant
 from runner.base.types import Environment
 from runner.screening.screened_texts import TINY, ScreenedFile, ScreenedTask, taught_pairs
-from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, quote
+from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, flatten, quote
 
 SHINGLE = 5  # words
+OPENING = 120  # characters of a file that stand for it
 SKETCH = 512  # hashes; the error of a similarity of 0.8 is then below 0.02 (one standard deviation)
 SIMILAR = 0.8  # Jaccard; two tables that share this much have nine of ten rows in common
 LEAST_SHINGLES = 50
@@ -39,16 +40,15 @@ def find_same_tasks(environment: Environment, tasks: Sequence[ScreenedTask]) -> 
     for first, second in taught_pairs(environment, tasks):
         if seen[first.key] == seen[second.key]:
             says = f"{first.key} and {second.key} have the same instruction and the same files."
-            places = [SuiteQuote(each.key, "instruction.md", 1, _first_line(each)) for each in (first, second)]
+            places = [
+                SuiteQuote(each.key, "instruction.md", 1, flatten(each.task.instruction[:OPENING]))
+                for each in (first, second)
+            ]
             yield SuiteFinding("same-task", Weight.LEAK, (first.key, second.key), says, tuple(places))
 
 
 def _normalise(text: str) -> str:
     return " ".join(text.lower().split())
-
-
-def _first_line(task: ScreenedTask) -> str:
-    return next(iter(task.task.instruction.strip().splitlines()), "")[:200]
 
 
 # --- equal files ------------------------------------------------------------------------------------------------
@@ -69,20 +69,20 @@ def find_shared_answer_files(
     environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
 ) -> Iterator[SuiteFinding]:
     """Data among tests or beside solutions: a script may well judge two tasks, expected values can not."""
-
-    def files(task: ScreenedTask) -> list[ScreenedFile]:
-        return [
-            file
-            for file in (*task.hidden, *task.solution)
-            if not file.is_code
-            and not file.is_build
-            and file.digest not in task.given_digests
-            and ANSWERS.search(file.name)
-        ]
-
-    for held in _shared(environment, tasks, files, common):
+    for held in _shared(environment, tasks, _answer_files, common):
         says = f"{_name_tasks(held)} have the same file of expected values."
         yield SuiteFinding("same-answer", Weight.LEAK, _keys(held), says, _whole(held))
+
+
+def _answer_files(task: ScreenedTask) -> list[ScreenedFile]:
+    return [
+        file
+        for file in (*task.hidden, *task.solution)
+        if not file.is_code
+        and not file.is_build
+        and file.digest not in task.given_digests
+        and ANSWERS.search(file.name)
+    ]
 
 
 def _shared(
@@ -112,7 +112,7 @@ def _whole(files: Sequence[ScreenedFile]) -> tuple[SuiteQuote, ...]:
 
 
 def _opening(file: ScreenedFile) -> str:
-    return next((line.strip() for line in (file.text or "").splitlines() if line.strip()), "")[:200]
+    return flatten((file.text or "")[:OPENING])
 
 
 def _name_tasks(files: Sequence[ScreenedFile]) -> str:
@@ -124,14 +124,17 @@ def _name_tasks(files: Sequence[ScreenedFile]) -> str:
 
 
 def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
-    """Values that the tests of both expect, and that neither task is told or given."""
+    """Values that the tests of both expect, and that neither task is told or given; but for those of one and the same file."""
+    files = {each.key: {file.digest for file in _answer_files(each)} for each in tasks}
     holders = Counter(constant for each in tasks for constant in each.answers)
     usual = {constant for constant, count in holders.items() if len(tasks) >= FEW and count == len(tasks)}
     for first, second in taught_pairs(environment, tasks):
         mine, theirs = first.answers, second.answers
         shared = sorted(mine.keys() & theirs.keys() - usual)
         fewer = min(len(mine), len(theirs))
-        if not shared or len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
+        if files[first.key] & files[second.key] or not shared:
+            continue
+        if len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
             continue
         says = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
         quotes = tuple(

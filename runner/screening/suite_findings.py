@@ -69,10 +69,14 @@ def quote(task: str, path: str, text: str, start: int, end: int) -> SuiteQuote:
     """The line of `text` in which [start, end) begins, and what follows to its end; cut so that the place stays in sight."""
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
-    line = " ".join(text[first : last if last >= 0 else len(text)].splitlines())
+    line = text[first : last if last >= 0 else len(text)]
     if len(line) > MAX_QUOTE:
         begin = max(0, min(start - first - MAX_QUOTE // 4, len(line) - MAX_QUOTE))
         line = f"{'...' if begin else ''}{line[begin : begin + MAX_QUOTE]}..."
-    return SuiteQuote(
-        task, replace_unprintable(path), text.count("\n", 0, start) + 1, replace_unprintable(line.strip())
-    )
+    number = text.count("\n", 0, start) + 1
+    return SuiteQuote(task, replace_unprintable(path), number, flatten(line))
+
+
+def flatten(text: str) -> str:
+    """In one line, fit for a page."""
+    return replace_unprintable(" ".join(text.split()))
