@@ -19,26 +19,34 @@ DISTINCT = 6  # different words of a run
 LEAST_NAME = 16  # characters of a test function's name that nobody would hit on by chance
 _TEST_NAME = re.compile(r"^[ \t]*(?:async )?def (test_\w+)", re.MULTILINE)
 _WORDS = re.compile(r"\btest_\w+")
-_UNTOLD = re.compile(r"^\s*(?:#|//|import\b|from\b).*$", re.MULTILINE)
+_IMPORTS = re.compile(r"^[ \t]*(?:import|from)\b.*$", re.MULTILINE)
+_COMMENTS = re.compile(r"^[ \t]*(?:#|//).*$", re.MULTILINE)
 _STRINGS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 PROSE = 5  # words of a text in code; a shorter one is a key or a name, and belongs to the code
 
 
 def find_quoted_checks(task: ScreenedTask) -> Iterator[SuiteFinding]:
     """In the instruction. What tests say in words may well repeat the instruction; their code may not stand there."""
-    code = _code_of([task])
-    for quotes, _, words in _quoted(task.task.instruction, (task.key, "instruction.md"), code, _known(task)):
+    place, text = (task.key, "instruction.md"), task.task.instruction
+    for quotes, _, words in _quoted(text, place, _code_of(task.hidden), _known(task)):
         says = f"The instruction of {task.key} quotes {words} words of the code that checks it."
         yield SuiteFinding("quoted-check", Weight.LEAK, (task.key,), says, quotes)
-    yield from _named(task.task.instruction, (task.key, "instruction.md"), [task], f"The instruction of {task.key}")
+    for quotes, _, words in _quoted(text, place, _code_of(task.solution), _known(task)):
+        if words >= LONG_RUN:
+            says = f"The instruction of {task.key} quotes {words} words of its solution."
+            yield SuiteFinding("quoted-check", Weight.LOOK, (task.key,), says, quotes)
+    yield from _named(text, place, [task], f"The instruction of {task.key}")
 
 
 def find_checks_in_skills(
     family: Family, tasks: Sequence[ScreenedTask], skills: Mapping[str, str]
 ) -> Iterator[SuiteFinding]:
-    """`skills`: path -> text. A procedure that tests carry out too is written alike: a short run is for people to judge."""
-    code = _code_of(tasks)
-    known = [text for task in tasks for text in _known(task)]
+    """`skills`: path -> text. A procedure that tests carry out too is written alike: a short run is for people to judge. What
+    tests say in words counts here as well, but for what an instruction says."""
+    code = [
+        (file, _IMPORTS.sub(_blank, file.text)) for task in tasks for file in task.hidden if file.text and _speaks(file)
+    ]
+    known = [text for task in tasks for text in (*_known(task), task.task.instruction)]
     who = f"The reference skill of {family.name}"
     for path, text in skills.items():
         for quotes, key, words in _quoted(text, ("", path), code, known):
@@ -54,13 +62,12 @@ def _known(task: ScreenedTask) -> list[str]:
     return [file.text for file in task.given if file.text and file.is_code]
 
 
-def _code_of(tasks: Sequence[ScreenedTask]) -> list[tuple[ScreenedFile, str]]:
-    return [
-        (file, _bare_code(file.text, file.ending))
-        for task in tasks
-        for file in task.hidden
-        if file.text and file.is_code
-    ]
+def _speaks(file: ScreenedFile) -> bool:
+    return file.is_code or file.ending in {"yaml", "yml", "toml", "md"}
+
+
+def _code_of(files: Sequence[ScreenedFile]) -> list[tuple[ScreenedFile, str]]:
+    return [(file, _bare_code(file.text, file.ending)) for file in files if file.text and file.is_code]
 
 
 @lru_cache(maxsize=32)  # a library of checks lies beside the tests of every task
@@ -70,7 +77,7 @@ def _bare_code(text: str, ending: str) -> str:
         text = _blank_tokens(text)
     else:
         text = _blank_strings(text)
-    return _UNTOLD.sub(lambda match: " " * len(match.group()), text)
+    return _COMMENTS.sub(_blank, _IMPORTS.sub(_blank, text))
 
 
 def _blank_tokens(text: str) -> str:
@@ -90,6 +97,10 @@ def _blank_tokens(text: str) -> str:
 
 def _is_prose(token: tokenize.TokenInfo) -> bool:
     return token.type == tokenize.COMMENT or (token.type == tokenize.STRING and len(token.string.split()) >= PROSE)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match.group())
 
 
 def _blank_strings(text: str) -> str:

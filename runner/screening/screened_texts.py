@@ -19,6 +19,7 @@ from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Environment, 
 MAX_TEXT_BYTES = 512 * 1024  # of one file
 MAX_TASK_BYTES = 2 * 1024 * 1024  # of all texts of a task
 MAX_TASK_FILES = 2_000
+NEAR = 300  # characters on either side of a place
 MAX_EXPECTED = 5_000  # values of one task
 TINY = 64  # bytes; a shorter file says too little to be somebody's answer
 CODE = frozenset("py sh bash js ts mjs go rs rb java c cc cpp h hpp r jl pl php bats sql ipynb".split())
@@ -30,7 +31,10 @@ _BUILD = re.compile(
 )
 NAMES_ANSWER = re.compile(r"expect|answer|gold|truth|oracle|solution|correct", re.IGNORECASE)
 _NUMBER, _THOUSANDS = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_COMPARES = re.compile(r"assert|==|!=|expect|approx|isclose|allclose|answer|\btruth\b|\bgold\b", re.IGNORECASE)
+_COMPARES = re.compile(
+    r"assert|==|!=|expect|approx|isclose|allclose|answer|\btruth\b|\bgold\b|\[[^\]\n]{0,200}=|-eq\b|\bgrep\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,18 @@ class ScreenedTask:
                     continue
                 if not file.is_code or _COMPARES.search(line_at(file.text, start)):
                     found[constant] = ExpectedPlace(file, start, end)
+        return found
+
+    @cached_property
+    def compared_numbers(self) -> dict[str, ExpectedPlace]:
+        """Any number of these places, however plain."""
+        found: dict[str, ExpectedPlace] = {}
+        for file in self.hidden:
+            if not file.text or file.is_build or file.digest in self.given_digests:
+                continue
+            for match in _NUMBER.finditer(file.text):
+                if match[0] not in found and (not file.is_code or _COMPARES.search(line_at(file.text, match.start()))):
+                    found[match[0]] = ExpectedPlace(file, match.start(), match.end())
         return found
 
     @cached_property
@@ -207,8 +223,10 @@ def _decode(content: bytes) -> str | None:
 
 
 def line_at(text: str, place: int) -> str:
-    end = text.find("\n", place)
-    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
+    """The line around a place; of a long one what is near, so that a file of one line is not searched from end to end."""
+    begin, end = max(0, place - NEAR), min(len(text), place + NEAR)
+    stop = text.find("\n", place, end)
+    return text[max(begin, text.rfind("\n", begin, place) + 1) : stop if stop >= 0 else end]
 
 
 def taught_pairs(

@@ -25,7 +25,18 @@ MAX_TEXTS = 2_000  # expected texts of one task
 LONG_TEXT = 25  # characters; so long a text of several words is nobody's vocabulary
 _SAYS_ANSWER = re.compile(
     r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"
-    r"|\btests? (?:expects?|checks?|wants?)\b|\bhidden\b|\bspoiler\b|\bresult (?:is|should be|must be|will be)\b",
+    r"|\btests? (?:expects?|checks?|wants?)\b|\bhidden\b|\bspoiler\b|\bresult (?:is|should be|must be|will be)\b"
+    r"|\bfor reference\b|\byou (?:should|will|must) (?:get|see|find|obtain)\b",
+    re.IGNORECASE,
+)
+# The end of what stands before a number that is a statement, and no part of a name: "the total is".
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|be|equals?|comes? to|totals?|gives?|yields?)\W{1,3}(?:about |exactly |roughly )?\W{0,2}$",
+    re.IGNORECASE,
+)
+# However plain, a number is told here.
+_IS_THE_ANSWER = re.compile(
+    r"\b(?:answer|solution)\b(?: (?:to|for|of) [^.\n]{1,60}?)?(?: is| =|:| equals)\W{1,4}(\d+(?:\.\d+)?)(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
 
@@ -46,7 +57,10 @@ def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
         if where is None or place.constant.text in shown:
             continue
         says_so = _says_so(text, place.start)
-        if not (says_so or _is_odd_decimal(place.constant)) or task.is_given(place.constant):
+        stated = _is_odd(
+            place.constant, is_stated=_STATES.search(text[max(0, place.start - 40) : place.start]) is not None
+        )
+        if not (says_so or stated) or task.is_given(place.constant):
             continue
         shown.add(place.constant.text)
         weight = Weight.LEAK if says_so else Weight.LOOK
@@ -54,12 +68,22 @@ def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
         says = f"The instruction of {task.key} holds {place.constant.text[:80]}, which the tests expect.{doubt}"
         here = quote(task.key, "instruction.md", text, place.start, place.end)
         yield SuiteFinding("answer-in-instruction", weight, (task.key,), says, (here, _quote(where)))
+    for match in _IS_THE_ANSWER.finditer(text):
+        if match[1] in task.compared_numbers and match[1] not in shown:
+            shown.add(match[1])
+            says = f"The instruction of {task.key} says that the answer is {match[1][:80]}, which the tests expect."
+            here = quote(task.key, "instruction.md", text, match.start(1), match.end(1))
+            yield SuiteFinding(
+                "answer-in-instruction", Weight.LEAK, (task.key,), says, (here, _quote(task.compared_numbers[match[1]]))
+            )
     yield from _told_texts(task)
 
 
-def _is_odd_decimal(constant: Constant) -> bool:
+def _is_odd(constant: Constant, *, is_stated: bool) -> bool:
+    """A decimal of many digits, or a whole number of them where it is stated and names nothing."""
     whole, point, part = constant.text.partition(".")
-    return constant.kind == "number" and bool(point) and len((whole + part).strip("0")) >= LEAST_DIGITS
+    many = len((whole + part).strip("0")) >= LEAST_DIGITS
+    return constant.kind == "number" and many and (bool(point) or is_stated)
 
 
 def _told_texts(task: ScreenedTask) -> Iterator[SuiteFinding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,28 @@ def test_parameters_and_common_numbers_are_no_answers(release: Path, words: str)
     assert screened(release).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("words", "weight"),
+    [
+        ("The answer is 42.", Weight.LEAK),
+        ("The solution for all of them: `42`", Weight.LEAK),
+        ("The answer is at most 42 lines long.", None),
+        ("There are 42 depots, so write 42 lines.", None),
+        ("Altogether the weight is 48213.", Weight.LOOK),
+        ("For reference, the weight is 48213.", Weight.LEAK),
+        ("Send it to account 48213.", None),
+        ("Altogether the weight is 48214.", None),
+    ],
+)
+def test_a_plain_number_is_an_answer_only_by_what_is_said_of_it(
+    release: Path, words: str, weight: Weight | None
+) -> None:
+    add(instance(release, 2) / "instruction.md", f"\n{words}\n")
+    add(instance(release, 2) / "tests/test.sh", '[ "$(cat /root/sum.txt)" = 48213 ] || exit 1\n')
+    found = screened(release).findings
+    assert [(each.kind, each.weight) for each in found] == ([("answer-in-instruction", weight)] if weight else [])
+
+
 def test_a_number_of_the_input_is_no_answer(release: Path) -> None:
     add(instance(release, 2) / "environment/parcels_2.csv", f"depot 99,{a_sum(release, 2)}\n")
     add(instance(release, 2) / "instruction.md", f"\nThe correct last row holds {a_sum(release, 2)}.\n")
@@ -310,6 +333,31 @@ def test_a_skill_that_quotes_a_check_is_found_and_common_code_is_not(release: Pa
     assert finding.quotes[0].path == "depot-sums/SKILL.md"
 
 
+def test_what_a_check_says_in_a_skill_is_found_unless_an_instruction_says_it_too(release: Path) -> None:
+    said = "every depot that sent nothing in the week must stand in the file with a sum of zero"
+    add(release / "skills/human_authored/sums/depot-sums/SKILL.md", f"\nNote: {said}.\n")
+    assert screened(release).findings == ()
+    add(instance(release, 3) / "tests/test_outputs.py", f'    assert found["depot 9"] == 0, "{said}"\n')
+    finding = only(release, "quoted-check")
+    assert (finding.weight, finding.tasks) == (Weight.LOOK, ("sums-3",))
+    add(instance(release, 1) / "instruction.md", f"\nAnd {said}.\n")
+    assert screened(release).findings == ()
+
+
+def test_an_instruction_that_quotes_the_solution_is_for_people_to_judge(release: Path) -> None:
+    program = (
+        "rows = list(csv.DictReader(open('parcels_2.csv')))\nfor row in rows:\n    depot = row['depot']\n"
+        "    sums[depot] = round(sums.get(depot, 0.0) + float(row['weight']), 2)\njson.dump(sums, open('sums.json', 'w'))\n"
+    )
+    (instance(release, 2) / "solution/sum_up.py").write_text(program)
+    add(instance(release, 2) / "instruction.md", "\nBegin with `for row in rows:`.\n")
+    assert screened(release).findings == ()
+    add(instance(release, 2) / "instruction.md", f"\n```python\n{program}```\n")
+    finding = only(release, "quoted-check")
+    assert (finding.weight, finding.tasks) == (Weight.LOOK, ("sums-2",))
+    assert [each.path for each in finding.quotes] == ["instruction.md", "solution/sum_up.py"]
+
+
 @pytest.mark.parametrize(
     ("words", "is_found"),
     [
@@ -385,6 +433,12 @@ ODD: dict[str, Callable[[random.Random], bytes]] = {
     "huge number": lambda rng: b'{"sum": ' + b"9" * 20_000 + b"}",
     "one long line": lambda rng: b"assert x == 12.3456 and " * 20_000,
     "open string": lambda rng: b'def test_x():\n    """never closed ' + b"assert a == 48213.77\n" * 30,
+    "many brackets": lambda rng: b"[" * 400_000,
+    "blank lines": lambda rng: b"\n" * 400_000,
+    "many numbers in one line": lambda rng: b" ".join(b"%d.%04d7" % (n, n % 9_999) for n in range(40_000)),
+    "words without end": lambda rng: b"a" * 400_000 + b"'" * 9,
+    "quotes": lambda rng: b"'\"" * 200_000,
+    "dots and digits": lambda rng: b"1.2-3_4/" * 60_000,
     "nul": lambda rng: b"a\0b" * 100,
     "empty": lambda rng: b"",
 }
@@ -403,7 +457,12 @@ def test_odd_bytes_anywhere_never_end_a_screening(release: Path, name: str, seed
     ):
         (instance(release, seed) / place).write_bytes(content)
     (release / "skills/human_authored/sums/depot-sums/more.py").write_bytes(content)
-    found = screened(release)
+    if content.isascii() and b"\0" not in content:
+        (instance(release, seed) / "instruction.md").write_bytes(b"The answer is: " + content)
+    suite = read_suite_folder(release, "skilllearnbench")
+    began = time.perf_counter()
+    found = screen_suite(suite)
+    assert time.perf_counter() - began < 60  # some seconds; what is quadratic takes hours
     assert decode(Screening, json.loads(json.dumps(encode(found)))) == found
     for finding in found.findings:
         assert all(text.isprintable() for each in finding.quotes for text in (each.path, each.text))
@@ -449,7 +508,6 @@ def test_a_large_release_is_screened_in_bounded_time_and_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """16 tasks with 2 MB each of tables and binaries: memory follows one family's texts, not the release."""
-    import time
     import tracemalloc
 
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
