@@ -7,6 +7,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from runner.screening.screening import MAX_OF_KIND, screen_suite, screening_key
 from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
 from runner.suites import SUITES, load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER
+from runner.suites.tasks.task_files import read_tree
+from tests.conftest import SHARED_DATA
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
 MANUAL = "# Manual of the scales\n\nA weight is in grams. Sum what each depot sent, and round to two decimals.\n" * 3
@@ -134,6 +137,26 @@ def test_the_examples_have_no_finding_but_a_true_one(name: str) -> None:
     says = [each.says for each in screen_suite(read_suite_folder(EXAMPLES / name)).findings]
     gone = "E3-LS2-T6 composes with E3-LS5, which is not in this suite: no skill for it is learned here."
     assert says == ([gone] if name == "skillevolbench" else [])
+
+
+@pytest.mark.shared_data
+def test_real_skills_of_other_work_hold_nothing_of_the_starter_suites() -> None:
+    """Human skills of SkillLearnBench's release in the place of ours: text and code as people write them."""
+    folders = sorted(
+        each for each in (SHARED_DATA / "skilllearnbench" / "skills" / "human_authored").iterdir() if each.is_dir()
+    )
+    curated = {path: file for each in folders for path, file in read_tree(each).items()}
+    assert len(curated) > 10
+    for name in ("starter", "starter-learning"):
+        suite = load_suite(name)
+        with_them = replace(
+            suite,
+            environments=tuple(
+                replace(each, families=tuple(replace(family, curated=curated) for family in each.families))
+                for each in suite.environments
+            ),
+        )
+        assert screen_suite(with_them).findings == ()
 
 
 # --- planted: files and answers shared ----------------------------------------------------------------------------
