@@ -228,7 +228,7 @@ class Run(PublicModel):
 
     @property
     def works_without_model(self) -> bool:
-        """Its agent asks none (oracle, nop), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
+        """Its agent asks none (oracle, nop, trap), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
         return not self.agent_model and bool(self.setup_digest)
 
     @property

@@ -74,6 +74,7 @@ class Agent(Protocol):
 AGENTS: dict[str, str] = {
     "oracle": "runner.agents.oracle:Oracle",
     "nop": "runner.agents.nop:Nop",
+    "trap": "runner.agents.trap:Trap",
     "shell": "runner.agents.shell:Shell",
     "claude-code": "runner.agents.claude_code:ClaudeCode",
     "codex": "runner.agents.codex_cli:Codex",
@@ -89,7 +90,7 @@ TITLES = {  # as their makers write them
     "qwen-code": "Qwen Code",
     "kimi-code": "Kimi Code",
 }
-MODELLESS = frozenset({"oracle", "nop"})  # these ask no model
+MODELLESS = frozenset({"oracle", "nop", "trap"})  # these ask no model
 # These have a tool that opens a skill by its name. Codex has none: it reads skills as files.
 WITH_SKILL_TOOL = frozenset({"shell", "claude-code", "gemini-cli", "qwen-code", "kimi-code"})
 

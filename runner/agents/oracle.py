@@ -8,7 +8,7 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.agent_trajectory import Notebook
 from runner.base.errors import SuiteError
 from runner.base.host_variables import resolve_variables
-from runner.base.types import Failure, Observation, Source, Step, Task, ToolCall
+from runner.base.types import Failure, Files, Observation, Source, Step, Task, ToolCall
 from runner.models import Model
 from runner.sandboxes import SOLUTION, Completed, Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
@@ -20,16 +20,17 @@ class Oracle:
 
     name = "oracle"
     version = "1"
+    says = "The task's own solution."
+    failed = ("SolutionFailed", "The solution")  # type of the failure, and who is meant
 
     def needs(self, model: Model | None) -> Needs:
         return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
-        """SuiteError when the task has no solution/solve.sh. A solution that fails is the run's failure."""
+        """SuiteError when the task has no such script. A script that fails is the run's failure."""
         notebook = Notebook(on_step)
         notebook.add(Source.USER, job.instruction)
-        require_solution(job.task)
-        files = read_solution_files(job.task)
+        files = self.read_files(job.task)
         sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])
@@ -37,9 +38,21 @@ class Oracle:
         done = sandbox.execute(command, timeout_seconds=seconds, environment=environment)
         call = ToolCall("1", "shell", {"command": command})
         observation = Observation(done.output, call.id, is_error=done.exit_code != 0)
-        notebook.add(Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(observation,))
+        notebook.add(Source.AGENT, self.says, tool_calls=(call,), observations=(observation,))
         trajectory = notebook.trajectory(self.name, self.version)
-        return AgentRun((trajectory,), trajectory.usage, turns=1, failure=_failure(done, seconds))
+        return AgentRun((trajectory,), trajectory.usage, turns=1, failure=self._failure(done, seconds))
+
+    def read_files(self, task: Task) -> Files:
+        require_solution(task)
+        return read_solution_files(task)
+
+    def _failure(self, done: Completed, seconds: float) -> Failure | None:
+        kind, who = self.failed
+        if done.timed_out:
+            return Failure("AgentTimeout", f"{who} was ended after {seconds:g} seconds.")
+        if done.exit_code != 0:
+            return Failure(kind, f"{who} ended with exit code {done.exit_code}.")
+        return None
 
 
 def has_solution(task: Task) -> bool:
@@ -50,11 +63,3 @@ def require_solution(task: Task) -> None:
     """SuiteError where there is nothing that the oracle could run."""
     if not has_solution(task):
         raise SuiteError(str(task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
-
-
-def _failure(done: Completed, seconds: float) -> Failure | None:
-    if done.timed_out:
-        return Failure("AgentTimeout", f"The solution was ended after {seconds:g} seconds.")
-    if done.exit_code != 0:
-        return Failure("SolutionFailed", f"The solution ended with exit code {done.exit_code}.")
-    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from runner.agents.oracle import Oracle, require_solution
+from runner.agents.trap import Trap, require_trap
 from runner.base.errors import SetupError, SuiteError
 from runner.base.host_variables import resolve_variables
 from runner.base.types import Task
@@ -17,6 +18,8 @@ def problems_of(task: Task, *, agent: str, sandbox: str, runs_here: bool) -> Ite
     the workers give to tasks."""
     if agent == Oracle.name:
         yield from _collect_errors(lambda: require_solution(task))
+    if agent == Trap.name:
+        yield from _collect_errors(lambda: require_trap(task))
     scripts = {path.name for path in task.shared_tests}
     if task.evaluation is None and "test.sh" not in scripts and not (task.folder / "tests" / "test.sh").is_file():
         yield SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from runner import protocols
 from runner.agents import Limits, make_agent
+from runner.agents.trap import Trap, digest_traps
 from runner.authoring.agent_prompts import AGENT_PROMPT_VERSION
 from runner.authoring.contract.contract_rules import CONTRACT_VERSION
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -50,8 +51,8 @@ def describe_setup(
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge, prompts of packs (`describe_prompts`) and an author's agent are named only where there are some, so that setups from
-    before these keep their digest.
+    A judge, prompts of packs (`describe_prompts`), an author's agent and declared wrong answers are named only where they are
+    used, so that setups from before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -83,6 +84,7 @@ def describe_setup(
         },
         **judge,
         **({"prompts": dict(prompts)} if prompts else {}),
+        **({"traps": digest_traps(suite)} if agent == Trap.name else {}),
     }
 
 

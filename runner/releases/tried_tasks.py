@@ -1,6 +1,7 @@
-"""Trying the tasks of a suite in containers: with their own solution they must pass, and untouched they must not.
+"""Trying the tasks of a suite in containers: with their own solution they must pass; untouched, or with the wrong answer that
+they declare, they must not.
 
-Both are attempts as every run has them, of the agents `oracle` and `nop`, in one record of JSON lines per environment and
+All are attempts as every run has them, of the agents `oracle`, `nop` and `trap`, in one record of JSON lines per environment and
 agent. So what was tried is known after an interruption, and only what has no verdict yet is tried again.
 """
 
@@ -13,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from runner.agents.oracle import has_solution
+from runner.agents.trap import has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, LeaseLost, RunnerError, SandboxError
 from runner.base.suite import Suite
@@ -30,8 +32,8 @@ REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class TriedTask:
-    """`passes` with its own solution and `fails` untouched; None where that has no verdict. `reasons` say what is not as
-    it should be."""
+    """`passes` with its own solution, `fails` untouched, `catches` the wrong answer that it declares; None where that has no
+    verdict, or no wrong answer is declared. `reasons` say what is not as it should be."""
 
     environment: str
     task: str
@@ -39,6 +41,7 @@ class TriedTask:
     passes: bool | None
     fails: bool | None
     reasons: tuple[str, ...]
+    catches: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,15 @@ def _try_task(suite: Suite, environment: Environment, task: Task, folder: Path) 
     if has_solution(task):
         solved = _attempt(suite, environment, task, "oracle", folder)
     passes = solved.verdict.success if solved.verdict else None
-    fails = not untouched.verdict.success if untouched.verdict and untouched.verdict.success is not None else None
+    fails = _fails(untouched)
     reasons = [] if passes else [_say("with its own solution", solved)]
     reasons += [] if fails else [_say("untouched", untouched)]
-    return TriedTask(environment.key, task.key, True, passes, fails, tuple(reasons))
+    catches = None
+    if has_trap(task):
+        trapped = _attempt(suite, environment, task, "trap", folder)
+        catches = _fails(trapped) if not trapped.reason else None
+        reasons += [] if catches else [_say("with the wrong answer it declares", trapped)]
+    return TriedTask(environment.key, task.key, True, passes, fails, tuple(reasons), catches)
 
 
 def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, folder: Path) -> _Try:
@@ -154,6 +162,10 @@ def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, fol
         reason = result.failure.message
     opened = any(started.slot == slot and name in recorder.handles for name, started in recorder.started.items())
     return _Try(built or opened, opened, result.verdict if result else None, reason)
+
+
+def _fails(one: _Try) -> bool | None:
+    return not one.verdict.success if one.verdict and one.verdict.success is not None else None
 
 
 def _say(how: str, one: _Try) -> str:

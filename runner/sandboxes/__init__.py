@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runner.sandboxes.gateway.gateway import Gateway
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
-# the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
+# the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle (or the trap) put files into it.
 WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
 AT_TIME_LIMIT = "ended at the time limit"  # how an output says so
 

@@ -5,7 +5,7 @@ skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
 tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it asks for it
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
-tasks/<slug>/{instruction.md, environment/, tests/, solution/}
+tasks/<slug>/{instruction.md, environment/, tests/, solution/, trap/}
 groups.yaml                   what results are grouped by (`group_mapping.py`); may be missing
 """
 
@@ -22,7 +22,7 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, Family, File, Files, Role, Task, TaskGroups
 from runner.suites.documents import read_yaml
 from runner.suites.findings import Findings, shorten_suite_value
-from runner.suites.tasks.task_files import read_tree
+from runner.suites.tasks.task_files import read_tree, without_trap
 from runner.suites.tasks.task_folder import NAME, SCRIPT, TaskShelf, has_verifier, machine_of, read_declared_evaluation
 from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import read_task_toml
@@ -181,7 +181,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         role=role,
         ordinal=ordinal,
         instruction=_instruction(files["instruction.md"], folder),
-        digest=digest_json([FORMAT, manifest(files), manifest(shared), *left_out]),
+        digest=digest_json([FORMAT, manifest(without_trap(files)), manifest(shared), *left_out]),
         folder=folder,
         agent_timeout_seconds=toml.agent_timeout_seconds,
         verifier_timeout_seconds=toml.verifier_timeout_seconds,

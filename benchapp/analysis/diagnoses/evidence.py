@@ -14,7 +14,6 @@ from itertools import chain
 
 from django.db.models import Min, Q, QuerySet
 
-from benchapp.analysis.diagnoses.constants import Constant, find_constants
 from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.analysis.lineage.library_states import NamedLibrary
@@ -32,6 +31,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record.trajectory_store import iterate_steps
+from runner.base.constants import Constant, find_constants
 from runner.base.digests import digest_json
 from runner.base.types import Files
 from runner.protocols.probe import CONDITION as PROBE

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from benchapp.analysis.diagnoses.constants import Constant
 from benchapp.analysis.diagnoses.library_shelf import Shelf
+from runner.base.constants import Constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.diagnoses.constants import Constant, find_constants
 from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity, Sighting, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import CopySource, words_of
+from runner.base.constants import Constant, find_constants
 
 PLACES_SHOWN = 3  # of one constant in one file
 FEW_TASKS = 3  # below so many a constant cannot be told from a convention

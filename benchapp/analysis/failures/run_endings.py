@@ -17,6 +17,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import visible
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
+from runner.agents import MODELLESS
 from runner.base.types import DecisionStatus
 from runner.engine.author_step import LEFT_OUT
 from runner.trajectories.readers import PLAIN_TEXT
@@ -26,7 +27,6 @@ from runner.trajectories.readers import PLAIN_TEXT
 LEAST_SHARE = 0.1
 # Half of the answers: a rejected or unreadable answer now and then is part of what is measured.
 LEAST_USABLE = 0.5
-WITHOUT_MODEL = ("nop", "oracle")  # agents that call no tool because they ask no model
 USABLE = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)
 SAID: Mapping[AgentEnd, str] = {
     AgentEnd.TIME: "ended at the time limit",
@@ -179,7 +179,7 @@ def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
 
 def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     pks = [run.pk for run in runs]
-    without_model = {run.pk for run in runs if run.harness in WITHOUT_MODEL}  # calls that nobody made are not missing
+    without_model = {run.pk for run in runs if run.harness in MODELLESS}  # calls that nobody made are not missing
     trials: dict[int, list[EndedTrials]] = defaultdict(list)
     for run, kind, observed, called, count in _count_trials(pks):
         trials[run].append((kind, observed and run not in without_model, called, count))

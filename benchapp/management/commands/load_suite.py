@@ -11,6 +11,7 @@ from urllib.parse import quote
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from benchapp.analysis.suite_screening import screen_once, summarise_screening
 from benchapp.record.sets.suite_files import (
     MappedGroups,
     SuiteFolder,
@@ -19,14 +20,17 @@ from benchapp.record.sets.suite_files import (
     record_folder,
     record_groups,
 )
+from runner.base.encoding import encode
 from runner.base.errors import SetupError, SuiteProblems
 from runner.base.text import replace_unprintable
+from runner.screening.suite_findings import Screening
 from runner.suites import FORMATS
 from runner.suites.group_mapping import GroupMapping, read_mapping
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
 SHOWN_OF_EACH = 5
+SHOWN_FINDINGS = 5
 
 
 class Command(BaseCommand):
@@ -68,12 +72,15 @@ class Command(BaseCommand):
         except SetupError as error:
             self._write_refusal(error, as_json=as_json)
             sys.exit(NOTHING_LOADED)
+        screening = screen_once(folder.suite) if folder else None
         if as_json:
             told = {**(folder.as_json() if folder else {"key": key}), "recorded": not check, "problems": []}
             told |= {"groups": mapped.tasks, "group_notes": list(mapped.notes)} if mapped else {}
+            told |= {"screening": encode(screening)} if screening else {}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
-        if folder:
+        if folder and screening:
+            self._write_screening(screening)
             self._write_loaded(folder, checked=check)
         if mapped:
             self._write_mapped(mapped)
@@ -102,6 +109,16 @@ class Command(BaseCommand):
             else f"\nLoaded {loaded}{left}. Launch it as suite: {folder.suite.key}"
             f"\nOr open /launch/?suite={quote(folder.suite.key)}"
         )
+
+    def _write_screening(self, screening: Screening) -> None:
+        """Before the summary, whose last lines say what to do next. Nothing is refused for what it finds."""
+        self.stdout.write(f"screening     {summarise_screening(screening)}")
+        for finding in screening.findings[:SHOWN_FINDINGS]:
+            self.stdout.write(f"  {finding.weight}: {replace_unprintable(finding.says)}")
+        if len(screening.findings) > SHOWN_FINDINGS:
+            more = len(screening.findings) - SHOWN_FINDINGS
+            self.stdout.write(f"  ... and {more:,} more; the suite's page and --json show all")
+        self.stdout.write("")
 
     def _write_set_aside(self, folder: SuiteFolder) -> None:
         if folder.suite.set_aside:

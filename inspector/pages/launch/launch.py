@@ -143,6 +143,7 @@ AGENT_NOTES = {
     "kimi-code": "Moonshot's program. Needs Docker.",
     "oracle": "No model. Runs each task's own solution.",
     "nop": "No model. Does nothing, so each trial should fail.",
+    "trap": "No model. Runs the wrong answer that each task declares, so each trial should fail.",
 }
 ONE_CALL = "one-call"  # the box that stands for null in `author_agents`
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills

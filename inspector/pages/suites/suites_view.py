@@ -19,6 +19,7 @@ from inspector.charts.chart_table import csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.suites.composition import draw_composition, find_within
+from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
 from inspector.pages.suites.suites import list_suites
@@ -70,6 +71,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "task": task,
         "notes": list(view.read.notes) if view.read else [],
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
+        "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
         "experiments": EXPERIMENT.read_all(view.experiments),
         "composition": drawing.table.records(),
         "next": None,

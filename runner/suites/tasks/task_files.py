@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from runner.base.errors import SuiteError
 from runner.base.file_digests import IGNORED
 from runner.base.types import File, Files, Task
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
+TRAP = "trap/solve.sh"  # gives the wrong answer that a task declares; the agent `trap` runs it
 _BASH_OR_SH = '"$(command -v bash || echo sh)"'
+T = TypeVar("T")
 
 
 def read_workspace_files(task: Task) -> Files:
@@ -25,6 +29,14 @@ def read_workspace_files(task: Task) -> Files:
 def read_test_files(task: Task) -> Files:
     """The task's own tests with the suite's shared ones beside them."""
     return {**{path.name: File(path.read_bytes()) for path in task.shared_tests}, **read_tree(task.folder / "tests")}
+
+
+def without_trap(files: Mapping[str, T]) -> Mapping[str, T]:
+    """Of the files of a task, those that its digest covers. The declared wrong answer is no part of what is tried, so a task
+    keeps its digest when somebody declares one."""
+    if TRAP not in files:
+        return files
+    return {path: value for path, value in files.items() if not path.startswith("trap/")}
 
 
 def script_command(script: str, file: File) -> str:

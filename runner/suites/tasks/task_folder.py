@@ -1,7 +1,7 @@
 """One task folder as Harbor lays it out, which the benchmarks of this field share: read, checked and digested.
 
-instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh; instead of the
-script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
+instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh, trap/solve.sh; instead of
+the script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runner.suites import compose
 from runner.suites.documents import read_text
 from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
-from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
+from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree, without_trap
 from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import TaskToml, read_task_toml
 
@@ -112,7 +112,7 @@ class TaskShelf:
             self.findings.note("Neither Dockerfile nor docker_image, so it runs in the sandbox's own image", path.name)
         # Only the tasks that used to be run with what they ship are other tasks than before.
         left_out = sorted(set(machine.blank_folders) - set(blank_folders))
-        digest = digest_json([FORMAT, files, *([{"left_out": left_out}] if left_out else [])])
+        digest = digest_json([FORMAT, without_trap(files), *([{"left_out": left_out}] if left_out else [])])
         return TaskFolder(path, toml, instruction, machine, digest, evaluation)
 
     def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:

@@ -71,6 +71,24 @@ def test_it_says_of_each_task_what_is_wrong_and_takes_families_in_turn(tmp_path:
     assert "its image cannot be built" in last.reasons[0]
 
 
+def test_a_declared_wrong_answer_that_passes_or_cannot_run_is_told(tmp_path: Path) -> None:
+    for name, trap in {"caught": "touch /almost", "passes": "touch /done", "broken": "exit 3"}.items():
+        write_task(tmp_path / "s" / name, "true")
+        (tmp_path / "s" / name / "trap").mkdir()
+        (tmp_path / "s" / name / "trap" / "solve.sh").write_text(f"{trap}\n")
+    write_task(tmp_path / "s" / "without", "true")
+    found = {one.task: one for one in try_tasks(read_suite_folder(tmp_path / "s", "harbor"), tmp_path / "records")}
+    assert {key: one.catches for key, one in found.items()} == {
+        "caught": True,
+        "passes": False,
+        "broken": None,
+        "without": None,
+    }
+    assert found["passes"].reasons == ("with the wrong answer it declares: passes (reward 1)",)
+    assert "ended with exit code 3" in found["broken"].reasons[0]
+    assert found["caught"].reasons == found["without"].reasons == ()
+
+
 def test_a_killed_try_continues_where_it_was_and_leaves_no_container(tmp_path: Path) -> None:
     write_task(tmp_path / "s/a", "true")
     write_task(tmp_path / "s/b", "sleep 5")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from runner.agents import AgentJob, Limits, make_agent
+from runner.agents.trap import has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.suite import Suite
-from runner.base.types import CheckGroup, CheckStatus, Environment, Phase, Task, TrialSlot, Verdict
+from runner.base.types import CheckGroup, CheckStatus, Environment, Phase, Role, Task, TrialSlot, Verdict
 from runner.engine.attempts import run_trial
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
@@ -132,6 +133,15 @@ def test_every_instance_runs_on_its_own_files() -> None:
             sandbox.close()
     assert starts == {"log-level-counts-1": "2025-03-01 I", "log-level-counts-2": "[warn] slow "}
     assert len(images) == 2
+
+
+def test_a_declared_wrong_answer_fails_by_the_hidden_checks_alone() -> None:
+    suite = read_suite_folder(EXAMPLES / "skillevolbench")
+    environment, task = next((where, task) for where, task in tasks_of(suite) if has_trap(task))
+    verdict = verdict_of(suite, environment, task, "trap")
+    assert (task.role, verdict.success) == (Role.ADVERSARIAL, False)
+    failed = {check.name for check in verdict.checks if check.status is CheckStatus.FAILED}
+    assert failed == {"test_the_totals_are_right", "test_the_program_gives_the_totals"}
 
 
 @pytest.mark.parametrize("agent", ["oracle", "nop"])

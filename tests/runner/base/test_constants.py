@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.analysis.diagnoses.constants import find_constants
 from runner.authoring.copied import CopySource
+from runner.base.constants import find_constants
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Constants of an episode: paths, ids and numbers so particular that a skill which holds one holds a piece of a task."""
+"""Constants: paths, ids and numbers so particular that a text which holds one of a task holds a piece of that task."""
 
 from __future__ import annotations
 

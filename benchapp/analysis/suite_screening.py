@@ -1,0 +1,50 @@
+"""What screening found in a suite, kept below the var folder: reading all files of a release takes too long for a page."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+
+from benchapp.stats.learning import kept_files
+from runner.base.encoding import Undecodable, decode, encode
+from runner.base.suite import Suite
+from runner.screening.screening import screen_suite, screening_key
+from runner.screening.suite_findings import Screening, Weight
+
+
+def take_screening(suite: Suite) -> Screening | None:
+    """None where this state of the suite was not screened, or what is kept cannot be read."""
+    try:
+        return decode(Screening, json.loads(_path(suite).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError, Undecodable):
+        return None
+
+
+def screen_once(suite: Suite) -> Screening:
+    """What is kept, else a new screening, which is kept from then on in place of those of other states of the suite."""
+    found = take_screening(suite)
+    if found is None:
+        found = screen_suite(suite)
+        text = json.dumps(encode(found)).encode()
+        kept_files.write_kept(_path(suite), f"{_name(suite)}-*", lambda part: part.write(text))
+    return found
+
+
+def summarise_screening(found: Screening) -> str:
+    """In one sentence."""
+    leaks, looks = found.count(Weight.LEAK), found.count(Weight.LOOK)
+    if not found.findings:
+        return "Nothing found."
+    parts = [f"{leaks:,} leak{'' if leaks == 1 else 's'}"] if leaks else []
+    parts += [f"{looks:,} place{'' if looks == 1 else 's'} to look at"] if looks else []
+    more = f"; {found.more:,} more of the same kinds are left out" if found.more else ""
+    return f"{' and '.join(parts)}{more}."
+
+
+def _name(suite: Suite) -> str:
+    return f"suite-{blake2b(suite.key.encode(), digest_size=12).hexdigest()}-screening"
+
+
+def _path(suite: Suite) -> Path:
+    return kept_files.facts_folder() / f"{_name(suite)}-{screening_key(suite)[:24]}.json"

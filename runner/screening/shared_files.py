@@ -1,0 +1,203 @@
+"""Files and answers that a task which skills are learned from shares with one that is tried with these skills.
+
+Near-equal texts are found by shingles of words and their bottom sketches: the smallest hashes of the union of two sets are a
+random sample of it, so the part that lies in both estimates their Jaccard similarity (Broder 1997).
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby
+
+from runner.authoring.copied import MAX_WORDS, shingles_of
+from runner.base.constants import Constant
+from runner.base.types import Environment
+from runner.screening.screened_texts import TINY, ScreenedFile, ScreenedTask, taught_pairs
+from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, flatten, quote
+
+SHINGLE = 5  # words
+OPENING = 120  # characters of a file that stand for it
+SKETCH = 512  # hashes; the error of a similarity of 0.8 is then below 0.02 (one standard deviation)
+SIMILAR = 0.8  # Jaccard; two tables that share this much have nine of ten rows in common
+LEAST_SHINGLES = 50
+MAX_SKETCHED = 20  # files of one task, the largest
+LEAST_SHARED = 0.8  # of the answers of whichever task has fewer
+LEAST_DIGITS = 5  # of a single shared answer
+MOST = 0.5  # of a suite's tasks; a file that more of them have belongs to the suite
+FEW = 3  # tasks; fewer cannot show what is common to all
+_WORDS = re.compile(r"\w+")
+ANSWERS = re.compile(r"(?:expect|answer|gold|truth|oracle|reference|solution|correct|result|output)", re.IGNORECASE)
+
+
+def find_same_tasks(environment: Environment, tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
+    """The same words of the instruction over the same files: what was learned on one is the answer to the other."""
+    seen = {each.key: (_normalise(each.task.instruction), sorted(file.digest for file in each.given)) for each in tasks}
+    for first, second in taught_pairs(environment, tasks):
+        if seen[first.key] == seen[second.key]:
+            says = f"{first.key} and {second.key} have the same instruction and the same files."
+            places = [
+                SuiteQuote(each.key, "instruction.md", 1, flatten(each.task.instruction[:OPENING]))
+                for each in (first, second)
+            ]
+            yield SuiteFinding("same-task", Weight.LEAK, (first.key, second.key), says, tuple(places))
+
+
+def _normalise(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+# --- equal files ------------------------------------------------------------------------------------------------
+
+
+def find_shared_inputs(
+    environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
+) -> Iterator[SuiteFinding]:
+    def files(task: ScreenedTask) -> list[ScreenedFile]:
+        return [file for file in task.given if not file.is_build]
+
+    for held in _shared(environment, tasks, files, common):
+        says = f"{_name_tasks(held)} are given the same file ({held[0].size:,} bytes)."
+        yield SuiteFinding("shared-input", Weight.LOOK, _keys(held), says, _whole(held))
+
+
+def find_shared_answer_files(
+    environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
+) -> Iterator[SuiteFinding]:
+    """Data among tests or beside solutions: a script may well judge two tasks, expected values can not."""
+    for held in _shared(environment, tasks, _answer_files, common):
+        says = f"{_name_tasks(held)} have the same file of expected values."
+        yield SuiteFinding("same-answer", Weight.LEAK, _keys(held), says, _whole(held))
+
+
+def _answer_files(task: ScreenedTask) -> list[ScreenedFile]:
+    return [
+        file
+        for file in (*task.hidden, *task.solution)
+        if not file.is_code
+        and not file.is_build
+        and file.digest not in task.given_digests
+        and ANSWERS.search(file.name)
+    ]
+
+
+def _shared(
+    environment: Environment,
+    tasks: Sequence[ScreenedTask],
+    files: Callable[[ScreenedTask], list[ScreenedFile]],
+    common: Collection[str],
+) -> Iterator[list[ScreenedFile]]:
+    """For each file that both tasks of some pair have, whom it belongs to. `common` files are the suite's."""
+    mine = {each.key: {file.digest: file for file in files(each) if file.size >= TINY} for each in tasks}
+    found: dict[str, dict[str, ScreenedFile]] = {}
+    for first, second in taught_pairs(environment, tasks):
+        for digest in mine[first.key].keys() & mine[second.key].keys() - set(common):
+            holders = found.setdefault(digest, {})
+            holders |= {first.key: mine[first.key][digest], second.key: mine[second.key][digest]}
+    for holders in found.values():
+        if len(tasks) < FEW or len(holders) < len(tasks):  # what all have is what the environment is about
+            yield list(holders.values())
+
+
+def _keys(files: Sequence[ScreenedFile]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(file.task for file in files))[:MAX_TASKS]
+
+
+def _whole(files: Sequence[ScreenedFile]) -> tuple[SuiteQuote, ...]:
+    return tuple(SuiteQuote(file.task, file.path, 0, _opening(file)) for file in files[:2])
+
+
+def _opening(file: ScreenedFile) -> str:
+    return flatten((file.text or "")[:OPENING])
+
+
+def _name_tasks(files: Sequence[ScreenedFile]) -> str:
+    keys = list(dict.fromkeys(file.task for file in files))
+    return " and ".join(keys) if len(keys) < 3 else f"{keys[0]}, {keys[1]} and {len(keys) - 2:,} more"
+
+
+# --- equal answers ----------------------------------------------------------------------------------------------
+
+
+def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
+    """Values that the tests of both expect, and that neither task is told or given; but for those of one and the same file."""
+    files = {each.key: {file.digest for file in _answer_files(each)} for each in tasks}
+    holders = Counter(constant for each in tasks for constant in each.answers)
+    usual = {constant for constant, count in holders.items() if len(tasks) >= FEW and count == len(tasks)}
+    for first, second in taught_pairs(environment, tasks):
+        mine, theirs = first.answers, second.answers
+        shared = sorted(mine.keys() & theirs.keys() - usual)
+        fewer = min(len(mine), len(theirs))
+        if files[first.key] & files[second.key] or not shared:
+            continue
+        if len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
+            continue
+        says = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
+        quotes = tuple(
+            quote(file.task, file.path, file.text or "", *place)
+            for file, *place in (mine[shared[0]], theirs[shared[0]])
+        )
+        yield SuiteFinding("same-answer", Weight.LEAK, (first.key, second.key), says, quotes)
+
+
+def _is_telling(shared: Sequence[Constant]) -> bool:
+    """Two values, or one that is no accident."""
+    return len(shared) > 1 or sum(letter.isdigit() for letter in shared[0].text) >= LEAST_DIGITS
+
+
+def _name_values(values: Sequence[Constant]) -> str:
+    more = len(values) - 3
+    return ", ".join(value.text[:60] for value in values[:3]) + (f" and {more:,} more" if more > 0 else "")
+
+
+# --- nearly equal inputs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """The smallest hashes of a text's shingles."""
+
+    file: ScreenedFile
+    hashes: tuple[int, ...]
+
+
+def find_near_inputs(
+    environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
+) -> Iterator[SuiteFinding]:
+    sketches = {each.key: list(_sketch_files(each, common)) for each in tasks}
+    for first, second in taught_pairs(environment, tasks):
+        for mine in sketches[first.key]:
+            for theirs in sketches[second.key]:
+                if mine.file.ending != theirs.file.ending or mine.file.digest == theirs.file.digest:
+                    continue
+                similar = _similarity(mine.hashes, theirs.hashes)
+                if similar >= SIMILAR:
+                    says = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
+                    keys, places = (first.key, second.key), _whole((mine.file, theirs.file))
+                    yield SuiteFinding("near-input", Weight.LOOK, keys, says, places)
+
+
+def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[_Sketch]:
+    texts = [file for file in task.given if file.text and not file.is_build and file.digest not in common]
+    for file in sorted(texts, key=lambda each: -each.size)[:MAX_SKETCHED]:
+        if file.text:
+            words = _WORDS.findall(file.text.lower())[:MAX_WORDS]
+            hashes = {_hash(shingle) for shingle in shingles_of(words, SHINGLE)}
+            if len(hashes) >= LEAST_SHINGLES:
+                yield _Sketch(file, tuple(heapq.nsmallest(SKETCH, hashes)))
+
+
+def _hash(shingle: tuple[str, ...]) -> int:
+    return int.from_bytes(blake2b(" ".join(shingle).encode("utf-8", "replace"), digest_size=8).digest())
+
+
+def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
+    """Of the smallest hashes of both together, the part that stands in both. 0 for those that share few at a glance."""
+    if len(set(first).intersection(second)) < min(len(first), len(second)) / 2:
+        return 0.0
+    lowest = [len(list(same)) for _, same in groupby(heapq.merge(first, second))][:SKETCH]
+    return sum(count == 2 for count in lowest) / len(lowest)
