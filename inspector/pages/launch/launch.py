@@ -33,7 +33,7 @@ from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files, read_preset_named
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of, find_condition
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import OFFERED
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
 
@@ -375,7 +375,7 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     scripted = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
     return {
         "suite": _list_suites(),
-        "protocol": [Option(name, name) for name in LAUNCHED],
+        "protocol": [Option(name, name) for name in OFFERED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name, said) for name, said in AGENT_NOTES.items()),

@@ -75,7 +75,7 @@ class ListFilter:
         """Those whose names, suite, models or conditions hold every word, whatever their tab."""
         found = Experiment.objects.for_list()
         if not self.with_probes:
-            found = found.without_probes()
+            found = found.comparing()
         for word in self.text.split():
             told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
             runs = Run.objects.filter(told, experiment=OuterRef("pk"))

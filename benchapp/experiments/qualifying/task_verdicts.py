@@ -1,0 +1,223 @@
+"""What a qualification says of each task: admit, reject or look, with the runs behind it. From rows of trials alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from benchapp.experiments.launch_spec import read_spec
+from benchapp.experiments.plans import rules_of
+from benchapp.models import Experiment, Trial
+from benchapp.record.json_shape import JsonShape, Shaped
+from runner.protocols.qualification import find_check, find_condition_of
+from runner.protocols.task_rules import CHECKS, Rule
+
+CHECK_WORDS = {
+    "solution": "Own solution",
+    "untouched": "Untouched",
+    "no_skill": "No skill",
+    "no_corpus": "No corpus",
+    "with_corpus": "With corpus",
+    "reference": "Reference skill",
+}
+RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates for which a page tells how often a rule is kept
+_BROKEN = {
+    "solution": "its own solution fails",
+    "untouched": "the untouched files pass",
+    "no_skill": "solved without a skill",
+    "no_corpus": "solved without the corpus",
+    "with_corpus": "solved with the corpus alone",
+    "reference": "fails with the reference skill",
+}
+_LACKS = {
+    "solution": "it has no solution of its own",
+    "reference": "there is no reference skill",
+}
+_OF_TASK = ("task__key", "task__title", "task__family__name")
+_ORDER = (
+    *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
+    *("task__ordinal", "task__key"),
+)
+_COUNTS = {
+    "passed": Count("pk", filter=Q(success=True)),
+    "failed": Count("pk", filter=Q(success=False)),
+    "blocked": Count("pk", filter=Q(status=Trial.Status.BLOCKED)),
+    "open": Count("pk", filter=Q(status__in=[Trial.Status.WAITING, Trial.Status.RUNNING])),
+    "trials": Count("pk"),
+    "seconds": Sum("duration_seconds"),
+    "cost_usd": Sum("cost_usd"),
+}
+
+
+class Admission(StrEnum):
+    """What becomes of a task. `look`: evidence is missing, and a person decides what that means."""
+
+    ADMIT = "admit"
+    REJECT = "reject"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCheck(Shaped):
+    """The runs of one task under one check. `seconds` and `cost_usd`: of all of them; None where not one is known."""
+
+    name: str
+    condition: str
+    rule: Rule
+    passed: int = 0
+    failed: int = 0
+    blocked: int = 0
+    open: int = 0
+    trials: int = 0
+    seconds: float | None = None
+    cost_usd: float | None = None
+    is_asked: bool = True  # under some run of the experiment
+    url: str = ""  # of these trials, written by the page
+
+    json_shape = JsonShape(
+        *("check=name", "condition", "passed", "failed", "trials", "runs=rule.runs"),
+        *("least=rule.least", "most=rule.most", "kept", "wavers", "seconds", "cost_usd", "url?"),
+    )
+
+    @property
+    def title(self) -> str:
+        return CHECK_WORDS[self.name]
+
+    @property
+    def scored(self) -> int:
+        return self.passed + self.failed
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the rule is; None where that is not known."""
+        return self.rule.is_kept(self.passed, self.failed)
+
+    @property
+    def wavers(self) -> bool:
+        """The same files, or the same solution, and other verdicts."""
+        return self.name in ("solution", "untouched") and self.passed > 0 and self.failed > 0
+
+    @property
+    def reason(self) -> str:
+        """Why this check admits nothing; empty where its rule is kept."""
+        if self.kept:
+            return ""
+        counted = f"{self.passed} of {self.scored} passed, expected {self.rule}"
+        if self.wavers:
+            what = (
+                "the verifier wavers on untouched files"
+                if self.name == "untouched"
+                else ("the verdict on its own solution wavers")
+            )
+            return f"{what}: {counted}"
+        if self.kept is False:
+            return f"{_BROKEN[self.name]}: {counted}"
+        return f"{self.title.lower()}: {self._missing}"
+
+    @property
+    def _missing(self) -> str:
+        if not self.is_asked:
+            return "not tried"
+        if not self.trials:
+            return _LACKS.get(self.name, "not tried")
+        states = (("blocked", self.blocked), ("still to run", self.open))
+        told = [f"{count} of {self.rule.runs} runs {word}" for word, count in states if count]
+        silent = self.trials - self.scored - self.blocked - self.open
+        return ", ".join([*told, *([f"{silent} of {self.rule.runs} runs without a verdict"] if silent else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVerdict(Shaped):
+    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None where no
+    model was asked."""
+
+    key: str
+    title: str
+    family: str
+    checks: tuple[TaskCheck, ...]
+    rank: int | None = None
+
+    json_shape = JsonShape(
+        *("task=key", "title", "family?", "verdict=admission", "reasons", "rank", "seconds", "cost_usd", "checks")
+    )
+
+    @property
+    def admission(self) -> Admission:
+        """A broken rule decides, whatever is missing beside it."""
+        answers = {each.kept for each in self.checks}
+        if False in answers:
+            return Admission.REJECT
+        return Admission.LOOK if None in answers or not answers else Admission.ADMIT
+
+    @property
+    def reasons(self) -> list[str]:
+        """Of the verdict: the broken rules, or else what is missing."""
+        broken = [each.reason for each in self.checks if each.kept is False]
+        return broken or [each.reason for each in self.checks if each.kept is None]
+
+    @property
+    def seconds(self) -> float | None:
+        return _add(each.seconds for each in self.checks)
+
+    @property
+    def cost_usd(self) -> float | None:
+        return _add(each.cost_usd for each in self.checks)
+
+    @property
+    def ease(self) -> tuple[float, float] | None:
+        """Shares that passed without a skill and with the reference skill."""
+        shares = {each.name: each.passed / each.scored for each in self.checks if each.scored}
+        alone = shares.get("no_skill", shares.get("no_corpus"))
+        return None if alone is None else (alone, shares.get("reference", 0.0))
+
+
+def _add(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
+    """In the order of the suite. Two queries, no blob; a row for each task and check."""
+    asked = read_spec(qualification.spec).qualification
+    rules = rules_of(asked) if asked else {}
+    tried = set(qualification.runs.values_list("condition", flat=True))
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in _count_trials(qualification):
+        rows.setdefault(row["task__key"], []).append(row)
+    return _rank([_judge(found, rules, tried) for found in rows.values()])
+
+
+def _count_trials(qualification: Experiment) -> Iterable[dict[str, Any]]:
+    trials = Trial.objects.filter(episode__run__experiment=qualification)
+    by = (*_OF_TASK, "episode__run__condition", "episode__environment__kind")
+    rows: Iterable[dict[str, Any]] = trials.order_by(*_ORDER).values(*by).annotate(**_COUNTS)
+    return rows
+
+
+def _judge(rows: Sequence[dict[str, Any]], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
+    """`rows`: of one task, one for each condition."""
+    has_corpus = bool(rows[0]["episode__environment__kind"])
+    counts = {find_check(row["episode__run__condition"], has_corpus=has_corpus): row for row in rows}
+    without = "no_skill" if has_corpus else "no_corpus", *(() if has_corpus else ("with_corpus",))
+    names = [name for name in CHECKS if name in rules and name not in without]
+    checks = tuple(_build_check(name, rules[name], counts.get(name), tried) for name in names)
+    key, title, family = (str(rows[0][name] or "") for name in _OF_TASK)
+    return TaskVerdict(key, title, family, checks)
+
+
+def _build_check(name: str, rule: Rule, row: Mapping[str, Any] | None, tried: set[str]) -> TaskCheck:
+    condition = find_condition_of(name)
+    found = {field: row[field] for field in _COUNTS} if row else {}
+    return TaskCheck(name, condition, rule, **found, is_asked=condition in tried)
+
+
+def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:
+    known = [each.ease for each in verdicts if each.ease is not None]
+    return [
+        each if each.ease is None else replace(each, rank=1 + sum(other > each.ease for other in known))
+        for each in verdicts
+    ]
