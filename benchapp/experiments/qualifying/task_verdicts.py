@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import NamedTuple
 
 from django.db.models import Count, Q, Sum
 
@@ -37,10 +37,13 @@ _LACKS = {
     "solution": "it has no solution of its own",
     "reference": "there is no reference skill",
 }
-_OF_TASK = ("task__key", "task__title", "task__family__name")
 _ORDER = (
     *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
     *("task__ordinal", "task__key"),
+)
+_BY = (
+    *("task__key", "task__title", "task__family__name"),
+    *("episode__run__condition", "episode__environment__kind"),
 )
 _COUNTS = {
     "passed": Count("pk", filter=Q(success=True)),
@@ -180,39 +183,55 @@ def _add(values: Iterator[float | None]) -> float | None:
     return sum(known) if known else None
 
 
+class TrialCounts(NamedTuple):
+    """Of one task under one condition."""
+
+    key: str
+    title: str
+    family: str | None
+    condition: str
+    corpus: str | None  # its kind; empty: there is none
+    passed: int
+    failed: int
+    blocked: int
+    open: int
+    trials: int
+    seconds: float | None
+    cost_usd: float | None
+
+
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
     """In the order of the suite. Two queries, no blob; a row for each task and check."""
     asked = read_spec(qualification.spec).qualification
     rules = rules_of(asked) if asked else {}
     tried = set(qualification.runs.values_list("condition", flat=True))
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[TrialCounts]] = {}
     for row in _count_trials(qualification):
-        rows.setdefault(row["task__key"], []).append(row)
+        rows.setdefault(row.key, []).append(row)
     return _rank([_judge(found, rules, tried) for found in rows.values()])
 
 
-def _count_trials(qualification: Experiment) -> Iterable[dict[str, Any]]:
-    trials = Trial.objects.filter(episode__run__experiment=qualification)
-    by = (*_OF_TASK, "episode__run__condition", "episode__environment__kind")
-    rows: Iterable[dict[str, Any]] = trials.order_by(*_ORDER).values(*by).annotate(**_COUNTS)
-    return rows
+def _count_trials(qualification: Experiment) -> Iterator[TrialCounts]:
+    trials = Trial.objects.filter(episode__run__experiment=qualification).order_by(*_ORDER).values(*_BY)
+    return map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS))
 
 
-def _judge(rows: Sequence[dict[str, Any]], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
+def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
     """`rows`: of one task, one for each condition."""
-    has_corpus = bool(rows[0]["episode__environment__kind"])
-    counts = {find_check(row["episode__run__condition"], has_corpus=has_corpus): row for row in rows}
-    without = "no_skill" if has_corpus else "no_corpus", *(() if has_corpus else ("with_corpus",))
+    first = rows[0]
+    counts = {find_check(row.condition, has_corpus=bool(first.corpus)): row for row in rows}
+    without = ("no_skill",) if first.corpus else ("no_corpus", "with_corpus")
     names = [name for name in CHECKS if name in rules and name not in without]
     checks = tuple(_build_check(name, rules[name], counts.get(name), tried) for name in names)
-    key, title, family = (str(rows[0][name] or "") for name in _OF_TASK)
-    return TaskVerdict(key, title, family, checks)
+    return TaskVerdict(first.key, first.title, first.family or "", checks)
 
 
-def _build_check(name: str, rule: Rule, row: Mapping[str, Any] | None, tried: set[str]) -> TaskCheck:
+def _build_check(name: str, rule: Rule, row: TrialCounts | None, tried: set[str]) -> TaskCheck:
     condition = find_condition_of(name)
-    found = {field: row[field] for field in _COUNTS} if row else {}
-    return TaskCheck(name, condition, rule, **found, is_asked=condition in tried)
+    found = row._asdict() if row else {}
+    return TaskCheck(
+        name, condition, rule, **{each: found[each] for each in _COUNTS if row}, is_asked=condition in tried
+    )
 
 
 def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:

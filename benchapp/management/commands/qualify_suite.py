@@ -5,7 +5,6 @@ import logging
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -51,26 +50,40 @@ class Command(BaseCommand):
             "--keys-elsewhere", action="store_true", help="only the workers have the keys: do not check for them here"
         )
 
-    def handle(self, *args: object, suite: str, **options: Any) -> None:
+    def handle(
+        self,
+        *args: object,
+        suite: str,
+        model: str | None,
+        agent: str,
+        thresholds: Path | None,
+        usd: float | None,
+        sandbox: str | None,
+        work: bool,
+        dry_run: bool,
+        as_json: bool,
+        keys_elsewhere: bool,
+        **options: object,
+    ) -> None:
         with end_on(SetupError):
-            rules = read_file(options["thresholds"]) if options["thresholds"] else {}
-            file = write_file(find_suite(suite), model=options["model"], agent=options["agent"], rules=rules)
-            file |= {"budget": {"usd": options["usd"]}} if options["usd"] else {}
-            file |= {"sandbox": options["sandbox"]} if options["sandbox"] else {}
+            rules = read_file(thresholds) if thresholds else {}
+            file = write_file(find_suite(suite), model=model, agent=agent, rules=rules)
+            file |= {"budget": {"usd": usd}} if usd else {}
+            file |= {"sandbox": sandbox} if sandbox else {}
             try:
-                prepared = prepare(file, keys_elsewhere=options["keys_elsewhere"])
-                if options["dry_run"]:
+                prepared = prepare(file, keys_elsewhere=keys_elsewhere)
+                if dry_run:
                     self._write_plan(prepared)
                     return
-                found = launch(file, keys_elsewhere=options["keys_elsewhere"])
+                found = launch(file, keys_elsewhere=keys_elsewhere)
             except Unlaunchable as error:
-                places = [(_place(each.field, options["thresholds"]), each.message) for each in error.problems]
+                places = [(_place(each.field, thresholds), each.message) for each in error.problems]
                 lines = "\n".join(f"  {place}: {message}" for place, message in places)
                 raise CommandError(f"{suite} cannot be qualified:\n{lines}") from error
-        if not options["as_json"]:
+        if not as_json:
             self.stdout.write(f"{found.public_id}  {found.name}")
-        if options["work"]:
-            self._work(found, as_json=options["as_json"])
+        if work:
+            self._work(found, as_json=as_json)
 
     def _write_plan(self, prepared: Prepared) -> None:
         for cell, plans in prepared.plans.items():
