@@ -74,6 +74,7 @@ _FIELDS = (
     LaunchField("suite", "Suite", "choice"),
     LaunchField("protocol", "Protocol", "choice", "Says when the agent learns and what is tested at the end."),
     LaunchField("environments", "Only these parts of the suite", "lines", "One key per line. Empty: all of them."),
+    LaunchField("tasks", "Only these tasks", "lines", "admitted, or one key per line. Empty: all of them."),
     LaunchField("conditions", "Conditions", "ticks", "Others, one per line, such as naive-prompt@8000"),
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
@@ -113,6 +114,7 @@ AUTHOR_SETTINGS = ("prompts", *_SAMPLING, *_SESSION)
 # Behind "More settings": what the steps above have no place for.
 MORE = (
     *(
+        "tasks",
         "samples",
         "answers",
         "seed",

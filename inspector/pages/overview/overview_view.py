@@ -36,7 +36,7 @@ class LiveCell:
 
 @require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Probes are found where their line stands; here they would push the experiments off the page, so they are counted
+    """Probes are found where their line stands, qualifications on their suite's page; here they would push the experiments off the page, so they are counted
     and listed on demand."""
     if request.GET.get("tour") in ("hide", "show") and not as_json:
         return _remember_tour(request.GET["tour"] == "show")
@@ -45,8 +45,12 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     tabs = count_tabs(found)
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
-    probes = Counter(Experiment.objects.standing().probes().order_by().values_list("status", flat=True))
-    live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
+    standing = Experiment.objects.standing().order_by()
+    probes, qualifications = (
+        Counter(found.values_list("status", flat=True)) for found in (standing.probes(), standing.qualifications())
+    )
+    extra = any(Experiment.Status(status).is_open for status in probes + qualifications)
+    live = extra or any(row.experiment.is_open for row in rows)
     working = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
     tour, pausing = (None, None) if fragment else find_story(user_of(request))
@@ -59,9 +63,13 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "tour": tour,
         "total": page.paginator.count,
         "probes": probes.total(),
+        "qualifications": qualifications.total(),
         "next": next_url(request, page),
     }
+    counts = {"probe": probes.total(), "qualification": qualifications.total()}
     context = {
+        "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in counts.items() if n),
+        "extra_words": " and ".join(f"{word}s" for word, n in counts.items() if n),
         **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
         **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
