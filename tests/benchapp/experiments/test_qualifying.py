@@ -288,7 +288,7 @@ def record(outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str
 
 def make_outcome(episode: Episode, task: Task, sample: int, letter: str) -> None:
     success = {"p": True, "f": False}.get(letter)
-    trial = make_trial(episode, task, phase=f"phase-{sample}", success=success, finished=letter in "pfu")
+    trial = make_trial(episode, task, phase="deployment", success=success, finished=letter in "pfu", sample=sample + 1)
     if letter == "b":
         Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.BLOCKED)
 

@@ -92,8 +92,8 @@ class Solver:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         told = "\n".join(str(message["content"]) for message in request.messages)
-        command = next(command for text, command in self.tasks.items() if text in told)
-        calls = (ToolCall("1", "shell", {"command": command}), ToolCall("2", "submit", {}))
+        asked = max((text for text in self.tasks if text in told), key=len)  # one may begin as another does
+        calls = (ToolCall("1", "shell", {"command": self.tasks[asked]}), ToolCall("2", "submit", {}))
         return ModelReply("", calls, Usage(100, 0, 20), "tool_calls")
 
 
