@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
-from benchapp.models import Experiment
+from benchapp.models import Experiment, Run
 from runner.agents.oracle import has_solution
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
@@ -50,14 +50,13 @@ def find_qualification(key: str, digest: str = "") -> Experiment | None:
     ended, the newest of those that run."""
     found = Experiment.objects.standing().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
     if digest:
-        found = found.filter(runs__setup__suite__digest=digest).distinct()
+        found = found.filter(pk__in=Run.objects.filter(setup__suite__digest=digest).values("experiment"))
     return next((each for each in found if not each.is_open), found.first())
 
 
 def read_digest(qualification: Experiment) -> str:
-    """Of the state of the suite that it tried."""
-    setup = qualification.runs.values_list("setup", flat=True).first() or {}
-    return str(setup.get("suite", {}).get("digest", ""))
+    """Of the state of the suite that it tried; "" where what was imported does not say."""
+    return str(qualification.runs.values_list("setup__suite__digest", flat=True).first() or "")
 
 
 def list_admitted(suite: Suite) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from django.db.models import Count, Q, Sum
 
-from benchapp.experiments.launch_spec import read_spec
+from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
 from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -160,7 +160,11 @@ class TaskVerdict(Shaped):
     def reasons(self) -> list[str]:
         """Of the verdict: the broken rules, or else what is missing."""
         broken = [each.reason for each in self.checks if each.kept is False]
-        return broken or [each.reason for each in self.checks if each.kept is None]
+        return (
+            broken
+            or [each.reason for each in self.checks if each.kept is None]
+            or ([] if self.checks else ["no rule is on record for it"])
+        )
 
     @property
     def seconds(self) -> float | None:
@@ -202,8 +206,8 @@ class TrialCounts(NamedTuple):
 
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
     """In the order of the suite. Two queries, no blob; a row for each task and check."""
-    asked = read_spec(qualification.spec).qualification
-    rules = rules_of(asked) if asked else {}
+    spec, _ = try_spec(qualification.spec)  # an import may have any file, or none
+    rules = rules_of(spec.qualification) if spec and spec.qualification else {}
     tried = set(qualification.runs.values_list("condition", flat=True))
     rows: dict[str, list[TrialCounts]] = {}
     for row in _count_trials(qualification):

@@ -358,6 +358,18 @@ def test_tasks_with_a_corpus_have_the_rules_of_corpora(alone: str, with_corpus: 
     assert found.reasons == reasons
 
 
+def test_an_import_that_calls_its_condition_so_is_looked_at() -> None:
+    suite = make_suite()
+    task = make_family(make_environment(suite)).tasks.first()
+    run = make_run(
+        make_experiment(suite=suite, origin="imported", spec={"conditions": 3}), condition=NO_SKILL, setup={}
+    )
+    make_trial(make_episode(run), task)
+    (found,) = read_verdicts(run.experiment)
+    assert (found.admission, found.reasons) == (Admission.LOOK, ["no rule is on record for it"])
+    assert read_digest(run.experiment) == ""
+
+
 def test_tasks_are_ranked_by_what_an_agent_passes_without_and_with_skills() -> None:
     suite = make_suite()
     family = make_family(make_environment(suite))
@@ -377,6 +389,23 @@ def test_reading_takes_the_same_queries_for_any_number_of_tasks(done: Experiment
     with CaptureQueriesContext(connection) as queries:
         read_verdicts(done)
     assert len(queries) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["starter-learning", "starter-corpora"])
+def test_bundled_suites_are_solved_by_their_solutions_and_by_nothing_less(suite: str) -> None:
+    """Whether the script that plays the model is as good as it should be is not asked."""
+    rules = {"no_skill": {"runs": 2}, "no_corpus": {"runs": 2}, "with_corpus": {"runs": 2}, "reference": {"runs": 1}}
+    experiment = launch(write_file(load_suite(suite), model="scripted/apprentice", rules=rules))
+    run_to_the_end(experiment)
+    verdicts = read_verdicts(experiment)
+    assert len(verdicts) == 9
+    for each in verdicts:
+        checks = {check.name: check for check in each.checks}
+        assert (checks["solution"].kept, checks["untouched"].kept) == (True, True)
+        assert each.admission is not Admission.LOOK
+        assert ("with_corpus" in checks) == (suite == "starter-corpora")
+    assert list(findings()) == []
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

@@ -130,6 +130,16 @@ def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:
     assert_queries_flat(client, "/suites/starter/", make)
 
 
+def test_an_import_that_calls_its_condition_so_breaks_no_page(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+    run = make_run(
+        make_experiment(suite=rows.suite, origin="imported", spec={"conditions": 3}), condition=NO_SKILL, setup={}
+    )
+    make_trial(make_episode(run), rows.tasks["E1-LS1-T1"])
+    assert "no rule is on record for it" in client.get("/suites/starter/").text
+    assert twin(client)["is_of_this_state"] is False
+
+
 # --- the way there --------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +148,9 @@ def test_the_button_opens_the_form_with_the_file_of_a_qualification(client: Clie
     assert "protocol: qualification" in told["file"]
     assert told["problems"] == []
     assert told["checked"]["runs"] == 4
+    page = client.get("/launch/?qualify=starter").text
+    assert "At most 432 trials" in page
+    assert "<dt>Can detect" not in page
     assert "unknown suite" in client.get("/launch/?qualify=nothing").text
 
 
