@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from benchapp.archive.archive_export import write_archive
 from benchapp.audit import findings
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
@@ -20,7 +21,10 @@ from benchapp.experiments.preparation import prepare
 from benchapp.experiments.qualifying.qualification import find_qualification, list_admitted, read_digest, write_file
 from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
 from benchapp.experiments.work import advance
+from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.imports.batch import import_paths
 from benchapp.models import Episode, Experiment, Run, Suite, Task, Trial
+from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError
@@ -137,6 +141,17 @@ def test_it_belongs_to_one_state_of_the_suite(done: Experiment) -> None:
     assert find_qualification("starter", digest) == done
     assert find_qualification("starter", "0" * 64) is None
     assert find_qualification("starter") == done
+
+
+def test_it_goes_into_an_archive_and_comes_back_with_its_verdicts(done: Experiment, tmp_path: Path) -> None:
+    told, digest = [each.as_json() for each in read_verdicts(done)], record_digest(done)
+    write_archive(done, tmp_path / "one.tar.zst")
+    done.entomb(actor=None, reason="")
+    sweep()
+    assert list(import_paths([tmp_path / "one.tar.zst"]).problems) == []
+    back = Experiment.objects.qualifications().get()
+    assert ([each.as_json() for each in read_verdicts(back)], record_digest(back)) == (told, digest)
+    assert find_qualification("starter", load_suite("starter").digest) == back
 
 
 # --- experiments over admitted tasks --------------------------------------------------------------------------------
