@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 
 from django.db import models, transaction
@@ -73,6 +74,13 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         """The others: neither probes nor qualifications."""
         extra = unpooled_conditions()
         return self.exclude(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition__in=extra)))
+
+    def count_extra(self) -> Counter[tuple[bool, str]]:
+        """(is it a probe, status) of probes and qualifications -> how many, in one query."""
+        extra = Run.objects.filter(condition__in=unpooled_conditions(), experiment__in=self).order_by()
+        rows = extra.values_list("experiment", "condition", "experiment__status").distinct()
+        found = {(pk, condition == PROBE, status) for pk, condition, status in rows}
+        return Counter((is_probe, status) for _, is_probe, status in found)
 
     def for_list(self) -> ExperimentQuerySet:
         """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""

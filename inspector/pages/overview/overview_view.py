@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,12 +44,10 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     tabs = count_tabs(found)
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
-    standing = Experiment.objects.standing().order_by()
-    probes, qualifications = (
-        Counter(found.values_list("status", flat=True)) for found in (standing.probes(), standing.qualifications())
-    )
-    extra = any(Experiment.Status(status).is_open for status in probes + qualifications)
-    live = extra or any(row.experiment.is_open for row in rows)
+    extra = Experiment.objects.standing().count_extra()
+    probes = sum(count for (is_probe, _), count in extra.items() if is_probe)
+    qualifications = extra.total() - probes
+    live = any(Experiment.Status(status).is_open for _, status in extra) or any(row.experiment.is_open for row in rows)
     working = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
     tour, pausing = (None, None) if fragment else find_story(user_of(request))
@@ -62,11 +59,11 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         ],
         "tour": tour,
         "total": page.paginator.count,
-        "probes": probes.total(),
-        "qualifications": qualifications.total(),
+        "probes": probes,
+        "qualifications": qualifications,
         "next": next_url(request, page),
     }
-    counts = {"probe": probes.total(), "qualification": qualifications.total()}
+    counts = {"probe": probes, "qualification": qualifications}
     context = {
         "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in counts.items() if n),
         "extra_words": " and ".join(f"{word}s" for word, n in counts.items() if n),
