@@ -22,7 +22,7 @@ from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import describe_prompts
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import OFFERED
 from runner.suites.starter_suite import load_starter
 
 RECORD = "episode.jsonl"
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
     parser.add_argument("verb", choices=["run", "history"], help="run or continue an episode, or print its record")
-    parser.add_argument("--protocol", default="skillevolbench", choices=list(LAUNCHED))
+    parser.add_argument("--protocol", default="skillevolbench", choices=list(OFFERED))
     parser.add_argument("--condition", required=True, metavar="NAME", help=_conditions())
     parser.add_argument(
         "--environment", required=True, metavar="KEY", help="what the episode is about: E1, or under skillflow E1-LS1"
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conditions() -> str:
-    names = (f"{protocol}: {', '.join(conditions_of(protocol))}" for protocol in LAUNCHED)
+    names = (f"{protocol}: {', '.join(conditions_of(protocol))}" for protocol in OFFERED)
     return "; ".join(names)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from benchapp.experiments.launch_spec import LaunchSpec
@@ -76,7 +76,7 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     prompts changes no condition in which nobody is asked anything: that one runs once beside all of them.
     """
     arms = [
-        Arm(agent, model, author, condition, works)
+        _arm(spec, Arm(agent, model, author, condition, works))
         for (agent, model), (works, author), condition in product(
             pairs_of(spec), authors_of(spec), list_conditions(spec)
         )
@@ -87,6 +87,12 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
         for arm in dict.fromkeys(arms)
         for replicate in range(1, spec.replicates + 1)
     )
+
+
+def _arm(spec: LaunchSpec, arm: Arm) -> Arm:
+    """With the agent that a condition names by itself, which asks no model."""
+    agent = find_condition(arm.condition, spec.protocol).agent
+    return replace(arm, agent=agent, agent_model=None) if agent else arm
 
 
 def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from benchapp import models
 from benchapp.experiments.cells import Cell
 from benchapp.experiments.estimate import estimate
-from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
+from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
 from benchapp.experiments.plans import differences
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import EPISODE_ORDER
@@ -57,6 +57,8 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
             [SpecProblem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
     then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
+    if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
+        spec = spec.narrow(tasks=then.tasks)
     if changed := differences(then.file if then else found.spec, spec.file):
         told = (
             f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"

@@ -20,13 +20,19 @@ from runner.protocols.steps import AUTHOR_SAMPLING
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
 # Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
-_LATER = ("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses")
+_LATER = (
+    *("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses"),
+    *("tasks", "qualification"),
+)
 SINGULAR = {
     "agent": "agents",
     "agent_model": "agent_models",
     "author_model": "author_models",
     "author_agent": "author_agents",
 }
+ADMITTED = (
+    "admitted",
+)  # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
 # Stands in for a field that is not as expected, so that the others are looked at all the same.
 PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
 # Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
@@ -128,6 +134,74 @@ class HypothesisSpec(BaseModel):
     against: str = NO_SKILL  # what pages hold a condition against
 
 
+class SolutionSpec(BaseModel):
+    """All of these runs of a task's own solution pass."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(default=3, ge=1, le=100)
+
+
+class UntouchedSpec(BaseModel):
+    """None of these runs passes in which nothing is done."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(default=2, ge=1, le=100)
+
+
+class NoSkillSpec(BaseModel):
+    """At most this share of the runs passes; as SkillLearnBench, equation 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(default=10, ge=1, le=100)
+    at_most: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+
+
+class NoCorpusSpec(BaseModel):
+    """Less than this share of the runs passes; as SkillGenBench, stage 4, which does not say how many runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(default=10, ge=1, le=100)
+    below: float = Field(default=0.2, gt=0, le=1, allow_inf_nan=False)
+
+
+class WithCorpusSpec(NoCorpusSpec):
+    """The same with the corpus."""
+
+    below: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+
+
+class ReferenceSpec(BaseModel):
+    """So many of the runs pass at least; one success, as SkillLearnBench, section 3."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(default=3, ge=1, le=100)
+    passes: int = Field(default=1, ge=1, le=100)
+
+    @model_validator(mode="after")
+    def _require_possible(self) -> Self:
+        if self.passes > self.runs:
+            raise ValueError(f"{self.passes} passes of {self.runs} runs (expected at most as many passes as runs)")
+        return self
+
+
+class QualificationSpec(BaseModel):
+    """What a task must show to be admitted. null leaves a check out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    solution: SolutionSpec | None = SolutionSpec()
+    untouched: UntouchedSpec | None = UntouchedSpec()
+    no_skill: NoSkillSpec | None = NoSkillSpec()
+    no_corpus: NoCorpusSpec | None = NoCorpusSpec()  # in place of no_skill, for tasks with a corpus
+    with_corpus: WithCorpusSpec | None = WithCorpusSpec()
+    reference: ReferenceSpec | None = ReferenceSpec()
+
+
 class ProbeSpec(BaseModel):
     """What `benchapp.experiments.probe_runs` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
 
@@ -148,6 +222,7 @@ class LaunchSpec(BaseModel):
     suite: str
     protocol: str = "skillevolbench"
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
+    tasks: tuple[str, ...] = ()  # by key; empty: all of them
     agents: tuple[str, ...] = Field(default=("shell",), min_length=1)
     agent_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     author_agents: tuple[str | None, ...] = Field(default=(None,), min_length=1)  # None: the model is asked once
@@ -171,6 +246,7 @@ class LaunchSpec(BaseModel):
     limits: LimitsSpec = LimitsSpec()
     author_limits: AuthorLimitsSpec = AuthorLimitsSpec()
     author_sampling: AuthorSamplingSpec = AuthorSamplingSpec()
+    qualification: QualificationSpec | None = None  # of the protocol of that name alone
     probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
 
     @model_validator(mode="before")
@@ -182,7 +258,15 @@ class LaunchSpec(BaseModel):
         both = [f"{one} and {many}" for one, many in SINGULAR.items() if one in value and many in value]
         if both:
             raise ValueError(f"{', '.join(both)}: expected one of the two")
-        return {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
+        file = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
+        if file.get("protocol") == "qualification":
+            file.setdefault("qualification", {})  # what holds by default is kept with the experiment
+        return file
+
+    @field_validator("tasks", mode="before")
+    @classmethod
+    def _list_tasks(cls, value: object) -> object:
+        return ADMITTED if value == ADMITTED[0] else value
 
     @field_validator("prompts", mode="before")
     @classmethod
@@ -190,7 +274,7 @@ class LaunchSpec(BaseModel):
         return list(map(_write_prompts, list_prompts(value)))
 
     @field_validator(
-        "environments", "agents", "agent_models", "author_agents", "author_models", "prompts", "conditions"
+        "environments", "tasks", "agents", "agent_models", "author_agents", "author_models", "prompts", "conditions"
     )
     @classmethod
     def _require_unique(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
@@ -277,10 +361,23 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
         "budget": BudgetSpec,
         "judging": JudgingSpec,
         "hypotheses": HypothesisSpec,
+        "qualification": QualificationSpec,
+        **{f"qualification.{check}": model for check, model in _CHECKS.items()},
     }
-    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
+    found = parts.get(".".join(outer))
+    known = sorted(found.model_fields if found else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
+
+
+_CHECKS: dict[str, type[BaseModel]] = {
+    "solution": SolutionSpec,
+    "untouched": UntouchedSpec,
+    "no_skill": NoSkillSpec,
+    "no_corpus": NoCorpusSpec,
+    "with_corpus": WithCorpusSpec,
+    "reference": ReferenceSpec,
+}
 
 
 def _list_keys() -> set[str]:

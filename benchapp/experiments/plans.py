@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from math import ceil, floor
 
 from benchapp.experiments.cells import Arm, Cell, cell_of
-from benchapp.experiments.launch_spec import LaunchSpec, read_spec
+from benchapp.experiments.launch_spec import LaunchSpec, QualificationSpec, read_spec
 from benchapp.models import Episode, Run
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment, JsonValue
+from runner.base.types import Environment, Family, JsonValue
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.prompt_choice import describe_prompts
 from runner.protocols.steps import AuthorSampling
+from runner.protocols.task_rules import Rule
+
+ROUNDING = 1e-9  # 0.7 of 10 runs are 7
 
 
 def suite_of(episode: Episode) -> Suite:
@@ -38,7 +43,7 @@ def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
     if setup_digest(now) != run.setup_digest:
         changed = ", ".join(differences(run.setup, now)) or "its digest"
         raise SetupError(f"the setup changed since the launch: {changed}. Launch again, or restore what was launched")
-    unit = find_unit(spec.protocol, suite, episode.key)
+    unit = find_unit(spec.protocol, keep_tasks(suite, spec.tasks), episode.key)
     return make_plan(spec, unit, cell, episode=str(episode.public_id), digest=run.setup_digest)
 
 
@@ -66,7 +71,43 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         limits=limits_of(spec),
         record_calls=spec.record,
         probe=None if spec.probe is None else Probe(spec.probe.library, spec.probe.tasks),
+        rules=None if spec.qualification is None else rules_of(spec.qualification),
     )
+
+
+def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
+    """Shares as numbers of runs. Checks that are left out have no rule."""
+    rules: dict[str, Rule] = {}
+    if asked.solution:
+        rules["solution"] = Rule(asked.solution.runs, asked.solution.runs, asked.solution.runs)
+    if asked.untouched:
+        rules["untouched"] = Rule(asked.untouched.runs, 0, 0)
+    if asked.no_skill:
+        rules["no_skill"] = Rule(asked.no_skill.runs, 0, floor(asked.no_skill.at_most * asked.no_skill.runs + ROUNDING))
+    for name, found in (("no_corpus", asked.no_corpus), ("with_corpus", asked.with_corpus)):
+        if found:
+            rules[name] = Rule(found.runs, 0, ceil(found.below * found.runs - ROUNDING) - 1)
+    if asked.reference:
+        rules["reference"] = Rule(asked.reference.runs, asked.reference.passes, asked.reference.runs)
+    return rules
+
+
+def keep_tasks(suite: Suite, keys: Collection[str]) -> Suite:
+    """The suite with these tasks alone, its digest unchanged; all where none is named. Tasks to practise on stay: they
+    are no part of a result."""
+    if not keys:
+        return suite
+
+    def keep(family: Family) -> Family:
+        return replace(family, tasks=tuple(task for task in family.tasks if task.practice or task.key in keys))
+
+    def narrow(environment: Environment) -> Environment:
+        families = (keep(family) for family in environment.families)
+        kept = tuple(family for family in families if any(not task.practice for task in family.tasks))
+        return replace(environment, families=kept)
+
+    narrowed = map(narrow, suite.environments)
+    return replace(suite, environments=tuple(environment for environment in narrowed if environment.families))
 
 
 def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
@@ -90,6 +131,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         author_agent=arm.author_agent,
         author_limits=author_limits_of(spec),
         author_sampling=sampling_of(spec),
+        tasks=spec.tasks,
     )
 
 

@@ -22,8 +22,9 @@ from benchapp.experiments.cells import (
     list_conditions,
     published_harness,
 )
-from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, try_spec
-from benchapp.experiments.plans import find_unit, make_plan, setup_of
+from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
+from benchapp.experiments.plans import find_unit, keep_tasks, make_plan, setup_of
+from benchapp.experiments.qualifying.qualification import list_admitted
 from benchapp.judges.judging_orders import find_prompts, read_metrics
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.metrics.catalogue import METRICS
@@ -41,7 +42,8 @@ from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with_prompts
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import LAUNCHED, QUALIFICATION
+from runner.protocols.stages import iterate_counted_tasks
 from runner.sandboxes import local, sandbox_kind
 
 T = TypeVar("T")
@@ -79,7 +81,7 @@ def prepare(value: Mapping[str, object], *, keys_elsewhere: bool = False) -> Pre
     problems += [problem for problem in check.problems() if problem.field not in faulty]
     if problems or check.suite is None:
         raise Unlaunchable(problems)
-    return _build_plans(spec, check.suite)
+    return _build_plans(check.spec, check.suite)
 
 
 def _build_plans(spec: LaunchSpec, suite: Suite) -> Prepared:
@@ -96,9 +98,10 @@ def _build_plans(spec: LaunchSpec, suite: Suite) -> Prepared:
 
 def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     """What the episodes of one run are about. SetupError for a name the suite does not have."""
+    kept = keep_tasks(suite, spec.tasks)
     if not spec.environments:
-        return protocols.units(spec.protocol, suite)
-    return tuple(find_unit(spec.protocol, suite, key) for key in spec.environments)
+        return protocols.units(spec.protocol, kept)
+    return tuple(find_unit(spec.protocol, kept, key) for key in spec.environments)
 
 
 class _Check:
@@ -113,6 +116,8 @@ class _Check:
 
     def problems(self) -> Iterator[SpecProblem]:
         yield from self._protocol_and_suite()
+        yield from self._tasks()
+        yield from self._qualification()
         yield from self._sandbox()
         yield from self._model_names("agent_models", self.spec.agent_models)
         yield from self._model_names("author_models", self.spec.author_models)
@@ -130,7 +135,7 @@ class _Check:
         spec = self.spec
         known = spec.protocol in LAUNCHED
         if not known:
-            names = ", ".join(sorted(LAUNCHED))
+            names = ", ".join(LAUNCHED)
             yield SpecProblem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
             yield from self._try_read(
@@ -140,6 +145,39 @@ class _Check:
         if self.suite is not None and known:
             for key in spec.environments:
                 yield from self._try_read("environments", partial(find_unit, spec.protocol, self.suite, key))
+
+    def _tasks(self) -> Iterator[SpecProblem]:
+        """Writes the keys of the tasks that are admitted now in place of the word: what runs does not change with a later
+        qualification."""
+        if self.suite is None or not self.spec.tasks:
+            return
+        if self.spec.tasks == ADMITTED:
+            self.spec = self.spec.narrow(tasks=())  # where none can be named, that alone is to be said
+            yield from self._try_read("tasks", partial(list_admitted, self.suite), self._choose)
+            return
+        known = {task.key for task in iterate_counted_tasks(self.suite)}
+        if strange := [key for key in self.spec.tasks if key not in known]:
+            told = f"{self.suite.key} has no task {', '.join(strange[:5]):.300}"
+            yield SpecProblem("tasks", f"{told} (expected 'admitted', or keys of its tasks)")
+
+    def _choose(self, tasks: tuple[str, ...]) -> None:
+        self.spec = self.spec.narrow(tasks=tasks)
+
+    def _qualification(self) -> Iterator[SpecProblem]:
+        """One agent tries each task as often as the rules say: with more, nobody could tell whose answer it is."""
+        spec = self.spec
+        if spec.protocol != QUALIFICATION:
+            if spec.qualification is not None:
+                yield SpecProblem("qualification", f"expected only under the protocol {QUALIFICATION}")
+            return
+        if spec.replicates != 1:
+            yield SpecProblem("replicates", "a qualification repeats trials by its rules (expected 1)")
+        for field in ("agents", "agent_models", "author_models", "author_agents"):
+            if len(getattr(spec, field)) > 1:
+                yield SpecProblem(field, "expected one: a task is admitted for one agent")
+        asking = [condition.name for condition in self._conditions if not condition.agent]
+        if asking and set(spec.agents) & MODELLESS:
+            yield SpecProblem("agents", f"{', '.join(asking)}: expected an agent that asks a model")
 
     def _sandbox(self) -> Iterator[SpecProblem]:
         name = self.spec.sandbox

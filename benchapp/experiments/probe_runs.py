@@ -21,7 +21,16 @@ from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, Past, estimate, read_past
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.experiments.plans import author_limits_of, find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
+from benchapp.experiments.plans import (
+    author_limits_of,
+    find_unit,
+    keep_tasks,
+    make_plan,
+    plan_of,
+    setup_of,
+    spec_of,
+    suite_of,
+)
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
@@ -271,11 +280,12 @@ def _prepare(
         placebo_replay=False,
         seed=secrets.randbits(61) if seed is None else seed,
         budget={"usd": asked.max_usd or origin.budget_usd, "tokens": origin.budget_tokens},
+        qualification=None,
         probe={"library": library_digest(library), "tasks": list(asked.tasks)},
     )
     setup = setup_of(probe, arm, suite)
     cell = Cell(arm, 1, probe.seed)
-    unit = find_unit(PROTOCOL, suite, episode.key)
+    unit = find_unit(PROTOCOL, keep_tasks(suite, probe.tasks), episode.key)
     plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
     return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
 

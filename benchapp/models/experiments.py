@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 
 from django.db import models, transaction
@@ -15,7 +16,9 @@ from benchapp.models.pointing import describe_pointers
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.suites import Suite
 from runner.agents import agent_title
+from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.qualification import CONDITIONS as QUALIFYING
 
 
 class Progress(models.TextChoices):
@@ -63,8 +66,21 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         """Those that rerun tasks with another run's library, and compare no conditions."""
         return self.filter(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition=PROBE)))
 
-    def without_probes(self) -> ExperimentQuerySet:
-        return self.exclude(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition=PROBE)))
+    def qualifications(self) -> ExperimentQuerySet:
+        """Those that try the tasks of a suite."""
+        return self.filter(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition__in=QUALIFYING)))
+
+    def comparing(self) -> ExperimentQuerySet:
+        """The others: neither probes nor qualifications."""
+        extra = unpooled_conditions()
+        return self.exclude(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition__in=extra)))
+
+    def count_extra(self) -> Counter[tuple[bool, str]]:
+        """(is it a probe, status) of probes and qualifications -> how many, in one query."""
+        extra = Run.objects.filter(condition__in=unpooled_conditions(), experiment__in=self).order_by()
+        rows = extra.values_list("experiment", "condition", "experiment__status").distinct()
+        found = {(pk, condition == PROBE, status) for pk, condition, status in rows}
+        return Counter((is_probe, status) for _, is_probe, status in found)
 
     def for_list(self) -> ExperimentQuerySet:
         """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
@@ -250,6 +266,10 @@ class Run(PublicModel):
     def is_probe(self) -> bool:
         """Frozen from the start: it learned nothing. Also the fork of a probe, and one that came in an archive."""
         return self.condition == PROBE
+
+    @property
+    def is_qualification(self) -> bool:
+        return self.condition in QUALIFYING
 
     @property
     def has_page(self) -> bool:

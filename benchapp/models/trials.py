@@ -57,10 +57,14 @@ class TrialQuerySet(models.QuerySet["Trial"]):
     def scored(self) -> TrialQuerySet:
         return self.exclude(success=None)
 
+    def untried(self) -> TrialQuerySet:
+        """Planned and never begun. Of an episode that is complete nothing asks for them any more: their task's answer was settled before."""
+        return self.filter(status=Trial.Status.WAITING, attempts=None)
+
     def unneeded(self) -> TrialQuerySet:
         """Planned for learning and never begun. Once a library is sealed nothing asks for them any more: a method that
         stops with the first pass had planned for the worst."""
-        return self.filter(phase=Phase.ACQUISITION, status=Trial.Status.WAITING, attempts=None)
+        return self.untried().filter(phase=Phase.ACQUISITION)
 
 
 class Trial(PublicModel):

@@ -16,7 +16,7 @@ from benchapp.search import search_index
 from benchapp.search.filters import condition_of, fact_phrases, match_of
 from benchapp.search.query import SearchQuery
 from benchapp.search.sections import Section, sections_of
-from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.conditions import unpooled_conditions
 
 Kind = SearchDocument.Kind
 MOST = 1_000  # hits counted and listed; of more only the newest
@@ -34,7 +34,7 @@ FACETS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`numbers` of the documents, newest first and those of probes after all others, at most MOST; `is_capped` where there
+    """`numbers` of the documents, newest first and those of probes and qualifications after all others, at most MOST; `is_capped` where there
     are more. `facets` count them."""
 
     numbers: list[int] = field(default_factory=list)
@@ -51,7 +51,8 @@ def find(query: SearchQuery, user: User) -> Found:
     columns = list(zip(*rows.values(), strict=True)) or [()] * len(FACETS)
     facets = {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
     condition = list(FACETS).index("condition")
-    ordered = sorted(rows, key=lambda number: rows[number][condition] == PROBE)
+    extra = unpooled_conditions()
+    ordered = sorted(rows, key=lambda number: rows[number][condition] in extra)
     return Found(ordered, facets, len(numbers) > MOST)
 
 

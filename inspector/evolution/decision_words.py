@@ -6,9 +6,11 @@ from benchapp.analysis.lineage.library_states import LibraryStep
 from benchapp.models import Decision, Episode, Experiment, Run
 from benchapp.record.recorded import slot_of
 from runner.base.types import AuthorMode, DecisionStatus
+from runner.protocols.qualification import WITH_CORPUS
 
 Words = tuple[str, str, str]  # word, mark, tone: "", created, revised, refused
-CURATED, FROZEN, UNEXPLAINED = "Curated skill", "Frozen library", "Came without an author"
+CURATED, CORPUS = "Curated skill", "Source material"
+FROZEN, UNEXPLAINED = "Frozen library", "Came without an author"
 
 _APPLIED = {
     "create": ("Created", "+", "created"),
@@ -71,6 +73,8 @@ def describe_seeding(run: Run, episode: Episode) -> str:
     """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
     if episode.protocol == "probe":
         return FROZEN
+    if run.condition == WITH_CORPUS:
+        return CORPUS
     is_own = run.experiment.origin == Experiment.Origin.RUN
     return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
 

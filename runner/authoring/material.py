@@ -16,6 +16,16 @@ from runner.suites.tasks.task_files import read_workspace_files
 MAX_TASK_CHARS = 60_000
 MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files always stands there
 MAX_LISTED = 1_000
+SOURCE_MATERIAL = "source-material"
+_ABOUT_MATERIAL = """\
+---
+name: source-material
+description: The documents or the repository that these tasks were made from. Use it for every task.
+---
+# Source material
+
+`material/` holds every file of it, unchanged. Look through their names, read what concerns the task, and follow it.
+"""
 MAX_FOUND = 60
 VENDORED = frozenset({"vendor", "vendored", "third_party", "node_modules", "site-packages", "dist", "build", ".git"})
 LOCKS = frozenset(
@@ -74,6 +84,12 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
     if missed:
         what = "for want of room" if fits is None else "to fit the model's context window"
         yield f"[left out {what}: {len(missed):,} files with {sum(missed):,} characters]"
+
+
+def shelve_corpus(corpus: Files) -> Files:
+    """The corpus as the one skill of a library, for an agent that is to read the material itself."""
+    material = {f"{SOURCE_MATERIAL}/material/{path}": file for path, file in corpus.items()}
+    return {f"{SOURCE_MATERIAL}/SKILL.md": File(_ABOUT_MATERIAL.encode()), **material}
 
 
 def corpus_listing(corpus: Files) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from runner.authoring.material import shelve_corpus
 from runner.base.digests import digest_json, library_digest
 from runner.base.errors import (
     AccountRefused,
@@ -26,10 +27,12 @@ from runner.engine.attempts import run_trial
 from runner.engine.author_step import ask
 from runner.engine.toolbox import Toolbox
 from runner.protocols import next_step
+from runner.protocols.conditions import Start
 from runner.protocols.history import EpisodeState, fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Frozen, Recorder, Refused
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
+from runner.suites.tasks.task_files import read_tree
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
 # What a trial meets that would meet the same again, but for what its whole episode would meet.
@@ -130,7 +133,10 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
 
 
 def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> None:
-    recorder.seed(step.family, {**recorder.library(state.snapshot), **plan.family(step.family).curated})
+    brought = plan.family(step.family).curated
+    if plan.condition.start is Start.CORPUS and (corpus := plan.environment.corpus) is not None:
+        brought = shelve_corpus(read_tree(corpus.folder))
+    recorder.seed(step.family, {**recorder.library(state.snapshot), **brought})
 
 
 def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:

@@ -7,7 +7,7 @@ names them as what differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from runner import protocols
 from runner.agents import Limits, make_agent
@@ -48,11 +48,12 @@ def describe_setup(
     author_agent: str | None = None,
     author_limits: Limits = AUTHOR_LIMITS,
     author_sampling: AuthorSampling = AUTHOR_SAMPLING,
+    tasks: Collection[str] = (),
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge, prompts of packs (`describe_prompts`), an author's agent and declared wrong answers are named only where they are
-    used, so that setups from before these keep their digest.
+    A judge, prompts of packs (`describe_prompts`), an author's agent, declared wrong answers and chosen tasks are named only where
+    they are used, so that setups from before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -85,6 +86,7 @@ def describe_setup(
         **judge,
         **({"prompts": dict(prompts)} if prompts else {}),
         **({"traps": digest_traps(suite)} if agent == Trap.name else {}),
+        **({"tasks": digest_json(sorted(tasks))} if tasks else {}),
     }
 
 

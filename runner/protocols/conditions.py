@@ -18,7 +18,7 @@ from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Phase, Role, TrialSlot
 from runner.models import is_generator
 from runner.prompts.roles import read_choice
-from runner.protocols.registry import PROTOCOLS, protocol_module
+from runner.protocols.registry import OFFERED, PROTOCOLS, protocol_module
 
 
 class Start(StrEnum):
@@ -27,6 +27,7 @@ class Start(StrEnum):
     NO_LIBRARY = "no library"
     EMPTY = "empty"
     CURATED = "curated"
+    CORPUS = "corpus"  # the source material itself, for the agent to read
     ZERO_SHOT = "zero-shot"
     LEARNED = "learned"  # empty, and written by the author before the library is sealed
 
@@ -75,6 +76,7 @@ class Condition:
     feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
     parameter: Literal["", "rounds", "generation_tokens", "seeds"] = ""  # what a number behind "@" sets
     prompts: str = ""  # whose prompts an author is asked with (`runner.prompts.roles`); "": ours
+    agent: str = ""  # who works under it, without a model, whatever agent the experiment names; "": that agent
 
     @property
     def has_library(self) -> bool:
@@ -210,6 +212,14 @@ def conditions_without_library() -> frozenset[str]:
     """Their names, over all protocols: in none of them does a condition of that name have a library."""
     every = [condition for protocol in PROTOCOLS for condition in conditions_of(protocol).values()]
     return frozenset(condition.name for condition in every if not condition.has_library)
+
+
+@cache
+def unpooled_conditions() -> frozenset[str]:
+    """Names of conditions that compare nothing, those of probes and qualifications: what ran under them is never pooled
+    with what learned."""
+    extra = [name for name in PROTOCOLS if name not in OFFERED]
+    return frozenset(condition for name in extra for condition in conditions_of(name))
 
 
 def condition_names() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runner.agents import Limits
@@ -11,6 +12,7 @@ from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
 from runner.protocols.registry import protocol_module
 from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
+from runner.protocols.task_rules import Rule
 
 # SkillLearnBench appendix M (100 steps) and N (1,800 seconds); tokens of one reply as SkillGenBench's appendix B.
 AUTHOR_LIMITS = Limits(max_turns=100, max_output_tokens=16_384, timeout_seconds=1_800.0)
@@ -55,12 +57,17 @@ class EpisodePlan:
     limits: Limits = Limits()
     record_calls: bool = False  # keep every call the agent makes on this side, for a recording of the run
     probe: Probe | None = None  # of the protocol `probe` alone
+    rules: Mapping[str, Rule] | None = None  # of the protocol `qualification` alone, by the names of task_rules.CHECKS
 
     def __post_init__(self) -> None:
         if self.answers < 1 or self.samples < 1:
             raise SetupError(f"answers and samples must be at least 1, not {self.answers} and {self.samples}")
         if self.probe is not None and self.protocol != "probe":
             raise SetupError(f"{self.protocol} learns its library: only a probe is given one")
+        if (self.rules is not None) is not (self.protocol == "qualification"):
+            raise SetupError(
+                f"{self.protocol}: expected rules for tasks under the protocol qualification, and only there"
+            )
         protocol_module(self.protocol).check(self)
 
     @property

@@ -45,6 +45,13 @@ def list_counted_tasks(family: Family) -> list[Task]:
     return sorted((task for task in family.tasks if not task.practice), key=lambda task: task.ordinal)
 
 
+def iterate_counted_tasks(suite: Suite) -> Iterator[Task]:
+    """Those of the whole suite."""
+    for environment in suite.environments:
+        for family in environment.families:
+            yield from list_counted_tasks(family)
+
+
 def require_one_family(plan: EpisodePlan, what: str) -> None:
     """SetupError where the plan has several families, or a replay. `what`: the protocol's word for one of them."""
     families = plan.environment.families

@@ -34,7 +34,7 @@ from benchapp.record.trajectory_store import iterate_steps
 from runner.base.constants import Constant, find_constants
 from runner.base.digests import digest_json
 from runner.base.types import Files
-from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.conditions import unpooled_conditions
 from runner.trajectories.fields import fields
 
 MAX_OWN_TRIALS = 200
@@ -127,8 +127,10 @@ class DiagnosisEvidence:
 
     def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
         wanted = {family.pk: family for family in self.families}
-        # A probe starts from a library that a run learned: nobody curated it.
-        curated = Seeding.objects.filter(family__in=wanted).exclude(entry__episode__run__condition=PROBE)
+        # A probe starts from a library that a run learned, a qualification perhaps from a corpus: nobody curated it.
+        curated = Seeding.objects.filter(family__in=wanted).exclude(
+            entry__episode__run__condition__in=unpooled_conditions()
+        )
         for family, snapshot in curated.order_by().values_list("family", "snapshot").distinct()[:50]:
             files = SnapshotFile.objects.filter(snapshot=snapshot, skill=wanted[family].slug)
             yield files.values_list("blob", "path"), "curated"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import django_rq
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -116,9 +116,16 @@ def _work(episode: Episode, lease: Lease) -> bool:
         return False
     if more:
         return Episode.objects.release(**held)
-    Episode.objects.finish(**held)
+    _finish(episode, held)
     log.info("episode %s: done", episode.public_id)
     return False
+
+
+def _finish(episode: Episode, held: dict[str, int]) -> None:
+    """With the episode go the trials that were planned and turned out not to be needed."""
+    with transaction.atomic():
+        if Episode.objects.finish(**held) and episode.trials.untried().delete()[0]:
+            Run.objects.filter(pk=episode.run_id).touch()
 
 
 def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:

@@ -14,6 +14,7 @@ from runner.base.errors import SetupError
 from runner.prompts.roles import say_choice
 from runner.protocols.conditions import base_name, find_condition
 from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED, WITH_CORPUS
 from runner.protocols.registry import PROTOCOLS
 
 
@@ -96,7 +97,15 @@ def name_run(condition: str, replicate: int | None) -> str:
     return title if replicate is None else f"{title}, replicate {replicate}"
 
 
-A_PROBE = ConditionName(PROBE, "Probe of a library", "Probe")  # learns nothing, so it has no mark and comes last
+# These learn nothing, so they have no mark and come last.
+UNPOOLED = {
+    PROBE: ConditionName(PROBE, "Probe of a library", "Probe"),
+    SOLUTION: ConditionName(SOLUTION, "Qualification: own solution", "Own solution"),
+    UNTOUCHED: ConditionName(UNTOUCHED, "Qualification: untouched", "Untouched"),
+    NO_SKILL: ConditionName(NO_SKILL, "Qualification: no skill", "No skill, tried"),
+    WITH_CORPUS: ConditionName(WITH_CORPUS, "Qualification: with the corpus", "With corpus"),
+    REFERENCE: ConditionName(REFERENCE, "Qualification: reference skill", "Reference, tried"),
+}
 
 
 @lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
@@ -109,7 +118,7 @@ def name_condition(code: str) -> ConditionName:
         return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
     base = base_name(code)
     if base not in KNOWN:
-        return A_PROBE if base == PROBE else ConditionName(code, code, code)
+        return UNPOOLED.get(base) or ConditionName(code, code, code)
     if base == code:
         return KNOWN[code]
     known, words = KNOWN[base], _parameter_words(code)

@@ -8,14 +8,14 @@ from django.db.models import Q, QuerySet
 
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
-from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.conditions import unpooled_conditions
 
 MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
 ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", Run.BY_REPLICATE, "id")
 
 
 def filter_matching(choices: Choices) -> QuerySet[Run]:
-    """Standing runs that pass every filter, whenever they came; probes only where their experiment is named."""
+    """Standing runs that pass every filter, whenever they came; probes and qualifications only where their experiment is named."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
         "experiment__public_id__in": choices.experiment,
@@ -28,8 +28,8 @@ def filter_matching(choices: Choices) -> QuerySet[Run]:
         "replicate__in": choices.replicate,
     }
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
-    if not choices.experiment:  # a probe is no learning run: it is compared where somebody names it
-        wanted &= ~Q(condition=PROBE)  # nor is the fork of one, which has no row that says so
+    if not choices.experiment:  # a probe is no learning run, nor is a qualification: compared where somebody names it
+        wanted &= ~Q(condition__in=unpooled_conditions())  # nor is the fork of one, which has no row that says so
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))
     if choices.until:

@@ -96,6 +96,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
         **_draw_declared(found, declared),
+        "is_qualification": any(run.is_qualification for run in runs),
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "member_page": page,

@@ -33,7 +33,7 @@ from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files, read_preset_named
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of, find_condition
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import OFFERED
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
 
@@ -74,6 +74,7 @@ _FIELDS = (
     LaunchField("suite", "Suite", "choice"),
     LaunchField("protocol", "Protocol", "choice", "Says when the agent learns and what is tested at the end."),
     LaunchField("environments", "Only these parts of the suite", "lines", "One key per line. Empty: all of them."),
+    LaunchField("tasks", "Only these tasks", "lines", "admitted, or one key per line. Empty: all of them."),
     LaunchField("conditions", "Conditions", "ticks", "Others, one per line, such as naive-prompt@8000"),
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
@@ -113,6 +114,7 @@ AUTHOR_SETTINGS = ("prompts", *_SAMPLING, *_SESSION)
 # Behind "More settings": what the steps above have no place for.
 MORE = (
     *(
+        "tasks",
         "samples",
         "answers",
         "seed",
@@ -376,7 +378,7 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     scripted = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
     return {
         "suite": _list_suites(),
-        "protocol": [Option(name, name) for name in LAUNCHED],
+        "protocol": [Option(name, name) for name in OFFERED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name, said) for name, said in AGENT_NOTES.items()),

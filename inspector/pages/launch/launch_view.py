@@ -25,10 +25,12 @@ from benchapp.experiments.launch_design import LaunchDesign, describe_design
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
 from benchapp.experiments.plans import author_limits_of
 from benchapp.experiments.preparation import Prepared, prepare
+from benchapp.experiments.qualifying.qualification import write_file as write_qualification
 from benchapp.experiments.schedule import Planned, schedule
 from benchapp.experiments.work.progress import Workforce, workforce
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.sets.suite_files import find_suite
 from inspector.pages.launch import launch as form
 from inspector.pages.launch.launch_steps import (
     FRONT,
@@ -51,6 +53,8 @@ from runner.base.errors import RunnerError, SetupError
 from runner.models import is_small
 from runner.models.presets import preset_files
 from runner.protocols.conditions import conditions_of
+from runner.protocols.qualification import NO_SKILL
+from runner.protocols.registry import QUALIFICATION
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
 EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
@@ -281,7 +285,7 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
-    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key. A new
+    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or the qualification of a suite (`?qualify=`). A new
     file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
     said: tuple[str, ...] = ()
@@ -290,14 +294,25 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
         file = form.read(text)
     elif (earlier := _find_earlier(request.GET.get("from", ""))) is not None:
         file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
+    elif name := request.GET.get("qualify", ""):
+        file = _write_qualification(name)
     elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
         followed = follow_choice(file, {**file, "suite": suite, "name": f"First run of {suite}"})
         file, said = followed.file, followed.said
-    if model := _find_model(request.GET.get("model", "")):
+    if (model := _find_model(request.GET.get("model", ""))) and file.get("protocol") != QUALIFICATION:
         file |= {"agent_models": [model], "author_models": [model]}
     if file.pop("key", None) or model or not text:
         text = form.write(file)
     return LaunchDraft(text, form.values_of(file), file, said=said)
+
+
+def _write_qualification(key: str) -> dict[str, object]:
+    """Of a suite that was not found the form says so at its field."""
+    try:
+        suite = find_suite(key)
+    except SetupError:
+        return {**START, "suite": key, "protocol": QUALIFICATION, "conditions": [NO_SKILL], "replicates": 1}
+    return write_qualification(suite, model="scripted/apprentice" if suite.trusted else None)
 
 
 def _find_model(name: str) -> str:

@@ -18,7 +18,7 @@ from runner.agents import MODELLESS
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
 from runner.protocols.conditions import conditions_of
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import OFFERED
 from runner.protocols.suitable import find_fitting_protocol, first_conditions, keep_known_conditions
 from runner.suites import SUITES
 
@@ -86,7 +86,7 @@ def _follow_trust(file: dict[str, object], suite: Suite, *, came_along: bool) ->
 
 def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
     protocol, chosen = str(file.get("protocol", PROTOCOL)), file.get("conditions")
-    if protocol not in LAUNCHED or not isinstance(chosen, list):
+    if protocol not in OFFERED or not isinstance(chosen, list):
         return []
     kept, dropped = keep_known_conditions(map(str, chosen), protocol)
     added = [name for name in first_conditions(protocol) if name not in kept] if dropped and len(kept) < 2 else []

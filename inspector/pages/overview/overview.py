@@ -25,6 +25,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.overview.outcome_marks import draw_marks, place_marks
 from inspector.web.responses import link_to
 from runner.base.types import Phase
+from runner.protocols.conditions import unpooled_conditions
 
 MAX_CONDITIONS = 3  # named where there is no baseline to draw them against; the rest is counted
 REASON_LENGTH = 160
@@ -75,7 +76,7 @@ class ListFilter:
         """Those whose names, suite, models or conditions hold every word, whatever their tab."""
         found = Experiment.objects.for_list()
         if not self.with_probes:
-            found = found.without_probes()
+            found = found.comparing()
         for word in self.text.split():
             told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
             runs = Run.objects.filter(told, experiment=OuterRef("pk"))
@@ -182,6 +183,11 @@ class ExperimentRow(Shaped):
         return any(run.is_probe for run in self.runs)
 
     @property
+    def is_qualification(self) -> bool:
+        """It tries the tasks of a suite."""
+        return any(run.is_qualification for run in self.runs)
+
+    @property
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
 
@@ -202,7 +208,7 @@ class ExperimentRow(Shaped):
     def why_untested(self) -> str:
         """What keeps it from an answer; empty where it has one."""
         if self.verdict is None:
-            return "" if self.is_probe else "Still running"
+            return "" if _is_extra(self.runs) else "Still running"
         if self.verdict.is_baseline_alone:
             return "No condition with skills yet"
         if not self.verdict.has_baseline:
@@ -282,7 +288,7 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     progress = progress_of(is_open) if is_open else {}
     tallies = tally_by_phase(every)
     spending = spending_of([run for run in every if run.experiment_id not in progress])
-    ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _has_probe(runs[each.pk])}
+    ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _is_extra(runs[each.pk])}
     verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
     return [
         ExperimentRow(
@@ -300,8 +306,8 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     ]
 
 
-def _has_probe(runs: Sequence[Run]) -> bool:
-    return any(run.is_probe for run in runs)
+def _is_extra(runs: Sequence[Run]) -> bool:
+    return any(run.condition in unpooled_conditions() for run in runs)
 
 
 def _sum_phases(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +35,7 @@ class LiveCell:
 
 @require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Probes are found where their line stands; here they would push the experiments off the page, so they are counted
+    """Probes are found where their line stands, qualifications on their suite's page; here they would push the experiments off the page, so they are counted
     and listed on demand."""
     if request.GET.get("tour") in ("hide", "show") and not as_json:
         return _remember_tour(request.GET["tour"] == "show")
@@ -45,8 +44,10 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     tabs = count_tabs(found)
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
-    probes = Counter(Experiment.objects.standing().probes().order_by().values_list("status", flat=True))
-    live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
+    extra = Experiment.objects.standing().count_extra()
+    probes = sum(count for (is_probe, _), count in extra.items() if is_probe)
+    qualifications = extra.total() - probes
+    live = any(Experiment.Status(status).is_open for _, status in extra) or any(row.experiment.is_open for row in rows)
     working = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
     tour, pausing = (None, None) if fragment else find_story(user_of(request))
@@ -58,10 +59,14 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         ],
         "tour": tour,
         "total": page.paginator.count,
-        "probes": probes.total(),
+        "probes": probes,
+        "qualifications": qualifications,
         "next": next_url(request, page),
     }
+    counts = {"probe": probes, "qualification": qualifications}
     context = {
+        "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in counts.items() if n),
+        "extra_words": " and ".join(f"{word}s" for word, n in counts.items() if n),
         **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
         **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},

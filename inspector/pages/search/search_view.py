@@ -19,6 +19,7 @@ from benchapp.search.search_hits import MOST, Found, find, has_hits
 from inspector.pages.search.search import SearchHit, chips, facets, gather, help_rows, hits, point_out
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
+from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
 
 PER_PAGE = 20
@@ -105,8 +106,9 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     total = len(found.numbers)
     if not total:
         return "No hits" + (". Use fewer words or filters." if known.is_complete else " in the texts indexed so far.")
-    probes = found.facets["condition"][PROBE]
-    return f"{total:,} hit{'' if total == 1 else 's'}, newest first{', probes last' if 0 < probes < total else ''}."
+    extra = sum(found.facets["condition"][name] for name in unpooled_conditions())
+    words = "probes" if extra == found.facets["condition"][PROBE] else "probes and qualifications"
+    return f"{total:,} hit{'' if total == 1 else 's'}, newest first{f', {words} last' if 0 < extra < total else ''}."
 
 
 def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:

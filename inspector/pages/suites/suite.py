@@ -22,7 +22,7 @@ from inspector.web.responses import PathLink
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Task, TaskGroups
-from runner.protocols.probe import CONDITION as PROBE
+from runner.protocols.conditions import unpooled_conditions
 from runner.suites import SUITES
 from runner.suites.tasks.task_groups import KNOWN
 
@@ -33,7 +33,7 @@ PLACES = ("environment", "family", "role")  # what tasks are listed by besides t
 
 @dataclass(frozen=True, slots=True)
 class SuiteTask(Shaped):
-    """`rate`: over all recorded trials of standing experiments, probes left out; None: nothing was recorded."""
+    """`rate`: over all recorded trials of standing experiments, probes and qualifications left out; None: nothing was recorded."""
 
     key: str
     title: str
@@ -260,9 +260,9 @@ def count_by_condition(row: models.Suite | None, key: str) -> list[tuple[str, Ra
 
 
 def _rates(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
-    """Of recorded trials that stand; probes are left out, as comparisons leave them out."""
+    """Of recorded trials that stand; probes and qualifications are left out, as comparisons leave them out."""
     trials = models.Trial.objects.filter(task__in=tasks, episode__run__experiment__deleted_at=None)
-    counted = trials.exclude(episode__run__condition=PROBE).order_by(by).values(by)
+    counted = trials.exclude(episode__run__condition__in=unpooled_conditions()).order_by(by).values(by)
     for each in counted.annotate(
         passed=Count("pk", filter=Q(success=True)),
         scored=Count("pk", filter=Q(success__isnull=False)),

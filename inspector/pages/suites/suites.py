@@ -96,15 +96,15 @@ def _list_attributes() -> dict[str, list[str]]:
 
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
-    """Standing ones that were launched over it, or came in with trials of its tasks, without probes; newest first."""
+    """Standing ones that were launched over it, or came in with trials of its tasks, without probes and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
-    return Experiment.objects.standing().without_probes().filter(mine).order_by("-created_at", "-pk")
+    return Experiment.objects.standing().comparing().filter(mine).order_by("-created_at", "-pk")
 
 
 def count_experiments() -> Counter[str]:
-    """By the key of the suite; probes are no experiments of their own."""
-    standing = Experiment.objects.standing().without_probes().order_by()
+    """By the key of the suite; probes and qualifications are no experiments of their own."""
+    standing = Experiment.objects.standing().comparing().order_by()
     found = Counter(key for key in standing.values_list("suite__key", flat=True) if key)
     imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
     found.update(key for _, key in imported if key)

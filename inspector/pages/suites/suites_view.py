@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from benchapp.experiments.qualifying.task_verdicts import RATES
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.suite_files import problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
@@ -19,6 +20,7 @@ from inspector.charts.chart_table import csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.suites.composition import draw_composition, find_within
+from inspector.pages.suites.qualified import read_qualification
 from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
@@ -51,6 +53,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     drawing = draw_composition(view, by, within)
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
+    qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     data = {
         "key": view.key,
         "id": view.row.public_id if view.row else None,
@@ -73,6 +76,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
         "experiments": EXPERIMENT.read_all(view.experiments),
+        "qualification": qualification,
         "composition": drawing.table.records(),
         "next": None,
     }
@@ -95,6 +99,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
         "may_launch": view.read is not None,
         "has_roles": "role" in view.splits,
+        "rates": RATES,
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)

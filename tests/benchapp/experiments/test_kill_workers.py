@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from benchapp.experiments.qualifying.qualification import write_file
 from benchmarks.kill_workers import compare
+from runner.suites import load_suite
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT, EXPERIMENTS = ROOT / "benchmarks" / "kill_workers.py", ROOT / "examples" / "experiments"
@@ -38,6 +42,21 @@ def test_killed_workers_change_nothing_in_the_record(protocol: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
     assert "equal: trials, decisions, histories, final libraries" in done.stdout
     assert "'interrupted'" in done.stdout  # somebody was killed at work
+
+
+@pytest.mark.slow
+def test_killed_workers_change_nothing_in_a_qualification_that_stops_early(tmp_path: Path) -> None:
+    """Which runs are left out follows from how earlier ones ended: whoever takes over must come to the same."""
+    rules = {"solution": {"runs": 2}, "untouched": {"runs": 1}, "no_skill": {"runs": 5, "at_most": 0.4}}
+    file = write_file(load_suite("starter"), model="scripted/apprentice", rules=rules)
+    (tmp_path / "file.yaml").write_text(yaml.safe_dump(file))
+    arguments = ["--kills", "4", "--environment", "E1-LS1", "--file", str(tmp_path / "file.yaml")]
+    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
+    assert "equal: trials, decisions, histories, final libraries" in done.stdout
+    assert "'interrupted'" in done.stdout
+    planned = 6 * (2 + 1 + 5 + 3)
+    assert int(re.search(r"undisturbed: .*?(\d+) trials", done.stdout)[1]) < planned  # type: ignore[index]
 
 
 def world(**changes: Any) -> dict[str, Any]:

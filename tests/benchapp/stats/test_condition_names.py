@@ -8,9 +8,8 @@ import pytest
 
 from benchapp.stats.comparing.condition_names import KNOWN, Origin, name_condition
 from runner.protocols.conditions import Start, conditions_of
-from runner.protocols.registry import PROTOCOLS
+from runner.protocols.registry import OFFERED as BENCHMARKS
 
-BENCHMARKS = [protocol for protocol in PROTOCOLS if protocol != "probe"]  # a probe compares no conditions
 OFFERED = [(protocol, condition) for protocol in BENCHMARKS for condition in conditions_of(protocol).values()]
 WROTE_FIRST = {  # who wrote the first skill, by what the library holds at the start
     Start.NO_LIBRARY: {Origin.NOBODY, Origin.TRACES},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.protocols.conditions import find_condition
-from runner.protocols.registry import LAUNCHED
+from runner.protocols.registry import OFFERED
 from runner.protocols.suitable import find_fitting_protocol, first_conditions, keep_known_conditions
 from runner.suites import load_suite
 
@@ -23,7 +23,7 @@ def test_a_suite_gets_the_protocol_that_its_tasks_allow(suite: str, format: str,
     assert find_fitting_protocol(load_suite(suite), format) == protocol
 
 
-@pytest.mark.parametrize("protocol", LAUNCHED)
+@pytest.mark.parametrize("protocol", OFFERED)
 def test_the_first_conditions_are_the_baseline_and_one_with_an_author(protocol: str) -> None:
     baseline, learner = (find_condition(name, protocol) for name in first_conditions(protocol))
     assert not baseline.has_library

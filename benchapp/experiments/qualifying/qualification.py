@@ -1,0 +1,72 @@
+"""The experiment that qualifies a suite: its file, the one that holds for a state of the suite, and which tasks it admits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
+from benchapp.models import Experiment, Run
+from runner.agents.oracle import has_solution
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED, WITH_CORPUS
+from runner.protocols.registry import QUALIFICATION
+from runner.protocols.stages import iterate_counted_tasks
+
+
+def write_file(
+    suite: Suite, *, model: str | None = None, agent: str = "shell", rules: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """The experiment file. Without a model only the checks that need none are in it."""
+    asking = {} if model is None else {"agents": [agent], "agent_models": [model]}
+    return {
+        "name": f"Qualification of {suite.name:.250}",
+        "suite": suite.key,
+        "protocol": QUALIFICATION,
+        "conditions": list(_list_checks(suite, asks_model=model is not None)),
+        **(asking or {"agents": ["oracle"], "agent_models": [None]}),
+        "replicates": 1,
+        "sandbox": "local" if suite.trusted else "docker",
+        **({"qualification": dict(rules)} if rules else {}),
+    }
+
+
+def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
+    """Those that some task has all it takes for."""
+    if any(map(has_solution, iterate_counted_tasks(suite))):
+        yield SOLUTION
+    yield UNTOUCHED
+    if not asks_model:
+        return
+    yield NO_SKILL
+    if any(environment.corpus for environment in suite.environments):
+        yield WITH_CORPUS
+    if any(family.curated for environment in suite.environments for family in environment.families):
+        yield REFERENCE
+
+
+def find_qualification(key: str, digest: str = "") -> Experiment | None:
+    """The newest that ended, over this state of the suite or any: what pages show and launches go by. While none has
+    ended, the newest of those that run."""
+    found = Experiment.objects.standing().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
+    if digest:
+        found = found.filter(pk__in=Run.objects.filter(setup__suite__digest=digest).values("experiment"))
+    return next((each for each in found if not each.is_open), found.first())
+
+
+def read_digest(qualification: Experiment) -> str:
+    """Of the state of the suite that it tried; "" where what was imported does not say."""
+    return str(qualification.runs.values_list("setup__suite__digest", flat=True).first() or "")
+
+
+def list_admitted(suite: Suite) -> tuple[str, ...]:
+    """Keys of the tasks that the suite's qualification admits, in the suite's order. SetupError where none ended for this state of the
+    suite, or it admits none."""
+    found = find_qualification(suite.key, suite.digest)
+    if found is None or found.is_open:
+        told = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"
+        raise SetupError(f"{told} (expected one that ended: manage.py qualify_suite {suite.key})")
+    admitted = {each.key for each in read_verdicts(found) if each.admission is Admission.ADMIT}
+    if not admitted:
+        raise SetupError(f"the qualification of {suite.key} admits none of its tasks (/suites/{suite.key}/ says why)")
+    return tuple(task.key for task in iterate_counted_tasks(suite) if task.key in admitted)

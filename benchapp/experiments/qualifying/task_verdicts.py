@@ -1,0 +1,246 @@
+"""What a qualification says of each task: admit, reject or look, with the runs behind it. From rows of trials alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db.models import Count, Q, Sum
+
+from benchapp.experiments.launch_spec import try_spec
+from benchapp.experiments.plans import rules_of
+from benchapp.models import Experiment, Trial
+from benchapp.record.json_shape import JsonShape, Shaped
+from runner.protocols.qualification import find_check, find_condition_of
+from runner.protocols.task_rules import CHECKS, Rule
+
+CHECK_WORDS = {
+    "solution": "Own solution",
+    "untouched": "Untouched",
+    "no_skill": "No skill",
+    "no_corpus": "No corpus",
+    "with_corpus": "With corpus",
+    "reference": "Reference skill",
+}
+RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates for which a page tells how often a rule is kept
+_BROKEN = {
+    "solution": "its own solution fails",
+    "untouched": "the untouched files pass",
+    "no_skill": "solved without a skill",
+    "no_corpus": "solved without the corpus",
+    "with_corpus": "solved with the corpus alone",
+    "reference": "fails with the reference skill",
+}
+_LACKS = {
+    "solution": "it has no solution of its own",
+    "reference": "there is no reference skill",
+}
+_ORDER = (
+    *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
+    *("task__ordinal", "task__key"),
+)
+_BY = (
+    *("task__key", "task__title", "task__family__name"),
+    *("episode__run__condition", "episode__environment__kind"),
+)
+_COUNTS = {
+    "passed": Count("pk", filter=Q(success=True)),
+    "failed": Count("pk", filter=Q(success=False)),
+    "blocked": Count("pk", filter=Q(status=Trial.Status.BLOCKED)),
+    "open": Count("pk", filter=Q(status__in=[Trial.Status.WAITING, Trial.Status.RUNNING])),
+    "trials": Count("pk"),
+    "seconds": Sum("duration_seconds"),
+    "cost_usd": Sum("cost_usd"),
+}
+
+
+class Admission(StrEnum):
+    """What becomes of a task. `look`: evidence is missing, and a person decides what that means."""
+
+    ADMIT = "admit"
+    REJECT = "reject"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCheck(Shaped):
+    """The runs of one task under one check. `seconds` and `cost_usd`: of all of them; None where not one is known."""
+
+    name: str
+    condition: str
+    rule: Rule
+    passed: int = 0
+    failed: int = 0
+    blocked: int = 0
+    open: int = 0
+    trials: int = 0
+    seconds: float | None = None
+    cost_usd: float | None = None
+    is_asked: bool = True  # under some run of the experiment
+    url: str = ""  # of these trials, written by the page
+
+    json_shape = JsonShape(
+        *("check=name", "condition", "passed", "failed", "trials", "runs=rule.runs"),
+        *("least=rule.least", "most=rule.most", "kept", "wavers", "seconds", "cost_usd", "url?"),
+    )
+
+    @property
+    def title(self) -> str:
+        return CHECK_WORDS[self.name]
+
+    @property
+    def scored(self) -> int:
+        return self.passed + self.failed
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the rule is; None where that is not known."""
+        return self.rule.is_kept(self.passed, self.failed)
+
+    @property
+    def wavers(self) -> bool:
+        """The same files, or the same solution, and other verdicts."""
+        return self.name in ("solution", "untouched") and self.passed > 0 and self.failed > 0
+
+    @property
+    def reason(self) -> str:
+        """Why this check admits nothing; empty where its rule is kept."""
+        if self.kept:
+            return ""
+        counted = f"{self.passed} of {self.scored} passed, expected {self.rule}"
+        if self.wavers:
+            what = (
+                "the verifier wavers on untouched files"
+                if self.name == "untouched"
+                else ("the verdict on its own solution wavers")
+            )
+            return f"{what}: {counted}"
+        if self.kept is False:
+            return f"{_BROKEN[self.name]}: {counted}"
+        return f"{self.title.lower()}: {self._missing}"
+
+    @property
+    def _missing(self) -> str:
+        if not self.is_asked:
+            return "not tried"
+        if not self.trials:
+            return _LACKS.get(self.name, "not tried")
+        states = (("blocked", self.blocked), ("still to run", self.open))
+        told = [f"{count} of {self.rule.runs} runs {word}" for word, count in states if count]
+        silent = self.trials - self.scored - self.blocked - self.open
+        return ", ".join([*told, *([f"{silent} of {self.rule.runs} runs without a verdict"] if silent else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVerdict(Shaped):
+    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None where no
+    model was asked."""
+
+    key: str
+    title: str
+    family: str
+    checks: tuple[TaskCheck, ...]
+    rank: int | None = None
+
+    json_shape = JsonShape(
+        *("task=key", "title", "family?", "verdict=admission", "reasons", "rank", "seconds", "cost_usd", "checks")
+    )
+
+    @property
+    def admission(self) -> Admission:
+        """A broken rule decides, whatever is missing beside it."""
+        answers = {each.kept for each in self.checks}
+        if False in answers:
+            return Admission.REJECT
+        return Admission.LOOK if None in answers or not answers else Admission.ADMIT
+
+    @property
+    def reasons(self) -> list[str]:
+        """Of the verdict: the broken rules, or else what is missing."""
+        broken = [each.reason for each in self.checks if each.kept is False]
+        return (
+            broken
+            or [each.reason for each in self.checks if each.kept is None]
+            or ([] if self.checks else ["no rule is on record for it"])
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        return _add(each.seconds for each in self.checks)
+
+    @property
+    def cost_usd(self) -> float | None:
+        return _add(each.cost_usd for each in self.checks)
+
+    @property
+    def ease(self) -> tuple[float, float] | None:
+        """Shares that passed without a skill and with the reference skill."""
+        shares = {each.name: each.passed / each.scored for each in self.checks if each.scored}
+        alone = shares.get("no_skill", shares.get("no_corpus"))
+        return None if alone is None else (alone, shares.get("reference", 0.0))
+
+
+def _add(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+class TrialCounts(NamedTuple):
+    """Of one task under one condition."""
+
+    key: str
+    title: str
+    family: str | None
+    condition: str
+    corpus: str | None  # its kind; empty: there is none
+    passed: int
+    failed: int
+    blocked: int
+    open: int
+    trials: int
+    seconds: float | None
+    cost_usd: float | None
+
+
+def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
+    """In the order of the suite. Two queries, no blob; a row for each task and check."""
+    spec, _ = try_spec(qualification.spec)  # an import may have any file, or none
+    rules = rules_of(spec.qualification) if spec and spec.qualification else {}
+    tried = set(qualification.runs.values_list("condition", flat=True))
+    rows: dict[str, list[TrialCounts]] = {}
+    for row in _count_trials(qualification):
+        rows.setdefault(row.key, []).append(row)
+    return _rank([_judge(found, rules, tried) for found in rows.values()])
+
+
+def _count_trials(qualification: Experiment) -> Iterator[TrialCounts]:
+    trials = Trial.objects.filter(episode__run__experiment=qualification).order_by(*_ORDER).values(*_BY)
+    return map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS))
+
+
+def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
+    """`rows`: of one task, one for each condition."""
+    first = rows[0]
+    counts = {find_check(row.condition, has_corpus=bool(first.corpus)): row for row in rows}
+    without = ("no_skill",) if first.corpus else ("no_corpus", "with_corpus")
+    names = [name for name in CHECKS if name in rules and name not in without]
+    checks = tuple(_build_check(name, rules[name], counts.get(name), tried) for name in names)
+    return TaskVerdict(first.key, first.title, first.family or "", checks)
+
+
+def _build_check(name: str, rule: Rule, row: TrialCounts | None, tried: set[str]) -> TaskCheck:
+    condition = find_condition_of(name)
+    found = row._asdict() if row else {}
+    return TaskCheck(
+        name, condition, rule, **{each: found[each] for each in _COUNTS if row}, is_asked=condition in tried
+    )
+
+
+def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:
+    known = [each.ease for each in verdicts if each.ease is not None]
+    return [
+        each if each.ease is None else replace(each, rank=1 + sum(other > each.ease for other in known))
+        for each in verdicts
+    ]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchapp.experiments.example_experiment import Unfinished, list_episodes, work_off
+from benchapp.experiments.experiment_file import read_file
+from benchapp.experiments.launch import launch
+from benchapp.experiments.launch_spec import Unlaunchable
+from benchapp.experiments.preparation import Prepared, prepare
+from benchapp.experiments.qualifying.qualification import write_file
+from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
+from benchapp.management.lookups import end_on
+from benchapp.models import Experiment
+from benchapp.record.json_shape import to_json
+from benchapp.record.sets.suite_files import find_suite
+from runner.base.errors import SetupError
+from runner.base.text import replace_unprintable
+from runner.protocols import slots
+from runner.sandboxes.processes import hide_environment
+
+INCOMPLETE = 1  # exit status: the work stopped before its end
+
+
+class Command(BaseCommand):
+    help = (
+        "Launches a qualification of a suite: each task is tried with its own solution, untouched, and by an agent without"
+        " skills, with the corpus and with the reference skill. Running workers start at once; --work does the work here and"
+        " prints a verdict for each task."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("suite", metavar="SUITE", help="key of a suite")
+        parser.add_argument("--model", help="of the agent; without one, only the checks that need no model run")
+        parser.add_argument("--agent", default="shell", help="default: shell")
+        parser.add_argument(
+            "--thresholds", type=Path, metavar="FILE", help="YAML, as `qualification` in an experiment file"
+        )
+        parser.add_argument("--usd", type=float, help="budget of each check")
+        parser.add_argument("--sandbox", help="default: local for bundled suites, else docker")
+        parser.add_argument("--work", action="store_true", help="do the work in this process, and print the verdicts")
+        parser.add_argument("--dry-run", action="store_true", help="print what would run; launch nothing")
+        parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
+        parser.add_argument(
+            "--keys-elsewhere", action="store_true", help="only the workers have the keys: do not check for them here"
+        )
+
+    def handle(
+        self,
+        *args: object,
+        suite: str,
+        model: str | None,
+        agent: str,
+        thresholds: Path | None,
+        usd: float | None,
+        sandbox: str | None,
+        work: bool,
+        dry_run: bool,
+        as_json: bool,
+        keys_elsewhere: bool,
+        **options: object,
+    ) -> None:
+        with end_on(SetupError):
+            rules = read_file(thresholds) if thresholds else {}
+            file = write_file(find_suite(suite), model=model, agent=agent, rules=rules)
+            file |= {"budget": {"usd": usd}} if usd else {}
+            file |= {"sandbox": sandbox} if sandbox else {}
+            try:
+                prepared = prepare(file, keys_elsewhere=keys_elsewhere)
+                if dry_run:
+                    self._write_plan(prepared)
+                    return
+                found = launch(file, keys_elsewhere=keys_elsewhere)
+            except Unlaunchable as error:
+                places = [(_place(each.field, thresholds), each.message) for each in error.problems]
+                lines = "\n".join(f"  {place}: {message}" for place, message in places)
+                raise CommandError(f"{suite} cannot be qualified:\n{lines}") from error
+        if not as_json:
+            self.stdout.write(f"{found.public_id}  {found.name}")
+        if work:
+            self._work(found, as_json=as_json)
+
+    def _write_plan(self, prepared: Prepared) -> None:
+        for cell, plans in prepared.plans.items():
+            most = sum(len(slots(plan)) for plan in plans)
+            self.stdout.write(f"  {cell.arm}: at most {most:,} trial{'' if most == 1 else 's'}")
+
+    def _work(self, found: Experiment, *, as_json: bool) -> None:
+        hide_environment()
+        logging.getLogger("benchapp").setLevel(logging.ERROR)  # no broker is needed here, and each hint would miss it
+        with suppress(Unfinished):  # the verdicts say which tasks it leaves open
+            work_off(list_episodes(found))
+        found.refresh_from_db()
+        verdicts = read_verdicts(found)
+        if as_json:
+            told = {"experiment": str(found.public_id), "status": found.status, "tasks": to_json(verdicts)}
+            self.stdout.write(json.dumps(told))
+        for line in [] if as_json else _lines(verdicts):
+            self.stdout.write(line)
+        if found.status != Experiment.Status.DONE:
+            self.stderr.write(f"The qualification is {found.status}.")
+            raise SystemExit(INCOMPLETE)
+
+
+def _place(field: str, thresholds: Path | None) -> str:
+    """A field as the file has it that it came from."""
+    check = field.removeprefix("qualification.")
+    return f"{thresholds}: {check}" if thresholds and check != field else field
+
+
+def _lines(verdicts: list[TaskVerdict]) -> list[str]:
+    width = max((len(each.key) for each in verdicts), default=0)
+    counts = Counter(each.admission for each in verdicts)
+    rows = [
+        f"{each.admission:<6}  {replace_unprintable(each.key):<{width}}  {'; '.join(each.reasons)}".rstrip()
+        for each in verdicts
+    ]
+    told = ", ".join(f"{counts[each]:,} {each}" for each in Admission)
+    return [*rows, f"{len(verdicts):,} tasks: {told}"]

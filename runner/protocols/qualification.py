@@ -1,0 +1,126 @@
+"""A qualification: is a task fit to measure skills with? Its own solution and the untouched workspace are tried, then an
+agent without skills, with the source material, and with the reference skill. Nobody learns.
+
+Sources: SkillLearnBench section 3 and equation 1 (ten runs without a skill, at most half may pass; one with the human skill must);
+SkillGenBench appendix, stages 4 and 5 (below 20 % without the corpus, below 50 % with it; passes with the reference skill).
+
+A condition is a check, an episode is a family under one check. Where a model is asked, a task's runs end once its answer
+is settled: `task_rules.Rule.is_kept` says when no further run could change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from runner.agents.nop import Nop
+from runner.agents.oracle import Oracle, has_solution
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import Environment, Phase, Task, TrialSlot
+from runner.prompts.roles import Asked
+from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
+from runner.protocols.history import EpisodeState
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.stages import list_counted_tasks, require_one_family
+from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.task_rules import Rule
+
+PROMPT_VERSION = "none"  # no author works
+
+# Names no paper has, so that no trial of a qualification is ever pooled with one of a run that learned.
+SOLUTION, UNTOUCHED = "qualify-solution", "qualify-untouched"
+NO_SKILL, WITH_CORPUS, REFERENCE = "qualify-no-skill", "qualify-with-corpus", "qualify-reference"
+CONDITIONS = conditions_by_name(
+    Condition(SOLUTION, Start.NO_LIBRARY, replay=Replay.NEVER, agent=Oracle.name),
+    Condition(UNTOUCHED, Start.NO_LIBRARY, replay=Replay.NEVER, agent=Nop.name),
+    Condition(NO_SKILL, Start.NO_LIBRARY, replay=Replay.NEVER),
+    Condition(WITH_CORPUS, Start.CORPUS, replay=Replay.NEVER),
+    Condition(REFERENCE, Start.CURATED, replay=Replay.NEVER),
+)
+_NAMED = {SOLUTION: "solution", UNTOUCHED: "untouched", WITH_CORPUS: "with_corpus", REFERENCE: "reference"}
+
+
+def find_check(condition: str, *, has_corpus: bool) -> str:
+    """The check that a condition is for, by the names of `task_rules.CHECKS`."""
+    return _NAMED.get(condition) or ("no_corpus" if has_corpus else "no_skill")
+
+
+def find_condition_of(check: str) -> str:
+    """The condition under which a check runs."""
+    return next((condition for condition, name in _NAMED.items() if name == check), NO_SKILL)
+
+
+def units(suite: Suite) -> tuple[Environment, ...]:
+    """Each family by itself, so that its reference skill stands alone. Tasks to practise on stay out: they are never part of a result."""
+    families = [(environment, family) for environment in suite.environments for family in environment.families]
+    counted = [
+        (environment, replace(family, tasks=tuple(list_counted_tasks(family)))) for environment, family in families
+    ]
+    return tuple(
+        replace(environment, key=family.key, name=family.name, families=(family,))
+        for environment, family in counted
+        if family.tasks
+    )
+
+
+def check(plan: EpisodePlan) -> None:
+    """One family. How often a task is tried, its rules say."""
+    require_one_family(plan, "family")
+    if plan.samples != 1:
+        raise SetupError(f"a qualification repeats trials by its rules (expected 1 as samples, not {plan.samples})")
+
+
+def list_asked(condition: Condition) -> tuple[Asked, ...]:
+    """Nobody writes."""
+    return ()
+
+
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
+    """Every trial that may be needed: all tasks once, then all again."""
+    tasks = list_tasks(plan)
+    rule = _find_rule(plan)
+    return tuple(TrialSlot(Phase.DEPLOYMENT, task.key, n) for n in range(rule.runs) for task in tasks) if rule else ()
+
+
+def list_tasks(plan: EpisodePlan) -> list[Task]:
+    """Those that have what the check needs: a solution, a reference skill, a corpus."""
+    (family,), condition = plan.environment.families, plan.condition
+    lacks = {Start.CURATED: not family.curated, Start.CORPUS: plan.environment.corpus is None}
+    if _find_rule(plan) is None or lacks.get(condition.start, False):
+        return []
+    return [task for task in list_counted_tasks(family) if condition.name != SOLUTION or has_solution(task)]
+
+
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
+    """The steps still open, in order."""
+    tasks, rule = list_tasks(plan), _find_rule(plan)
+    if not tasks or rule is None:
+        return
+    (family,) = plan.environment.families
+    if state.frozen is None:
+        if plan.condition.has_library and family.key not in state.equipped:
+            yield SeedSkill(family.key)
+        yield Freeze()
+    open_tasks = [task for task in tasks if not _is_settled(plan, state, task, rule)]
+    library = state.snapshot if plan.condition.has_library else EMPTY_LIBRARY
+    for sample in range(rule.runs):
+        for task in open_tasks:
+            slot = TrialSlot(Phase.DEPLOYMENT, task.key, sample)
+            if not state.is_closed(slot):
+                yield RunTrial(slot, family.key, task.role, library, library=plan.condition.has_library)
+
+
+def _is_settled(plan: EpisodePlan, state: EpisodeState, task: Task, rule: Rule) -> bool:
+    """Never of checks without a model: these cost little, and only all of their runs show a verifier that wavers."""
+    if plan.condition.agent:
+        return False
+    ended = [done.success for slot, done in state.trials.items() if slot.task == task.key]
+    return rule.is_kept(ended.count(True), ended.count(False)) is not None
+
+
+def _find_rule(plan: EpisodePlan) -> Rule | None:
+    """None where the check is left out on purpose."""
+    rules: Mapping[str, Rule] = plan.rules or {}
+    return rules.get(find_check(plan.condition.name, has_corpus=plan.environment.corpus is not None))

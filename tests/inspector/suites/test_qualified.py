@@ -1,0 +1,179 @@
+"""What a suite's page says of its qualification, and the way to one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+
+from benchapp.experiments.qualifying.qualification import write_file
+from benchapp.models import Experiment, Run
+from benchapp.record.sets.suite_rows import record_suite
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
+from runner.suites import load_suite
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import make_episode, make_experiment, make_run, make_trial, make_user
+
+pytestmark = pytest.mark.django_db
+
+SOUND = {SOLUTION: "ppp", UNTOUCHED: "ff", NO_SKILL: "fffff", REFERENCE: "p"}
+
+
+def make_qualification(outcomes: dict[str, dict[str, str]], *, digest: str = "", **fields: Any) -> Experiment:
+    """Task -> condition -> how its trials ended: p(assed) or f(ailed)."""
+    suite = load_suite("starter")
+    rows = record_suite(suite)
+    experiment = make_experiment(suite=rows.suite, spec=write_file(suite, model="scripted/apprentice"), **fields)
+    setup = {"suite": {"key": "starter", "digest": digest or suite.digest}}
+    for condition in SOUND:
+        model = "" if condition in (SOLUTION, UNTOUCHED) else "scripted/apprentice"
+        run = make_run(
+            experiment, condition=condition, agent_model=model, author_model="", scripted=bool(model), setup=setup
+        )
+        episode = make_episode(run, environment=rows.environments["E1"])
+        for key, by_condition in outcomes.items():
+            for sample, letter in enumerate(by_condition.get(condition, "")):
+                make_trial(episode, rows.tasks[key], phase="deployment", success=letter == "p", sample=sample + 1)
+    return experiment
+
+
+def twin(client: Client) -> dict[str, Any]:
+    response = client.get("/suites/starter.json")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["qualification"]
+    return found
+
+
+def test_a_suite_without_one_offers_it(client: Client) -> None:
+    page = client.get("/suites/starter/").text
+    assert "Nobody tried them yet." in page
+    assert 'href="/launch/?qualify=starter">Qualify</a>' in page
+    assert client.get("/suites/starter.json").json()["qualification"] is None
+
+
+def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(client: Client) -> None:
+    experiment = make_qualification({"E1-LS1-T1": {**SOUND, NO_SKILL: "pppppp"}, "E1-LS1-T2": SOUND, "E1-LS1-T3": {}})
+    found = twin(client)
+    assert found["id"] == str(experiment.public_id)
+    assert (found["asked"], found["is_of_this_state"]) == ("shell with scripted/apprentice", True)
+    assert found["counts"] == {"admit": 1, "reject": 1, "look": 0}
+    first, second = found["tasks"]
+    reason = "solved without a skill: 6 of 6 passed, expected at most 5 of 10"
+    assert (first["verdict"], first["reasons"], first["rank"]) == ("reject", [reason], 1)
+    assert (second["verdict"], second["reasons"], second["rank"]) == ("admit", [], 2)
+    alone = next(each for each in first["checks"] if each["check"] == "no_skill")
+    assert (alone["passed"], alone["trials"], alone["most"], alone["kept"]) == (6, 6, 5, False)
+    asked = parse_qs(urlsplit(alone["url"]).query)
+    assert asked == {"experiment": [str(experiment.public_id)], "condition": [NO_SKILL], "task": ["E1-LS1-T1"]}
+    assert [trial["task"] for trial in client.get(alone["url"].replace("/trials/", "/trials.json")).json()["trials"]]
+    page = client.get("/suites/starter/").text
+    assert "2 tasks: 1 admitted, 1 rejected." in page
+    assert "scripted model" in page
+    assert reason in page
+    assert "Qualify again" in page
+
+
+def test_chances_are_those_of_the_rules_in_force(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND})
+    by_check = {each["check"]: each for each in twin(client)["chances"]}
+    rule = by_check["No skill"]
+    assert rule["rule"] == "at most 5 of 10"
+    assert {each["rate"]: round(each["kept"], 3) for each in rule["chances"]}[0.7] == 0.150
+    assert "&gt;99" in client.get("/suites/starter/").text
+
+
+def test_one_of_another_state_says_so(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND}, digest="0" * 64)
+    assert twin(client)["is_of_this_state"] is False
+    assert "of another state of the suite" in client.get("/suites/starter/").text
+
+
+def test_of_several_the_newest_that_ended_over_this_state_is_shown(client: Client) -> None:
+    shown = make_qualification({"E1-LS1-T1": SOUND})
+    make_qualification({"E1-LS1-T1": SOUND}, status="running")
+    make_qualification({"E1-LS1-T1": SOUND}, digest="0" * 64)
+    assert twin(client)["id"] == str(shown.public_id)
+
+
+def test_while_only_one_runs_the_page_says_that_evidence_is_missing(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": {SOLUTION: "p"}}, status="running")
+    assert "It still runs" in client.get("/suites/starter/").text
+    assert twin(client)["tasks"][0]["verdict"] == "look"
+
+
+def test_its_trials_do_not_count_as_tries_of_the_suite(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND})
+    page = client.get("/suites/starter.json").json()
+    assert page["says"].endswith("no trial of them is scored yet.")
+    assert page["experiments"] == []
+
+
+def test_hostile_models_and_titles_are_shown_and_never_run(client: Client) -> None:
+    experiment = make_qualification({"E1-LS1-T1": SOUND})
+    experiment.suite.tasks.update(title="<script>alert(1)</script>")  # type: ignore[union-attr]
+    Run.objects.filter(experiment=experiment).exclude(agent_model="").update(agent_model="<b>m</b>")
+    page = client.get("/suites/starter/").text
+    assert "<script>alert(1)" not in page
+    assert "<b>m</b>" not in page
+
+
+def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:
+    suite = load_suite("starter")
+    keys = [task.key for each in suite.environments for family in each.families for task in family.tasks]
+
+    def make(number: int) -> None:
+        Experiment.objects.qualifications().delete()
+        make_qualification(dict.fromkeys(keys[:number], SOUND))
+
+    assert_queries_flat(client, "/suites/starter/", make)
+
+
+def test_an_import_that_calls_its_condition_so_breaks_no_page(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+    run = make_run(
+        make_experiment(suite=rows.suite, origin="imported", spec={"conditions": 3}), condition=NO_SKILL, setup={}
+    )
+    make_trial(make_episode(run), rows.tasks["E1-LS1-T1"])
+    assert "no rule is on record for it" in client.get("/suites/starter/").text
+    assert twin(client)["is_of_this_state"] is False
+
+
+# --- the way there --------------------------------------------------------------------------------------------------
+
+
+def test_the_button_opens_the_form_with_the_file_of_a_qualification(client: Client) -> None:
+    told = client.get("/launch.json?qualify=starter").json()
+    assert "protocol: qualification" in told["file"]
+    assert told["problems"] == []
+    assert told["checked"]["runs"] == 4
+    page = client.get("/launch/?qualify=starter").text
+    assert "At most 432 trials" in page
+    assert "<dt>Can detect" not in page
+    assert "unknown suite" in client.get("/launch/?qualify=nothing").text
+
+
+def test_a_viewer_cannot_launch_one(client: Client, settings: Any) -> None:
+    file = client.get("/launch.json?qualify=starter").json()["file"]
+    settings.SINGLE_USER = False
+    client.force_login(make_user(level="viewer"))
+    assert client.get("/suites/starter/").status_code == 200
+    assert client.post("/launch/", {"file": file, "act": "launch"}).status_code == 403
+    assert not Experiment.objects.exists()
+
+
+def test_its_own_page_leads_to_the_verdicts_and_compares_nothing(client: Client) -> None:
+    experiment = make_qualification({"E1-LS1-T1": SOUND})
+    page = client.get(experiment.get_absolute_url()).text
+    assert 'href="/suites/starter/#qualification"' in page
+    assert "It tries the tasks of a suite and compares no conditions." in page
+    assert 'id="answer"' not in page
+
+
+def test_home_counts_it_with_the_probes_and_lists_it_on_demand(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND})
+    assert "Show 1 qualification" in client.get("/").text
+    told = client.get("/index.json").json()
+    assert (told["experiments"], told["qualifications"]) == ([], 1)
+    assert "<b>qualification</b> of its tasks" in client.get("/?probes=1").text
