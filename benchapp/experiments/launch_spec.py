@@ -364,7 +364,7 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
         "qualification": QualificationSpec,
         **{f"qualification.{check}": model for check, model in _CHECKS.items()},
     }
-    found = parts.get(".".join(outer))
+    found = parts.get(".".join(part for part in outer if not part.isdigit()))
     known = sorted(found.model_fields if found else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
