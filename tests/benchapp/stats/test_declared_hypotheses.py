@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.models import Experiment
+from benchapp.models import Experiment, Trial
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -66,3 +66,31 @@ def test_the_list_of_experiments_gives_the_same_verdict() -> None:
         assert effects == {each.group.condition: each.effect for each in judge_groups(comparison, METRICS["ESR"])}
         assert bool(correct_hypotheses(comparison)) is alike
         assert effects["selfgen-always"] is Effect.UP
+
+
+def test_what_was_declared_and_has_no_run_stays_in_the_count() -> None:
+    """Deleting runs finds nothing that was not found with them."""
+    experiment = make_declaring(ONE, {**ONE, "condition": "never-run"}, {**ONE, "against": "never-run"})
+    (found,) = correct_hypotheses(comparison_of(Choices(experiment=(experiment.public_id,)))).values()
+    assert (len(found.hypotheses), found.missing, found.total) == (1, 2, 3)
+    assert found.hypotheses[0].holm == pytest.approx(3 * 2 / 64)
+
+
+def test_a_difference_declared_the_other_way_round_is_the_same_one() -> None:
+    turned = {"metric": "ESR", "condition": "no-skill", "against": "selfgen-always"}
+    assert judge(make_declaring(turned))["selfgen-always"][1:] == (1, True)
+
+
+def test_evidence_is_divided_by_what_was_planned_and_not_by_what_has_scored() -> None:
+    experiment = make_declaring(environments=7)
+    Trial.objects.filter(episode__run__condition__in=["raw-trajectory", "curated-static"]).update(
+        success=None, is_done=False, status="waiting"
+    )
+    late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk").last()
+    Trial.objects.filter(pk=late.pk).update(success=None, is_done=False, status="waiting")
+    experiment.runs.touch()
+    comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
+    (judged,) = judge_groups(comparison, METRICS["ESR"])
+    assert judged.interim is not None
+    assert judged.interim.comparisons == 3
+    assert judged.interim.value == pytest.approx(21.82 / 3, abs=0.01)
