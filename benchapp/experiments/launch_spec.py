@@ -150,6 +150,10 @@ class UntouchedSpec(BaseModel):
     runs: int = Field(default=2, ge=1, le=100)
 
 
+class TrapSpec(UntouchedSpec):
+    """None of these runs passes in which the wrong answer is given that the task declares."""
+
+
 class NoSkillSpec(BaseModel):
     """At most this share of the runs passes; as SkillLearnBench, equation 1."""
 
@@ -196,6 +200,7 @@ class QualificationSpec(BaseModel):
 
     solution: SolutionSpec | None = SolutionSpec()
     untouched: UntouchedSpec | None = UntouchedSpec()
+    trap: TrapSpec | None = TrapSpec()  # of tasks that declare a wrong answer
     no_skill: NoSkillSpec | None = NoSkillSpec()
     no_corpus: NoCorpusSpec | None = NoCorpusSpec()  # in place of no_skill, for tasks with a corpus
     with_corpus: WithCorpusSpec | None = WithCorpusSpec()
@@ -373,6 +378,7 @@ def _suggest_field(place: tuple[int | str, ...]) -> str:
 _CHECKS: dict[str, type[BaseModel]] = {
     "solution": SolutionSpec,
     "untouched": UntouchedSpec,
+    "trap": TrapSpec,
     "no_skill": NoSkillSpec,
     "no_corpus": NoCorpusSpec,
     "with_corpus": WithCorpusSpec,

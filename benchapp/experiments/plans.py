@@ -82,6 +82,8 @@ def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
         rules["solution"] = Rule(asked.solution.runs, asked.solution.runs, asked.solution.runs)
     if asked.untouched:
         rules["untouched"] = Rule(asked.untouched.runs, 0, 0)
+    if asked.trap:
+        rules["trap"] = Rule(asked.trap.runs, 0, 0)
     if asked.no_skill:
         rules["no_skill"] = Rule(asked.no_skill.runs, 0, floor(asked.no_skill.at_most * asked.no_skill.runs + ROUNDING))
     for name, found in (("no_corpus", asked.no_corpus), ("with_corpus", asked.with_corpus)):

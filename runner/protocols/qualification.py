@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from runner.agents.nop import Nop
 from runner.agents.oracle import Oracle, has_solution
+from runner.agents.trap import Trap, has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
@@ -30,16 +31,23 @@ from runner.protocols.task_rules import Rule
 PROMPT_VERSION = "none"  # no author works
 
 # Names no paper has, so that no trial of a qualification is ever pooled with one of a run that learned.
-SOLUTION, UNTOUCHED = "qualify-solution", "qualify-untouched"
+SOLUTION, UNTOUCHED, TRAP = "qualify-solution", "qualify-untouched", "qualify-trap"
 NO_SKILL, WITH_CORPUS, REFERENCE = "qualify-no-skill", "qualify-with-corpus", "qualify-reference"
 CONDITIONS = conditions_by_name(
     Condition(SOLUTION, Start.NO_LIBRARY, replay=Replay.NEVER, agent=Oracle.name),
     Condition(UNTOUCHED, Start.NO_LIBRARY, replay=Replay.NEVER, agent=Nop.name),
+    Condition(TRAP, Start.NO_LIBRARY, replay=Replay.NEVER, agent=Trap.name),
     Condition(NO_SKILL, Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition(WITH_CORPUS, Start.CORPUS, replay=Replay.NEVER),
     Condition(REFERENCE, Start.CURATED, replay=Replay.NEVER),
 )
-_NAMED = {SOLUTION: "solution", UNTOUCHED: "untouched", WITH_CORPUS: "with_corpus", REFERENCE: "reference"}
+_NAMED = {
+    SOLUTION: "solution",
+    UNTOUCHED: "untouched",
+    TRAP: "trap",
+    WITH_CORPUS: "with_corpus",
+    REFERENCE: "reference",
+}
 
 
 def find_check(condition: str, *, has_corpus: bool) -> str:
@@ -85,12 +93,13 @@ def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
 
 
 def list_tasks(plan: EpisodePlan) -> list[Task]:
-    """Those that have what the check needs: a solution, a reference skill, a corpus."""
+    """Those that have what the check needs: a solution, a declared wrong answer, a reference skill, a corpus."""
     (family,), condition = plan.environment.families, plan.condition
     lacks = {Start.CURATED: not family.curated, Start.CORPUS: plan.environment.corpus is None}
     if _find_rule(plan) is None or lacks.get(condition.start, False):
         return []
-    return [task for task in list_counted_tasks(family) if condition.name != SOLUTION or has_solution(task)]
+    needs = {SOLUTION: has_solution, TRAP: has_trap}.get(condition.name)
+    return [task for task in list_counted_tasks(family) if needs is None or needs(task)]
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import comb
 
 # In the order in which a reader asks. `no_corpus` stands in for `no_skill` where a task has a corpus.
-CHECKS = ("solution", "untouched", "no_skill", "no_corpus", "with_corpus", "reference")
+CHECKS = ("solution", "untouched", "trap", "no_skill", "no_corpus", "with_corpus", "reference")
 
 
 @dataclass(frozen=True, slots=True)

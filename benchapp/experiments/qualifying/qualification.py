@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
 from benchapp.models import Experiment, Run
 from runner.agents.oracle import has_solution
+from runner.agents.trap import has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED, WITH_CORPUS
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
 from runner.protocols.registry import QUALIFICATION
 from runner.protocols.stages import iterate_counted_tasks
 
@@ -36,6 +37,8 @@ def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
     if any(map(has_solution, iterate_counted_tasks(suite))):
         yield SOLUTION
     yield UNTOUCHED
+    if any(map(has_trap, iterate_counted_tasks(suite))):
+        yield TRAP
     if not asks_model:
         return
     yield NO_SKILL

@@ -13,12 +13,13 @@ from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
 from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.protocols.qualification import find_check, find_condition_of
+from runner.protocols.qualification import TRAP, find_check, find_condition_of
 from runner.protocols.task_rules import CHECKS, Rule
 
 CHECK_WORDS = {
     "solution": "Own solution",
     "untouched": "Untouched",
+    "trap": "Wrong answer",
     "no_skill": "No skill",
     "no_corpus": "No corpus",
     "with_corpus": "With corpus",
@@ -28,6 +29,7 @@ RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates for which a page tells how often
 _BROKEN = {
     "solution": "its own solution fails",
     "untouched": "the untouched files pass",
+    "trap": "the wrong answer that it declares passes",
     "no_skill": "solved without a skill",
     "no_corpus": "solved without the corpus",
     "with_corpus": "solved with the corpus alone",
@@ -45,9 +47,12 @@ _BY = (
     *("task__key", "task__title", "task__family__name"),
     *("episode__run__condition", "episode__environment__kind"),
 )
+_GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(
+    exception_type=""
+)  # the script that was to give a wrong one broke off
 _COUNTS = {
     "passed": Count("pk", filter=Q(success=True)),
-    "failed": Count("pk", filter=Q(success=False)),
+    "failed": Count("pk", filter=Q(success=False) & ~_GAVE_NO_ANSWER),
     "blocked": Count("pk", filter=Q(status=Trial.Status.BLOCKED)),
     "open": Count("pk", filter=Q(status__in=[Trial.Status.WAITING, Trial.Status.RUNNING])),
     "trials": Count("pk"),
@@ -224,7 +229,8 @@ def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[st
     """`rows`: of one task, one for each condition."""
     first = rows[0]
     counts = {find_check(row.condition, has_corpus=bool(first.corpus)): row for row in rows}
-    without = ("no_skill",) if first.corpus else ("no_corpus", "with_corpus")
+    without = {"no_skill"} if first.corpus else {"no_corpus", "with_corpus"}
+    without |= {"trap"} - counts.keys()  # it declares no wrong answer
     names = [name for name in CHECKS if name in rules and name not in without]
     checks = tuple(_build_check(name, rules[name], counts.get(name), tried) for name in names)
     return TaskVerdict(first.key, first.title, first.family or "", checks)

@@ -14,7 +14,7 @@ from runner.base.errors import SetupError
 from runner.prompts.roles import say_choice
 from runner.protocols.conditions import base_name, find_condition
 from runner.protocols.probe import CONDITION as PROBE
-from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED, WITH_CORPUS
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
 from runner.protocols.registry import PROTOCOLS
 
 
@@ -102,6 +102,7 @@ UNPOOLED = {
     PROBE: ConditionName(PROBE, "Probe of a library", "Probe"),
     SOLUTION: ConditionName(SOLUTION, "Qualification: own solution", "Own solution"),
     UNTOUCHED: ConditionName(UNTOUCHED, "Qualification: untouched", "Untouched"),
+    TRAP: ConditionName(TRAP, "Qualification: declared wrong answer", "Wrong answer"),
     NO_SKILL: ConditionName(NO_SKILL, "Qualification: no skill", "No skill, tried"),
     WITH_CORPUS: ConditionName(WITH_CORPUS, "Qualification: with the corpus", "With corpus"),
     REFERENCE: ConditionName(REFERENCE, "Qualification: reference skill", "Reference, tried"),

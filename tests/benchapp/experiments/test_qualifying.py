@@ -28,7 +28,7 @@ from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError
-from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED, WITH_CORPUS
+from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
 from runner.suites import load_suite
 from tests.worlds.factories import (
     make_environment,
@@ -97,7 +97,9 @@ def test_each_task_gets_a_verdict_that_follows_from_its_runs(done: Experiment) -
     assert [each.key for each in verdicts] == [f"E1-LS1-T{number}" for number in range(1, 7)]
     for each in verdicts:
         checks = {check.name: check for check in each.checks}
-        assert list(checks) == ["solution", "untouched", "no_skill", "reference"]
+        trap = ["trap"] if each.key == "E1-LS1-T5" else []  # the adversarial task declares a wrong answer
+        assert list(checks) == ["solution", "untouched", *trap, "no_skill", "reference"]
+        assert all((checks[name].passed, checks[name].failed) == (0, 2) for name in trap)
         assert (checks["solution"].passed, checks["untouched"].passed) == (2, 0)
         kept = checks["no_skill"].passed <= 1 and checks["reference"].passed >= 1
         assert each.admission is (Admission.ADMIT if kept else Admission.REJECT)
@@ -130,7 +132,7 @@ def test_the_rules_in_force_are_kept_with_the_experiment(done: Experiment) -> No
 
 def test_it_stays_out_of_comparisons_unless_named(done: Experiment) -> None:
     assert not filter_matching(Choices()).exists()
-    assert filter_matching(Choices(experiment=(done.public_id,))).count() == 4
+    assert filter_matching(Choices(experiment=(done.public_id,))).count() == 5
     assert not Experiment.objects.comparing().exists()
     assert list(Experiment.objects.qualifications()) == [done]
 
@@ -260,6 +262,7 @@ def test_shares_become_numbers_of_runs() -> None:
     assert bounds == {
         "solution": (3, 3, 3),
         "untouched": (2, 0, 0),
+        "trap": (2, 0, 0),
         "no_skill": (10, 0, 7),
         "no_corpus": (10, 0, 1),  # fewer than 20 of 100: one of ten
         "with_corpus": (10, 0, 4),
@@ -270,8 +273,8 @@ def test_shares_become_numbers_of_runs() -> None:
 @pytest.mark.parametrize(
     ("suite", "model", "conditions"),
     [
-        ("starter", None, [SOLUTION, UNTOUCHED]),
-        ("starter", "scripted/apprentice", [SOLUTION, UNTOUCHED, NO_SKILL, REFERENCE]),
+        ("starter", None, [SOLUTION, UNTOUCHED, TRAP]),
+        ("starter", "scripted/apprentice", [SOLUTION, UNTOUCHED, TRAP, NO_SKILL, REFERENCE]),
         ("starter-corpora", "scripted/apprentice", list(ALL)),
     ],
 )
@@ -320,6 +323,7 @@ def test_a_sound_task_is_admitted() -> None:
         ({SOLUTION: "pfp"}, "the verdict on its own solution wavers: 2 of 3 passed, expected 3 of 3"),
         ({UNTOUCHED: "pp"}, "the untouched files pass: 2 of 2 passed, expected 0 of 2"),
         ({UNTOUCHED: "fp"}, "the verifier wavers on untouched files: 1 of 2 passed, expected 0 of 2"),
+        ({TRAP: "pp"}, "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2"),
         ({NO_SKILL: "pfppppp"}, "solved without a skill: 6 of 7 passed, expected at most 5 of 10"),
         ({REFERENCE: "fff"}, "fails with the reference skill: 0 of 3 passed, expected at least 1 of 3"),
     ],
@@ -334,6 +338,7 @@ def test_planted_faults_are_rejected_with_their_reason(changes: dict[str, str], 
     [
         ({SOLUTION: ""}, "own solution: it has no solution of its own"),
         ({REFERENCE: ""}, "reference skill: there is no reference skill"),
+        ({TRAP: "fw"}, "wrong answer: 1 of 2 runs still to run"),
         ({NO_SKILL: "ffffw"}, "no skill: 1 of 10 runs still to run"),
         ({NO_SKILL: "ffffu"}, "no skill: 1 of 10 runs without a verdict"),
         ({REFERENCE: "fbb"}, "reference skill: 2 of 3 runs blocked"),
@@ -342,6 +347,17 @@ def test_planted_faults_are_rejected_with_their_reason(changes: dict[str, str], 
 def test_missing_evidence_asks_for_a_look(changes: dict[str, str], reason: str) -> None:
     found = record({**SOUND, **changes})
     assert (found.admission, found.reasons) == (Admission.LOOK, [reason])
+
+
+def test_a_wrong_answer_that_was_not_given_shows_nothing() -> None:
+    suite = make_suite()
+    task = make_family(make_environment(suite)).tasks.first()
+    experiment = make_experiment(suite=suite, spec={**write_file(load_suite("starter")), "qualification": {}})
+    episode = make_episode(make_run(experiment, condition=TRAP), environment=task.family.environment)
+    for sample in (1, 2):
+        make_trial(episode, task, phase="deployment", success=False, sample=sample, exception_type="TrapFailed")
+    (found,) = read_verdicts(experiment)
+    assert "wrong answer: 2 of 2 runs without a verdict" in found.reasons
 
 
 def test_a_check_that_no_run_made_asks_for_a_look() -> None:

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,12 @@ RULES: dict[str, Any] = {
     "reference": {"runs": 2},
 }
 WAVERS, UNSOLVED, PASSES_UNTOUCHED, KNOWN = "wavers", "unsolved", "passes untouched", "known"
+CATCHES_NOTHING = "a wrong answer passes"
 REASONS = {
     WAVERS: "waver",
     UNSOLVED: "its own solution fails: 0 of 6 passed, expected 6 of 6",
     PASSES_UNTOUCHED: "the untouched files pass: 5 of 5 passed, expected 0 of 5",
+    CATCHES_NOTHING: "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2",
     KNOWN: "solved without a skill: 2 of 2 passed, expected at most 1 of 3",
 }
 # Layout -> task -> what is wrong with it.
@@ -56,6 +59,7 @@ PLANTED = {
         "E3-LS2-T2": UNSOLVED,
         "E3-LS2-T3": PASSES_UNTOUCHED,
         "E3-LS2-T4": KNOWN,
+        "E3-LS2-T5": CATCHES_NOTHING,
     },
     "skillflow": {
         "ledger_bank_fees": WAVERS,
@@ -129,6 +133,9 @@ def plant(task: Task, fault: str) -> None:
         tests.write_text(f'{logs}echo 1 > "$LOGS/reward.txt"\n')
     elif fault == UNSOLVED:
         solution.write_text("#!/bin/bash\ntrue\n")
+    elif fault == CATCHES_NOTHING:
+        shutil.rmtree(task.folder / "trap", ignore_errors=True)
+        shutil.copytree(task.folder / "solution", task.folder / "trap")
     elif fault == KNOWN:
         with (task.folder / "instruction.md").open("a") as instruction:
             instruction.write(f"\n{PLANTED_TEXT}\n")

@@ -147,9 +147,9 @@ def test_the_button_opens_the_form_with_the_file_of_a_qualification(client: Clie
     told = client.get("/launch.json?qualify=starter").json()
     assert "protocol: qualification" in told["file"]
     assert told["problems"] == []
-    assert told["checked"]["runs"] == 4
+    assert told["checked"]["runs"] == 5
     page = client.get("/launch/?qualify=starter").text
-    assert "At most 432 trials" in page
+    assert "At most 440 trials" in page
     assert "<dt>Can detect" not in page
     assert "unknown suite" in client.get("/launch/?qualify=nothing").text
 

@@ -23,6 +23,7 @@ from runner.protocols.qualification import (
     NO_SKILL,
     REFERENCE,
     SOLUTION,
+    TRAP,
     UNTOUCHED,
     WITH_CORPUS,
     find_check,
@@ -39,6 +40,7 @@ from tests.runner.small_episode import FixedAgent, FixedAuthor, events_of, small
 RULES = {
     "solution": Rule(3, 3, 3),
     "untouched": Rule(2, 0, 0),
+    "trap": Rule(2, 0, 0),
     "no_skill": Rule(3, 0, 1),
     "no_corpus": Rule(3, 0, 0),
     "with_corpus": Rule(3, 0, 1),
@@ -167,6 +169,10 @@ def test_only_tasks_with_a_solution_are_tried_with_it(tmp_path: Path) -> None:
     (solved.folder / "solution").mkdir()
     (solved.folder / "solution" / "solve.sh").write_text("true\n")
     assert {slot.task for slot in protocols.slots(plan_for(SOLUTION, unit))} == {solved.key}
+    assert not protocols.slots(plan_for(TRAP, unit))
+    (solved.folder / "trap").mkdir()
+    (solved.folder / "trap" / "solve.sh").write_text("true\n")
+    assert {slot.task for slot in protocols.slots(plan_for(TRAP, unit))} == {solved.key}
 
 
 def test_the_reference_skill_comes_in_alone_and_sealed(tmp_path: Path) -> None:
