@@ -61,6 +61,9 @@ _COUNTS = {
 }
 
 
+DIGITS = 9  # of seconds and dollars
+
+
 class Admission(StrEnum):
     """What becomes of a task. `look`: evidence is missing, and a person decides what that means."""
 
@@ -189,7 +192,7 @@ class TaskVerdict(Shaped):
 
 def _add(values: Iterator[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    return round(sum(known), DIGITS) if known else None
 
 
 class TrialCounts(NamedTuple):
@@ -238,10 +241,11 @@ def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[st
 
 def _build_check(name: str, rule: Rule, row: TrialCounts | None, tried: set[str]) -> TaskCheck:
     condition = find_condition_of(name)
-    found = row._asdict() if row else {}
-    return TaskCheck(
-        name, condition, rule, **{each: found[each] for each in _COUNTS if row}, is_asked=condition in tried
-    )
+    found = {each: value for each, value in row._asdict().items() if each in _COUNTS} if row else {}
+    for amount in ("seconds", "cost_usd"):  # their last digits depend on the order in which a database adds them
+        if found.get(amount) is not None:
+            found[amount] = round(found[amount], DIGITS)
+    return TaskCheck(name, condition, rule, **found, is_asked=condition in tried)
 
 
 def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:
