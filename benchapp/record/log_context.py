@@ -38,6 +38,18 @@ def present() -> Mapping[str, str]:
     return _ids.get() or {}
 
 
+@contextmanager
+def errors_only(logger: str) -> Iterator[None]:
+    """Inside the block `logger` says what failed and nothing less: where a command tells the rest itself."""
+    found = logging.getLogger(logger)
+    before = found.level
+    found.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        found.setLevel(before)
+
+
 def _texts(ids: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in ids.items() if value is not None}
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from benchapp.experiments.example_experiment import EXAMPLE, Unfinished, run_exa
 from benchapp.experiments.launch import experiment_id
 from benchapp.imports.shipped_example import FOLDER, NAMES
 from benchapp.models import Experiment
+from benchapp.record.log_context import errors_only
 
 
 class Command(BaseCommand):
@@ -28,10 +28,10 @@ class Command(BaseCommand):
         found = Experiment.objects.filter(public_id=experiment_id(str(EXAMPLE["key"]))).first()
         if found is not None and not found.is_open:
             raise CommandError("the example is here already; use a record of its own: SKILLGLASS_VAR=/tmp/example")
-        logging.getLogger("benchapp").setLevel(logging.ERROR)  # no broker is needed here, and each hint would miss it
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            made = run_example(workers=workers)
+            with errors_only("benchapp"):  # no broker is needed here, and each hint would miss it
+                made = run_example(workers=workers)
         except Unfinished as error:
             raise CommandError(str(error)) from error
         for experiment, name in zip(made, NAMES, strict=True):

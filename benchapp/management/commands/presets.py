@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import logging
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.deploy import environ
 from benchapp.management.lookups import end_on
+from benchapp.record.log_context import errors_only
 from runner.base.errors import SetupError
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
@@ -39,11 +38,11 @@ class Command(BaseCommand):
                 self._list()
 
     def _try(self, model: LiteLLM) -> None:
-        logging.getLogger("runner").setLevel(logging.ERROR)  # each answer says what failed
         tryout = Tryout(model)
-        for answer in tryout.ask():
-            self.stdout.write(self._render_answer(answer))
-            self.stdout.flush()
+        with errors_only("runner"):  # each answer says what failed
+            for answer in tryout.ask():
+                self.stdout.write(self._render_answer(answer))
+                self.stdout.flush()
         if not tryout.answers:
             raise CommandError(f"{model.name} cannot be used as it is")
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict
 from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 from benchapp.record.json_shape import to_json
+from benchapp.record.log_context import errors_only
 from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.base.text import replace_unprintable
@@ -92,8 +92,8 @@ class Command(BaseCommand):
 
     def _work(self, found: Experiment, *, as_json: bool) -> None:
         hide_environment()
-        logging.getLogger("benchapp").setLevel(logging.ERROR)  # no broker is needed here, and each hint would miss it
-        with suppress(Unfinished):  # the verdicts say which tasks it leaves open
+        # No broker is needed here, and each hint would miss it. The verdicts say which tasks stay open.
+        with errors_only("benchapp"), suppress(Unfinished):
             work_off(list_episodes(found))
         found.refresh_from_db()
         verdicts = read_verdicts(found)
