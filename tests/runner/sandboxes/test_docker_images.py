@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 import docker
 import pytest
@@ -108,13 +111,30 @@ def dockerfile(task: Task, *lines: str) -> None:
 
 
 def listing(client: docker.APIClient, image: Image) -> str:
-    made = client.create_container(image.id, ["find", image.folder, "-mindepth", "1"])
+    """Paths below the image's folder, a line each."""
+    made = client.create_container(image.id, ["true"])
+    try:
+        with unpacked(client, made["Id"], image.folder) as archive:
+            paths = (PurePosixPath(image.folder, *PurePosixPath(name).parts[1:]) for name in archive.getnames())
+            return "\n".join(sorted(str(path) for path in paths if str(path) != image.folder))
+    finally:
+        client.remove_container(made["Id"], force=True)
+
+
+def printed_by(client: docker.APIClient, image: Image, command: str) -> str:
+    """What the command prints. A container's log may lack its last lines when it ended, so they go to a file."""
+    made = client.create_container(image.id, ["sh", "-c", f"({command}) >/printed 2>&1"])
     try:
         client.start(made["Id"])
         client.wait(made["Id"])
-        return "\n".join(sorted(client.logs(made["Id"]).decode().split()))
+        with unpacked(client, made["Id"], "/printed") as archive:
+            return cast(IO[bytes], archive.extractfile("printed")).read().decode()
     finally:
         client.remove_container(made["Id"], force=True)
+
+
+def unpacked(client: docker.APIClient, container: str, path: str) -> tarfile.TarFile:
+    return tarfile.open(fileobj=io.BytesIO(b"".join(client.get_archive(container, path)[0])))
 
 
 @pytest.mark.usefixtures("builder")
@@ -285,15 +305,7 @@ def test_heredocs_and_mounts_are_built(task: Task, client: docker.APIClient) -> 
     text = "\n".join([first, syntax, f"FROM {base_image()}", "LABEL skillglass.test=1", rest])
     (task.folder / "environment" / "Dockerfile").write_text(text)
     image = image_for(client, task)
-    made = client.create_container(
-        image.id, ["sh", "-c", "cat names made/project.xml; ./FIRST; cat SECOND python cached value"]
-    )
-    try:
-        client.start(made["Id"])
-        client.wait(made["Id"])
-        said = client.logs(made["Id"]).decode().splitlines()
-    finally:
-        client.remove_container(made["Id"], force=True)
+    said = printed_by(client, image, "cat names made/project.xml; ./FIRST; cat SECOND python cached value").splitlines()
     xml = ['<?xml version="1.0" encoding="UTF-8"?>', "<project>", "  <packaging>jar</packaging>", "</project>"]
     assert said == ["one", "two", *xml, "hello", "$GREETING", "from a heredoc", "cached", "value"]
 
