@@ -95,6 +95,7 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         replicates=1,
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
+        hypotheses=[],  # about conditions that a fork has not
     )
     experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
     cell = Cell(arm, origin.replicate or 1, seed)

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from benchapp.audit import findings
 from benchapp.experiments.forks import fork, scored_places
 from benchapp.experiments.launch import launch
+from benchapp.experiments.preparation import prepare
 from benchapp.experiments.work import advance, budgets, operations
 from benchapp.models import Activity, Attempt, Decision, Episode, ModelCall, Run, Trial
 from benchapp.record import recorded
@@ -133,6 +134,17 @@ def test_with_the_same_dice_a_scripted_model_does_the_same_again(episode: Episod
 
 def test_new_dice_are_other_dice(episode: Episode) -> None:
     assert forked_from(episode).run.seed != episode.run.seed
+
+
+def test_a_fork_can_be_launched_again_although_its_experiment_declared_hypotheses(episode: Episode) -> None:
+    """They are about conditions of the whole experiment, which a fork has not."""
+    experiment = episode.run.experiment
+    declared = {"metric": "ESR", "condition": "selfgen-always", "against": "no-skill"}
+    experiment.spec = {**experiment.spec, "hypotheses": [declared]}
+    experiment.save()
+    file = forked_from(episode).run.experiment.spec
+    assert "hypotheses" not in file
+    prepare(file)
 
 
 def test_a_fork_before_an_answer_asks_the_author_again(episode: Episode) -> None:
