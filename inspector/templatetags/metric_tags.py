@@ -12,6 +12,7 @@ from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
+from inspector.charts.drawing.forest_rows import METHODS
 from inspector.pages.compare.bar_lanes import draw_share
 from inspector.pages.compare.forest_lanes import ForestLane
 from inspector.templatetags.page_tags import condition
@@ -27,6 +28,12 @@ def metric_name(metric: TrialMetric) -> MetricName:
 @register.filter
 def metric_note(metric: TrialMetric) -> str:
     return note_metric(metric)
+
+
+@register.filter
+def test_name(method: str | None) -> str:
+    """The test behind a p in a word or two."""
+    return METHODS[method or "none"].partition(" over ")[0]
 
 
 @register.filter

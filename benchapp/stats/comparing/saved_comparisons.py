@@ -21,6 +21,7 @@ from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.replicates import MIN_REPLICATES
+from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import say_metric
@@ -74,7 +75,10 @@ class Hypothesis:
     def says(self) -> str:
         if self.difference is None:
             return f"{say_metric(self.metric)}: no task was scored on both sides, so there is nothing to compare."
-        return difference_in_words(self.difference, self.group, self.baseline, self.metric)
+        said = difference_in_words(self.difference, self.group, self.baseline, self.metric)
+        return (
+            said if self.corrected is None else f"{said} Corrected for all that was declared: {say_p(self.corrected)}."
+        )
 
 
 Declared = tuple[Group, Group, TrialMetric]  # a group, what it is held against, and in what

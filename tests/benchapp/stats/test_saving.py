@@ -13,6 +13,7 @@ from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened, save_comparison
+from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.types import Phase
@@ -116,6 +117,8 @@ def test_it_counts_a_declared_difference_without_a_p_value() -> None:
     untested = [each for each in corrected.hypotheses if each.p is None]
     assert [each.metric.key for each in untested] == ["LSR", "LSR"]
     assert all(each.holm is None for each in untested)
+    tested = next(each for each in corrected.hypotheses if each.corrected is not None)
+    assert tested.says.endswith(f" Corrected for all that was declared: {say_p(tested.corrected)}.")
     assert "no task was scored on both sides" in untested[0].says
     best = next(each for each in corrected.hypotheses if each.p is not None and each.p < 0.05)
     assert best.holm == pytest.approx(4 * 2 / 64)
