@@ -7,6 +7,7 @@ from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExamp
 from benchapp.models.comments import Comment, Mention
 from benchapp.models.comparisons import Comparison
 from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
+from benchapp.models.drafts import Draft, DraftStep
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
@@ -52,6 +53,8 @@ __all__ = [
     "Decision",
     "DecisionEvidence",
     "Dimension",
+    "Draft",
+    "DraftStep",
     "Entry",
     "Environment",
     "Episode",

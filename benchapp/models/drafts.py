@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+from benchapp.models.base import PublicModel
+from benchapp.models.blobs import Blob
+from benchapp.models.libraries import Snapshot
+from benchapp.models.people import User
+from benchapp.models.stand_ins import StandIn, find_stand_ins
+from benchapp.models.suites import Suite
+from runner.drafting.draft import Loop
+
+
+class DraftQuerySet(models.QuerySet["Draft"]):
+    """Drafts by who works on them."""
+
+    def due(self, now: datetime) -> DraftQuerySet:
+        """To be gone on with, and held by nobody."""
+        return self.filter(Q(worker="") | Q(lease_until__lt=now), status=Draft.Status.WAITING)
+
+
+class Draft(PublicModel):
+    """A family of tasks in the making. What it is now is `head`; how it became so, its steps."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"  # for a worker, or at work
+        DONE = "done"  # the loop came to its end; people may still edit
+        STOPPED = "stopped"  # `reason` says why; goes on when a person says so
+
+    name = models.CharField(max_length=200)
+    loop = models.CharField(max_length=16, choices=[(each.value, each.value) for each in Loop])
+    brief = models.JSONField()  # the DraftBrief, plain
+    model = models.CharField(max_length=200)  # as it was asked for
+    max_calls = models.PositiveIntegerField(null=True)  # null: no limit
+    max_usd = models.FloatField(null=True)
+    head = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    asked_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    asked_at = models.DateTimeField()
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
+    reason = models.TextField(blank=True)
+    suite = models.ForeignKey(
+        Suite, null=True, on_delete=models.SET_NULL, related_name="+"
+    )  # under trial: all its tasks
+    admitted_as = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="drafts")
+    failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
+    worker = models.CharField(max_length=200, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    lease_epoch = models.PositiveIntegerField(default=0)  # whoever holds an older one writes nothing
+
+    objects = DraftQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DraftStep(PublicModel):
+    """One step of a draft, numbered in order. Its request is committed before the model is asked, and its reply before anything
+    is made of it; `after` is what the files became."""
+
+    class Kind(models.TextChoices):
+        GIVEN = "given"  # the files it began with
+        ANSWER = "answer"  # of a model
+        EDIT = "edit"  # by a person
+        TRIAL = "trial"  # written as a suite, to be screened and qualified
+        ADMISSION = "admission"  # into a suite
+
+    class Status(models.TextChoices):
+        STARTED = "started"
+        TAKEN = "taken"
+        UNUSABLE = "unusable"  # the reply is kept; `error` says what was expected
+        FAILED = "failed"  # no reply
+
+    draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    status = models.CharField(max_length=16, choices=Status)
+    key = models.CharField(max_length=300, blank=True)  # of an answer: which ask it answers
+    role = models.CharField(max_length=32, blank=True)
+    by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    before = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    after = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    summary = models.TextField(blank=True)
+    accepts = models.BooleanField(null=True)  # what a critic said
+    words = models.TextField(blank=True)
+    findings = models.JSONField(default=list)  # a line each
+    error = models.TextField(blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    scripted = models.BooleanField(default=False)
+    request = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
+    reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["draft", "number"], name="draft_step_number"),
+            models.UniqueConstraint(
+                fields=["draft", "key"], condition=Q(status="taken") & ~Q(key=""), name="one_draft_answer_per_key"
+            ),
+        ]
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
