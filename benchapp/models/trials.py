@@ -245,6 +245,7 @@ class Attempt(PublicModel):
     finished_text = models.CharField(max_length=64, blank=True)
     agent_seconds = models.FloatField(null=True)
     verifier_seconds = models.FloatField(null=True)
+    files_digest = models.CharField(max_length=64, blank=True)  # of what a script left, before the verifier ran
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)

@@ -543,6 +543,7 @@ class AttemptResult:
     failure: Failure | None = None
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
+    files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
 
 
 # --- authoring --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import partial
 from runner.agents import AgentJob, AgentRun
 from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
-from runner.base.digests import manifest
+from runner.base.digests import digest_json, manifest
 from runner.base.errors import LeaseLost
 from runner.base.types import (
     AttemptResult,
@@ -149,6 +149,7 @@ def _attempt(
         watcher.require_budget()
         ended = time.monotonic()
         writes = tuple(map(clean.text, _library_writes(sandbox, library)))
+        left = digest_json(manifest(sandbox.files(WORKSPACE))) if plan.condition.agent else ""
         verdict = clean.verdict(run_verifier(job.task, sandbox, watcher.judge(slot)))
         verified = time.monotonic()
     finally:
@@ -167,6 +168,7 @@ def _attempt(
         failure=run.failure,
         library_writes=writes,
         price_table=price_table_of(toolbox.agent_model, run.usage),
+        files_digest=left,
     )
 
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
-from benchapp.models import Experiment, Trial
+from benchapp.models import Attempt, Experiment, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from runner.protocols.qualification import TRAP, find_check, find_condition_of
 from runner.protocols.task_rules import CHECKS, Rule
@@ -87,6 +87,7 @@ class TaskCheck(Shaped):
     seconds: float | None = None
     cost_usd: float | None = None
     is_asked: bool = True  # under some run of the experiment
+    same_files: bool | None = None  # of a verdict that wavers: on equal files? None where that is not known
     url: str = ""  # of these trials, written by the page
 
     json_shape = JsonShape(
@@ -109,7 +110,7 @@ class TaskCheck(Shaped):
 
     @property
     def wavers(self) -> bool:
-        """The same files, or the same solution, and other verdicts."""
+        """The same files, or the same script, and other verdicts."""
         return self.name in ("solution", "untouched") and self.passed > 0 and self.failed > 0
 
     @property
@@ -119,15 +120,23 @@ class TaskCheck(Shaped):
             return ""
         counted = f"{self.passed} of {self.scored} passed, expected {self.rule}"
         if self.wavers:
-            what = (
-                "the verifier wavers on untouched files"
-                if self.name == "untouched"
-                else ("the verdict on its own solution wavers")
-            )
-            return f"{what}: {counted}"
+            return f"{self._wavering}: {counted}"
         if self.kept is False:
             return f"{_BROKEN[self.name]}: {counted}"
         return f"{self.title.lower()}: {self._missing}"
+
+    @property
+    def _wavering(self) -> str:
+        """Whose fault it is, where the files that were left tell it."""
+        if self.name == "untouched":
+            return "the verifier wavers on untouched files"
+        if self.same_files:
+            return "the verifier wavers on the same files, left by its own solution"
+        return (
+            "the verdict on its own solution wavers"
+            if self.same_files is None
+            else "its own solution wavers: it leaves other files where it fails"
+        )
 
     @property
     def _missing(self) -> str:
@@ -213,14 +222,35 @@ class TrialCounts(NamedTuple):
 
 
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
-    """In the order of the suite. Two queries, no blob; a row for each task and check."""
+    """In the order of the suite. Two queries, and a third where a verdict wavers; no blob."""
     spec, _ = try_spec(qualification.spec)  # an import may have any file, or none
     rules = rules_of(spec.qualification) if spec and spec.qualification else {}
     tried = set(qualification.runs.values_list("condition", flat=True))
     rows: dict[str, list[TrialCounts]] = {}
     for row in _count_trials(qualification):
         rows.setdefault(row.key, []).append(row)
-    return _rank([_judge(found, rules, tried) for found in rows.values()])
+    verdicts = _rank([_judge(found, rules, tried) for found in rows.values()])
+    wavering = {verdict.key for verdict in verdicts for each in verdict.checks if each.wavers}
+    alike = _compare_files(qualification, wavering) if wavering else {}
+    return [
+        replace(
+            verdict,
+            checks=tuple(replace(each, same_files=alike.get((verdict.key, each.condition))) for each in verdict.checks),
+        )
+        for verdict in verdicts
+    ]
+
+
+def _compare_files(qualification: Experiment, tasks: set[str]) -> dict[tuple[str, str], bool]:
+    """(task, condition) -> did runs that left the same files get other verdicts? Nothing where a run tells no files."""
+    counting = Attempt.objects.filter(
+        counts=True, trial__episode__run__experiment=qualification, trial__task__key__in=tasks
+    )
+    verdicts: dict[tuple[str, str], dict[str, set[bool]]] = {}
+    fields = ("trial__task__key", "trial__episode__run__condition", "files_digest", "trial__success")
+    for key, condition, files, success in counting.exclude(trial__success=None).values_list(*fields):
+        verdicts.setdefault((key, condition), {}).setdefault(files, set()).add(success)
+    return {at: any(len(each) > 1 for each in found.values()) for at, found in verdicts.items() if "" not in found}
 
 
 def _count_trials(qualification: Experiment) -> Iterator[TrialCounts]:

@@ -23,7 +23,7 @@ from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
-from benchapp.models import Episode, Experiment, Run, Suite, Task, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Suite, Task, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
@@ -289,8 +289,12 @@ def test_the_file_has_the_checks_that_can_be_made(suite: str, model: str | None,
 SOUND = {SOLUTION: "ppp", UNTOUCHED: "ff", NO_SKILL: "fffff", REFERENCE: "fp"}
 
 
-def record(outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str = "", **rules: Any) -> TaskVerdict:
-    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for others."""
+def record(
+    outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str = "", files: str = "", **rules: Any
+) -> TaskVerdict:
+    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for others.
+
+    `files`: a letter for each run of the solution, equal where it left equal files."""
     suite = make_suite()
     task = make_family(make_environment(suite, kind=corpus)).tasks.first()
     assert task is not None
@@ -300,6 +304,9 @@ def record(outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str
         episode = make_episode(make_run(experiment, condition=condition), environment=task.family.environment)  # type: ignore[union-attr]
         for sample, letter in enumerate(outcomes.get(condition, "")):
             make_outcome(episode, task, sample, letter)
+    for sample, letter in enumerate(files, start=1):
+        runs = {"trial__episode__run__experiment": experiment, "trial__episode__run__condition": SOLUTION}
+        assert Attempt.objects.filter(counts=True, **runs, trial__sample=sample).update(files_digest=letter) == 1
     (found,) = read_verdicts(experiment)
     return found
 
@@ -314,6 +321,20 @@ def make_outcome(episode: Episode, task: Task, sample: int, letter: str) -> None
 def test_a_sound_task_is_admitted() -> None:
     found = record(SOUND)
     assert (found.admission, found.reasons) == (Admission.ADMIT, [])
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ("aaa", "the verifier wavers on the same files, left by its own solution"),
+        ("aba", "its own solution wavers: it leaves other files where it fails"),
+        ("abb", "the verifier wavers on the same files, left by its own solution"),
+        ("", "the verdict on its own solution wavers"),
+    ],
+)
+def test_what_was_left_tells_a_verifier_that_wavers_from_a_solution_that_does(files: str, told: str) -> None:
+    found = record({**SOUND, SOLUTION: "pfp"}, files=files)
+    assert found.reasons == [f"{told}: 2 of 3 passed, expected 3 of 3"]
 
 
 @pytest.mark.parametrize(
@@ -414,6 +435,19 @@ def test_tasks_are_ranked_by_what_an_agent_passes_without_and_with_skills() -> N
     found = read_verdicts(experiment)
     assert [each.rank for each in found] == [1, 3, 4, 2]
     assert found[0].seconds == 36.0  # three attempts of twelve seconds
+
+
+def test_only_scripts_leave_a_digest_of_their_files(done: Experiment) -> None:
+    counting = Attempt.objects.filter(counts=True, trial__episode__run__experiment=done)
+    left: dict[tuple[str, str], set[str]] = {}
+    for key, condition, digest in counting.values_list(
+        "trial__task__key", "trial__episode__run__condition", "files_digest"
+    ):
+        left.setdefault((key, condition), set()).add(digest)
+    assert all(len(found) == 1 for found in left.values()), "each script of the starter does the same again"
+    told = {condition: digest != "" for (_, condition), (digest,) in left.items()}
+    assert told == {SOLUTION: True, UNTOUCHED: True, TRAP: True, NO_SKILL: False, REFERENCE: False}
+    assert all(left[key, SOLUTION] != left[key, UNTOUCHED] for key, condition in left if condition == SOLUTION)
 
 
 def test_reading_takes_the_same_queries_for_any_number_of_tasks(done: Experiment) -> None:

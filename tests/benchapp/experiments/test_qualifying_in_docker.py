@@ -46,7 +46,7 @@ RULES: dict[str, Any] = {
 WAVERS, UNSOLVED, PASSES_UNTOUCHED, KNOWN = "wavers", "unsolved", "passes untouched", "known"
 CATCHES_NOTHING = "a wrong answer passes"
 REASONS = {
-    WAVERS: "waver",
+    WAVERS: "the verifier wavers on the same files, left by its own solution",
     UNSOLVED: "its own solution fails: 0 of 6 passed, expected 6 of 6",
     PASSES_UNTOUCHED: "the untouched files pass: 5 of 5 passed, expected 0 of 5",
     CATCHES_NOTHING: "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2",
