@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -75,7 +75,8 @@ class Command(BaseCommand):
                 if dry_run:
                     self._write_plan(prepared)
                     return
-                found = launch(file, keys_elsewhere=keys_elsewhere)
+                with _without_hints() if work else nullcontext():
+                    found = launch(file, keys_elsewhere=keys_elsewhere)
             except Unlaunchable as error:
                 places = [(_place(each.field, thresholds), each.message) for each in error.problems]
                 lines = "\n".join(f"  {place}: {message}" for place, message in places)
@@ -92,8 +93,7 @@ class Command(BaseCommand):
 
     def _work(self, found: Experiment, *, as_json: bool) -> None:
         hide_environment()
-        # No broker is needed here, and each hint would miss it. The verdicts say which tasks stay open.
-        with errors_only("benchapp"), suppress(Unfinished):
+        with _without_hints(), suppress(Unfinished):  # the verdicts say which tasks stay open
             work_off(list_episodes(found))
         found.refresh_from_db()
         verdicts = read_verdicts(found)
@@ -105,6 +105,11 @@ class Command(BaseCommand):
         if found.status != Experiment.Status.DONE:
             self.stderr.write(f"The qualification is {found.status}.")
             raise SystemExit(INCOMPLETE)
+
+
+def _without_hints() -> AbstractContextManager[None]:
+    """Where the work is done here: no broker is needed, and each hint to workers would miss it with a warning."""
+    return errors_only("benchapp")
 
 
 def _place(field: str, thresholds: Path | None) -> str:
