@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -251,6 +252,19 @@ def _compare_files(qualification: Experiment, tasks: set[str]) -> dict[tuple[str
     for key, condition, files, success in counting.exclude(trial__success=None).values_list(*fields):
         verdicts.setdefault((key, condition), {}).setdefault(files, set()).add(success)
     return {at: any(len(each) > 1 for each in found.values()) for at, found in verdicts.items() if "" not in found}
+
+
+def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
+    """All of them in one sentence."""
+    told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
+    counts = count_admissions(tasks)
+    parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
+    return f"{len(tasks):,} tasks: {', '.join(parts)}." if parts else "No task was tried."
+
+
+def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
+    found = Counter(each.admission for each in tasks)
+    return {each.value: found[each] for each in Admission}
 
 
 def _count_trials(qualification: Experiment) -> Iterator[TrialCounts]:

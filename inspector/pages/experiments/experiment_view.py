@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
 from benchapp.experiments.probe_results import read_results
+from benchapp.experiments.qualifying.task_verdicts import read_verdicts, say_verdicts
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
@@ -96,7 +97,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
         **_draw_declared(found, declared),
-        "is_qualification": any(run.is_qualification for run in runs),
+        "qualified": say_verdicts(read_verdicts(found)) if any(run.is_qualification for run in runs) else "",
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "member_page": page,

@@ -47,6 +47,7 @@ def draw_composition(view: SuiteView, by: str, within: str) -> ChartDrawing:
         for outer, ring in rings
     ]
     figure = stack_bars(panels, kinds_of_part(TASKS), across=1, share_x=True)
+    figure.update_xaxes(showticklabels=False, title_text="")  # each bar says its count
     longest = max(len(ring) for _, ring in rings)
     several = any(len(task.values_of(split)) > 1 for task in view.tasks for split in (by, within))
     notes = ("A task with several values counts in each of them.",) if several else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +16,9 @@ from benchapp.experiments.qualifying.task_verdicts import (
     Admission,
     TaskCheck,
     TaskVerdict,
+    count_admissions,
     read_verdicts,
+    say_verdicts,
 )
 from benchapp.models import Experiment
 from benchapp.models.stand_ins import StandIn, join_stand_ins
@@ -80,15 +81,11 @@ class SuiteQualification(Shaped):
 
     @property
     def counts(self) -> dict[str, int]:
-        found = Counter(each.admission for each in self.tasks)
-        return {each.value: found[each] for each in Admission}
+        return count_admissions(self.tasks)
 
     @property
     def says(self) -> str:
-        """The verdicts in one sentence."""
-        told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
-        parts = [f"{self.counts[each]:,} {words}" for each, words in told.items() if self.counts[each]]
-        return f"{len(self.tasks):,} tasks: {', '.join(parts)}." if parts else "No task was tried."
+        return say_verdicts(self.tasks)
 
     @property
     def checks(self) -> list[str]:
