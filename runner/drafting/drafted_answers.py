@@ -36,6 +36,8 @@ MAX_PATH_CHARS = 200
 MAX_LINE_CHARS = 500  # of a summary, a title, a finding
 MAX_WORDS_CHARS = 20_000  # of what is passed on: reasons, a rule, a scenario
 MAX_FINDINGS = 30
+PARTS = frozenset({"instruction.md", "task.toml", "environment", "tests", "solution", "trap"})  # of a task's folder
+OUR_DOCKERFILE = "# Written by Skillglass: each file beside it, in the working directory."
 
 TASK_TOML = """\
 version = "1.0"
@@ -161,7 +163,8 @@ def take_tasks(brief: DraftBrief, files: Files, answer: DraftedAnswer, keys: Col
     after = {**files, **given}
     for key in sorted({path.split("/")[1] for path in given}):
         after |= _complete_task(brief, after, key, answer)
-    _refuse_collisions(after)
+    if problem := collision_problem(after):
+        raise UnusableAnswer(f"files: {problem}")
     return after
 
 
@@ -178,7 +181,7 @@ def _read_files(answer: DraftedAnswer, keys: list[str]) -> Iterator[tuple[str, F
     if len(found) > MAX_FILES:
         raise UnusableAnswer(f"files: {len(found):,}, expected at most {MAX_FILES}")
     for path, text in found.items():
-        if len(keys) == 1 and not path.startswith("tasks/") and not path_problem(path):
+        if len(keys) == 1 and path.split("/")[0] in PARTS and not path_problem(path):
             path = f"tasks/{keys[0]}/{path}"  # noqa: PLW2901 - as if it had been written in full
         if problem := path_problem(path) or _place_problem(path, keys):
             answer.leave_out(f"Left out {path[:100]!r}: {problem}.")
@@ -234,7 +237,7 @@ def _complete_task(brief: DraftBrief, files: Files, key: str, answer: DraftedAns
     else:
         answer.leave_out(f"tasks/{key} has no task.toml; a plain one was added.")
         added["task.toml"] = File(TASK_TOML.format(name=json.dumps(key.replace("-", " "))).encode())
-    if brief.image and "environment/Dockerfile" not in task:
+    if brief.image and _is_ours(task.get("environment/Dockerfile")):
         added["environment/Dockerfile"] = File(_write_dockerfile(brief.image, task).encode())
     return {f"tasks/{key}/{path}": file for path, file in added.items()}
 
@@ -246,22 +249,28 @@ def _check_toml(key: str, file: File) -> None:
         raise UnusableAnswer(f"tasks/{key}/task.toml: {str(error)[:200]}, expected TOML") from error
 
 
+def _is_ours(dockerfile: File | None) -> bool:
+    """To be written, or written again because there may be other files now."""
+    return dockerfile is None or dockerfile.content.startswith(OUR_DOCKERFILE.encode())
+
+
 def _write_dockerfile(image: str, task: Mapping[str, File]) -> str:
     """The smallest: the image, and each input file in the working directory."""
-    names = sorted(path.removeprefix("environment/") for path in task if path.startswith("environment/"))
-    copies = [f"COPY {json.dumps([name, f'/app/{name}'])}" for name in names]
-    return "\n".join([f"FROM {image}", "WORKDIR /app", *copies, ""])
+    inputs = {path.removeprefix("environment/") for path in task if path.startswith("environment/")} - {"Dockerfile"}
+    copies = [f"COPY {json.dumps([name, f'/app/{name}'])}" for name in sorted(inputs)]
+    return "\n".join([OUR_DOCKERFILE, f"FROM {image}", "WORKDIR /app", *copies, ""])
 
 
-def _refuse_collisions(files: Files) -> None:
-    """A path that is a file and a folder, or two that differ only in case, cannot be written everywhere."""
+def collision_problem(files: Files) -> str:
+    """Paths that are a file and a folder, or differ only in case, cannot be written everywhere. "" where there are none."""
     seen: dict[str, str] = {}
     for path in files:
         first = seen.setdefault(path.lower(), path)
         if first != path:
-            raise UnusableAnswer(f"files: {path!r} and {first!r} differ only in case")
+            return f"{path!r} and {first!r} differ only in case"
     for path in files:
         parts = path.lower().split("/")
         for length in range(1, len(parts)):
             if (above := seen.get("/".join(parts[:length]))) is not None:
-                raise UnusableAnswer(f"files: {above!r} is a file and cannot be the folder of {path!r}")
+                return f"{above!r} is a file and cannot be the folder of {path!r}"
+    return ""

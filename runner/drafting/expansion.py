@@ -30,7 +30,7 @@ from runner.drafting.drafting_prompts import (
     show_keys,
     show_text,
 )
-from runner.drafting.family_tasks import list_tasks_in, select_tasks
+from runner.drafting.family_tasks import list_tasks_in, seed_key, select_tasks
 from runner.suites.workflows.workflow import LABELS, LEAST, MOST, Workflow, to_plain
 from runner.suites.workflows.workflow_file import FORMAT, read_workflows
 
@@ -86,9 +86,12 @@ Reply with one JSON object and nothing else:
 
 
 def check(brief: DraftBrief, files: Files) -> None:
-    """SetupError where there is nothing to expand, or the given workflow breaks its rules."""
-    if find_workflow(brief, files) is None and not list_tasks_in(files):
-        raise SetupError(f"an expansion needs a seed task (tasks/{brief.family}-1/) or a {WORKFLOW}; there is neither")
+    """SetupError where there is nothing to expand, more than a seed, or a given workflow that breaks its rules."""
+    tasks, seed = list_tasks_in(files), seed_key(brief)
+    if find_workflow(brief, files) is None and not tasks:
+        raise SetupError(f"an expansion needs a seed task (tasks/{seed}/) or a {WORKFLOW}; there is neither")
+    if strange := [key for key in tasks if key != seed]:
+        raise SetupError(f"tasks/{strange[0]}: an expansion begins with one task at most (expected tasks/{seed}/)")
 
 
 def find_workflow(brief: DraftBrief, files: Files) -> Workflow | None:
@@ -182,7 +185,7 @@ def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
 def _take_workflow(brief: DraftBrief, files: Files, text: str) -> Taken:
     answer = read_object(text, "steps")
     drawn: JsonObject = {"by": ARCHITECT, "steps": answer.entries("steps")}
-    whole = {"format": FORMAT, "families": {brief.family: {f"{brief.family}-1": [drawn]}}}
+    whole = {"format": FORMAT, "families": {brief.family: {seed_key(brief): [drawn]}}}
     content = f"{json.dumps(whole, indent=1, ensure_ascii=False)}\n".encode("utf-8", "replace")
     try:
         read_workflows(content, WORKFLOW)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from itertools import count
 
 from runner.authoring.contract.skill_rules import slug_problem
 from runner.base.errors import SetupError
@@ -55,23 +55,25 @@ def number_of(brief: DraftBrief, key: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def seed_key(brief: DraftBrief) -> str:
+    """The task that an expansion or further instances begin with."""
+    return f"{brief.family}-1"
+
+
 def name_tasks(brief: DraftBrief, files: Files) -> Files:
     """The files that a draft is given, with its tasks called as the family's are: others get the lowest free numbers."""
-    free = _free_keys(brief, files)
-    names = {key: key if _fits(brief, files, key) else next(free) for key in list_tasks_in(files)}
+    tasks = list_tasks_in(files)
+    if len(tasks) == 1 and brief.loop in (Loop.EXPANSION, Loop.INSTANCES):
+        names = {tasks[0]: seed_key(brief)}
+    else:
+        free = (key for number in count(1) if (key := f"{brief.family}-{number}") not in tasks)
+        names = {key: key if _fits(brief, files, key) else next(free) for key in tasks}
     return {_renamed(path, names): file for path, file in files.items()}
 
 
 def _renamed(path: str, names: dict[str, str]) -> str:
     parts = path.split("/")
     return "/".join(["tasks", names[parts[1]], *parts[2:]]) if path.startswith(TASKS) and len(parts) > 2 else path
-
-
-def _free_keys(brief: DraftBrief, files: Files) -> Iterator[str]:
-    taken = set(list_tasks_in(files))
-    for number in range(1, len(taken) * 2 + 2):
-        if f"{brief.family}-{number}" not in taken:
-            yield f"{brief.family}-{number}"
 
 
 def _fits(brief: DraftBrief, files: Files, key: str) -> bool:

@@ -14,7 +14,7 @@ from runner.base.types import Files
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Taken, UnusableAnswer
 from runner.drafting.drafted_answers import read_object, require_tasks, take_tasks
 from runner.drafting.drafting_prompts import FILES_ANSWER, FILES_TOKENS, TASK_FORM, make_ask, show_files, show_keys
-from runner.drafting.family_tasks import list_tasks_in, number_of, select_below, select_task
+from runner.drafting.family_tasks import list_tasks_in, number_of, seed_key, select_below, select_task
 
 AUGMENTER = "augmenter"
 # Three of the paper's strategies that keep the procedure, in turn; each comes with other input data.
@@ -32,10 +32,10 @@ variation asks for it. The tests check the same things in the new data; the solu
 
 
 def check(brief: DraftBrief, files: Files) -> None:
-    if (found := list_tasks_in(files)) and len(found) == 1:
-        return
-    count = f"{len(found):,} tasks" if found else "no task"
-    raise SetupError(f"instances are made of one task (tasks/{brief.family}-1/); the draft begins with {count}")
+    found, seed = list_tasks_in(files), seed_key(brief)
+    if found != [seed]:
+        begins = f"with {len(found):,} tasks" if len(found) > 1 else f"with {found[0]}" if found else "with no task"
+        raise SetupError(f"instances are made of one task, tasks/{seed}/; the draft begins {begins}")
 
 
 def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) -> Ask | Ended:

@@ -15,7 +15,7 @@ from runner.base.errors import SetupError
 from runner.base.types import Files
 from runner.drafting import corpus_loop, expansion, further_instances, reference_skills
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Loop, Taken
-from runner.drafting.drafted_answers import path_problem
+from runner.drafting.drafted_answers import collision_problem, path_problem
 from runner.drafting.family_tasks import check_names, list_tasks_in, name_tasks, suite_files
 
 __all__ = [
@@ -61,8 +61,10 @@ def check_start(brief: DraftBrief, files: Files) -> None:
     for path in files:
         if problem := path_problem(path):
             raise SetupError(f"{path[:100]!r}: {problem} (expected a path such as corpus/rules.md)")
-    LOOPS[brief.loop].check(brief, files)
+    if problem := collision_problem(files):
+        raise SetupError(problem)
     check_names(brief, files)
+    LOOPS[brief.loop].check(brief, files)
 
 
 def next_ask(brief: DraftBrief, files: Files, answered: Sequence[Answered]) -> Ask | Ended:
