@@ -2,7 +2,7 @@
 
 All of them have one procedure: read, leave out what has no amount or came before, apply the rule, add up, write. What differs is
 the trade, the data, the rule, and how many odd records there are. Everything follows from the dice, so tests and solution agree
-because both come from one rule, and a result without the rule is wrong because the data has records at its limit.
+because both come from one rule, and a result without the rule is wrong because the data has records on both sides of its limit; that wrong way is declared as the trap.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class TableTask:
             **self.data_files(rows),
             "tests/test.sh": TEST,
             "tests/verify.py": VERIFY.replace("OUTPUT", repr(self.output)),
-            "solution/solve.sh": f"#!/bin/sh\nset -eu\npython3 - <<'PROGRAM'\n{self._program()}PROGRAM\n",
+            "solution/solve.sh": _script(self._program(self.rule.code())),
+            "trap/solve.sh": _script(self._program([])),  # as if there were no rule
         }
 
     def data_files(self, rows: Sequence[tuple[str, str, str]]) -> dict[str, str]:
@@ -172,7 +173,7 @@ class TableTask:
                 sums[group] = sums.get(group, 0) + counted
         return sorted(sums.items())
 
-    def _program(self) -> str:
+    def _program(self, rule: Sequence[str]) -> str:
         trade = self.trade
         lines = [
             "import csv",
@@ -184,7 +185,7 @@ class TableTask:
             "            continue",
             "        seen.add(row['id'])",
             f"        amount = int(row['{trade.amount}'])",
-            *self.rule.code(),
+            *rule,
             f"        sums[row['{trade.group}']] = sums.get(row['{trade.group}'], 0) + amount",
             f"with open('{self.output}', 'w') as file:",
             f"    file.write('{trade.group},{trade.amount}\\n')",
@@ -209,6 +210,10 @@ def read_table_task(files: Mapping[str, str]) -> TableTask | None:
     level = next((place for place, word in enumerate(LEVELS) if f'"{word}"' in files.get("task.toml", "")), 0)
     title = re.match(r"# (.+)", instruction)
     return TableTask(title[1] if title else trade.what, trade, rule, told[1], level, "tables")
+
+
+def _script(program: str) -> str:
+    return f"#!/bin/sh\nset -eu\npython3 - <<'PROGRAM'\n{program}PROGRAM\n"
 
 
 def _csv_text(rows: Sequence[Sequence[str]]) -> str:

@@ -34,8 +34,8 @@ from runner.drafting.family_tasks import list_tasks_in, select_corpus
 
 READER, PLANNER, WRITER = "reader", "planner", "task writer"
 UNITS, SCENARIOS = "notes/units.json", "notes/scenarios.json"
-MAX_UNITS = 200
-MAX_TITLE_CHARS = 300
+MAX_UNITS = 100
+MAX_TITLE_CHARS, MAX_TEXT_CHARS = 300, 2_000
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 T = TypeVar("T")
 
@@ -71,8 +71,8 @@ Reply with one JSON object and nothing else:
 """
 
 _PLAN = """\
-You plan tasks for a benchmark from knowledge units of some source material. A scenario is a piece of work in which one or more
-of the units decide: who knows them gets it right, who does not gets it wrong, and nothing else in the task gives them away.
+You plan tasks for a benchmark from knowledge units of some source material. A scenario is a piece of work where one or more of
+the units decide: who knows them gets it right, who does not gets it wrong, and nothing else in the task gives them away.
 Scenarios differ in the units they turn on. Ids are short names in lower case with hyphens.
 
 # Your answer
@@ -190,7 +190,7 @@ def _read_notes(files: Files, path: str, name: str, read: Callable[[JsonValue, s
         answer = read_object(files[path].content.decode("utf-8", "replace"), name)
         found = _collect(answer, name, read, MAX_UNITS)
         if answer.findings:
-            raise UnusableAnswer(answer.findings[0])
+            raise UnusableAnswer(answer.findings[0].removeprefix("Left out "))
         return found
     except UnusableAnswer as error:
         raise UnusableAnswer(f"{path}: {error}") from error
@@ -224,7 +224,9 @@ def _unit(entry: JsonValue, place: str, files: Files) -> KnowledgeUnit:
     if source not in select_corpus(files):
         raise UnusableAnswer(f"{place}.source: {source[:100]!r}, expected a document of corpus/")
     title = read_words(fields.get("title"), f"{place}.title", MAX_TITLE_CHARS)
-    return KnowledgeUnit(_read_id(fields, place), source, title, read_words(fields.get("text"), f"{place}.text"))
+    return KnowledgeUnit(
+        _read_id(fields, place), source, title, read_words(fields.get("text"), f"{place}.text", MAX_TEXT_CHARS)
+    )
 
 
 def _scenario(entry: JsonValue, place: str, known: set[str]) -> Scenario:
@@ -233,7 +235,7 @@ def _scenario(entry: JsonValue, place: str, known: set[str]) -> Scenario:
     if not isinstance(units, list) or not units or not all(isinstance(each, str) and each in known for each in units):
         raise UnusableAnswer(f"{place}.units: {json.dumps(units)[:100]}, expected ids of knowledge units")
     title = read_words(fields.get("title"), f"{place}.title", MAX_TITLE_CHARS)
-    what = read_words(fields.get("what"), f"{place}.what")
+    what = read_words(fields.get("what"), f"{place}.what", MAX_TEXT_CHARS)
     return Scenario(_read_id(fields, place), title, what, tuple(dict.fromkeys(map(str, units))))
 
 

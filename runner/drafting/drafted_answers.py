@@ -37,7 +37,7 @@ MAX_LINE_CHARS = 500  # of a summary, a title, a finding
 MAX_WORDS_CHARS = 20_000  # of what is passed on: reasons, a rule, a scenario
 MAX_FINDINGS = 30
 PARTS = frozenset({"instruction.md", "task.toml", "environment", "tests", "solution", "trap"})  # of a task's folder
-OUR_DOCKERFILE = "# Written by Skillglass: each file beside it, in the working directory."
+OUR_DOCKERFILE = "# Written by Skillglass: every input file, in the working directory."
 
 TASK_TOML = """\
 version = "1.0"

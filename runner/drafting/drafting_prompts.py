@@ -27,14 +27,16 @@ TASK_FORM = """\
 A task is a folder `tasks/<key>/` in Harbor's format. An agent sees the instruction and the files of its machine, and never the
 tests and the solution.
 - `instruction.md`: what the agent is asked for, with the names and layouts of inputs and outputs. It gives no answer away and
-  says nothing of how the work is checked.
+  does not say how the work is checked.
 - `task.toml`: `version = "1.0"`; `[task]` with name; `[metadata]` with difficulty (easy, medium or hard) and category;
   `[agent]` and `[verifier]` with timeout_sec; `[environment]` with cpus, memory_mb, storage_mb and `allow_internet = false`.
-- `environment/`: the input files, and nothing of tests or solution. They lie in the agent's working directory.
+- `environment/`: the input files, without anything that only tests or solution may have. They are in the agent's
+  working directory.
 - `tests/test.sh`: run by sh in the working directory after the agent. It writes 1 or 0 into `reward.txt` in /logs/verifier, or
   in ../logs/verifier where there is no folder /logs. It makes that folder, is deterministic, uses no network, and checks what
-  was asked for and nothing else. What it compares with stands in files beside it, below `tests/`.
+  was asked for and nothing else. What it compares with is in further files below `tests/`.
 - `solution/solve.sh`: run by sh in the working directory. It solves the task by doing the work, not by printing its result.
+- `trap/solve.sh`, where a wrong way is tempting: takes that way, so that people see the verifier refuse it. It may be missing.
 Use sh and Python's standard library alone. The solution must pass; untouched files must fail.
 """
 
@@ -73,11 +75,13 @@ def show_text(title: str, text: str) -> str:
 
 
 def _file_lines(files: Files) -> Iterator[str]:
-    room = MAX_SHOWN_CHARS
-    for path, file in sorted(files.items()):
-        text = quote_file(file, room)
-        room -= len(text)
-        yield f"### {path}\n{text}"
+    """By their paths. Where not all have room, long ones are left out first: an instruction is shorter than data."""
+    room, texts = MAX_SHOWN_CHARS, dict[str, str]()
+    for path in sorted(files, key=lambda path: (len(files[path].content), path)):
+        texts[path] = quote_file(files[path], room)
+        room -= len(texts[path])
+    for path in sorted(texts):
+        yield f"### {path}\n{texts[path]}"
 
 
 def _seed(brief: DraftBrief, key: str) -> int:

@@ -118,15 +118,16 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
     for round_ in ROUNDS:
         for turn in count(1):
             if f"{ARCHITECT}/{round_}/{turn}" not in answered:
-                told = answered.get(f"{CRITIC}/{round_}/{turn - 1}")
-                return _ask_architect(brief, files, workflow, round_, turn, told.words if told else "")
+                before = answered.get(f"{CRITIC}/{round_}/{turn - 1}")
+                return _ask_architect(brief, files, workflow, round_, turn, before.words if before else "")
             review = answered.get(f"{CRITIC}/{round_}/{turn}")
             if review is None:
                 return _ask_critic(brief, files, workflow, round_, turn)
             if review.accepts:
                 break
             if turn > brief.max_revisions:
-                return Ended(False, f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
+                told = clean_line(f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
+                return Ended(False, told)
     return Ended(True)
 
 

@@ -36,7 +36,7 @@ _WRITE = """\
 You write the reference skill of a family of tasks for a benchmark. It is a SKILL.md that teaches how such tasks are done well
 enough for the canonical task, the first of the family. It is not complete: what further tasks ask for beyond the canonical one
 it leaves out on purpose, so that an author who learns from trials has something to add. Decide which gaps these are, and name
-for each the tasks in which it shows.
+the tasks that show each of them.
 - SKILL.md starts with YAML between two `---` lines: `name`, equal to the family's key, and `description`, which says what the
   skill does, on what, and when to use it. The body gives the goal, numbered steps, rules, pitfalls, and how to check a result.
 - It quotes no task's answer, no file of tests, and no value that only one task has.
@@ -121,5 +121,5 @@ def _read_gap(entry: JsonValue, place: str, tasks: list[str]) -> Gap:
     named = fields.get("tasks")
     shown = [each for each in named if each in tasks] if isinstance(named, list) else []
     if not shown:
-        raise UnusableAnswer(f"{place}.tasks: {json.dumps(named)[:100]}, expected tasks beside the canonical one")
+        raise UnusableAnswer(f"{place}.tasks: {json.dumps(named)[:100]}, expected tasks other than the canonical one")
     return Gap(read_words(fields.get("gap"), f"{place}.gap", MAX_GAP_CHARS), tuple(dict.fromkeys(map(str, shown))))

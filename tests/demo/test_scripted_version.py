@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "57f096fa34f1959b0d2fd04a1062990c46394c7d4f5135dc9900f6d0834de96f")
+OF_VERSION = ("4", "fd7ace6d401789473873a3484b171c99f58f71679ba41b84cc7be97322e14dcc")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -15,7 +15,7 @@ from runner.base.types import File, Files, ModelReply, ModelRequest, Task
 from runner.drafting import loops
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Loop, Taken
 from runner.suites import read_suite_folder
-from runner.suites.tasks.task_files import read_solution_files, read_test_files, read_workspace_files
+from runner.suites.tasks.task_files import read_test_files, read_workspace_files
 
 RULES = """\
 # Rules of the carrier
@@ -103,18 +103,17 @@ def read_drafted(brief: DraftBrief, files: Files, place: Path) -> list[Task]:
     return [task for environment in suite.environments for family in environment.families for task in family.tasks]
 
 
-def try_task(task: Task, place: Path, *, solve: bool) -> str:
-    """The reward of its own solution, or of untouched files."""
+def try_task(task: Task, place: Path, script: str = "") -> str:
+    """The reward of a script of the task's folder ("solution/solve.sh"), or of untouched files."""
     workspace = place / "workspace"
     for folder, files in (
         (workspace, read_workspace_files(task)),
-        (place / "solution", read_solution_files(task)),
         (place / "tests", read_test_files(task)),
     ):
         folder.mkdir(parents=True)
         write_tree(folder, files)
-    if solve:
-        _run(workspace, "../solution/solve.sh")
+    if script:
+        _run(workspace, str(task.folder / script))
     _run(workspace, "../tests/test.sh")
     return (place / "logs" / "verifier" / "reward.txt").read_text().strip()
 

@@ -37,15 +37,18 @@ STARTS: dict[Loop, Files] = {
 
 
 @pytest.mark.parametrize("loop", [Loop.EXPANSION, Loop.CORPUS, Loop.INSTANCES])
-def test_drafted_tasks_are_solved_by_their_solution_and_not_by_doing_nothing(loop: Loop, tmp_path: Path) -> None:
+def test_drafted_tasks_are_solved_by_their_solution_and_neither_by_doing_nothing_nor_without_the_rule(
+    loop: Loop, tmp_path: Path
+) -> None:
     brief = make_brief(loop)
     draft = play(brief, STARTS[loop])
     assert draft.ended == Ended(True)
     tasks = read_drafted(brief, draft.files, tmp_path / "suite")
     assert [task.key for task in tasks] == loops.tasks_in(draft.files)
     for task in tasks:
-        assert try_task(task, tmp_path / task.key / "solved", solve=True) == "1", task.key
-        assert try_task(task, tmp_path / task.key / "untouched", solve=False) == "0", task.key
+        assert try_task(task, tmp_path / task.key / "solved", "solution/solve.sh") == "1", task.key
+        assert try_task(task, tmp_path / task.key / "untouched") == "0", task.key
+        assert try_task(task, tmp_path / task.key / "trapped", "trap/solve.sh") == "0", task.key
 
 
 @pytest.mark.parametrize("loop", Loop)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runner.base.types import File, Files
 from runner.drafting import loops
@@ -154,6 +156,46 @@ def test_many_lines_about_what_was_left_out_are_cut() -> None:
     findings = take({**GOOD, **{f"tasks/x{number}/a": "" for number in range(100)}})[1]
     assert len(findings) < 40
     assert any("More was left out" in each for each in findings)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "source", "title", "text", "what", "units", "gap", "tasks", "label"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(
+    st.sampled_from(
+        ["files", "steps", "accepts", "reasons", "units", "scenarios", "skill_md", "covers", "gaps", "summary"]
+    ),
+    JSON | st.dictionaries(st.text(max_size=12) | st.just("instruction.md"), JSON, max_size=3),
+)
+ASKED = (
+    *((Loop.EXPANSION, key) for key in ("workflow", "architect/1/1", "architect/2/3", "critic/1/1")),
+    *((Loop.CORPUS, key) for key in ("units", "scenarios", "task/parcels-1")),
+    *((Loop.INSTANCES, KEY), (Loop.REFERENCE, "reference")),
+)
+AFTER_UNITS = play(make_brief(Loop.CORPUS), CORPUS, most=1).files
+
+
+@given(answer=OBJECTS | JSON, asked=st.sampled_from(ASKED), around=st.sampled_from(["%s", "So: %s.", "%s %s"]))
+def test_any_answer_is_taken_or_unusable_and_never_writes_what_was_not_asked_for(
+    answer: object, asked: tuple[Loop, str], around: str
+) -> None:
+    (loop, key), before = asked, {**BASE, **AFTER_UNITS}
+    try:
+        after = loops.take_answer(make_brief(loop), before, key, around.replace("%s", json.dumps(answer))).files
+    except UnusableAnswer:
+        return
+    changed = {path for path in after if after[path] != before.get(path)}
+    assert all(
+        path.startswith(("tasks/fee-tables-", "notes/", "skills/fee-tables/")) or path == "workflow.json"
+        for path in changed
+    )
 
 
 # --- the image --------------------------------------------------------------------------------------------------------
