@@ -221,7 +221,7 @@ def _vary(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     base = _task_of(shown, next(iter(shown)).split("/")[1]) if shown else {}
     task, variation = read_table_task(base), parts.get("Variation", "").partition(":")[0]
     if task is None:
-        return f"{UNABLE}; the base task is none."
+        return f"{UNABLE}; the base task is not one."
     noisy = TableTask(
         task.title, task.trade, task.rule, task.told, task.level, task.category, note=variation == "noise"
     )

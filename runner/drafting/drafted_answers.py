@@ -114,7 +114,9 @@ def _read_among(text: str, needed: str, error: Exception) -> DraftedAnswer:
     if found:
         return DraftedAnswer(found[0], ["Words around the JSON object were left out."])
     if refuses(text):
-        raise UnusableAnswer(f"answer: the model refuses: {clean_line(text)[:200]}")
+        raise UnusableAnswer(
+            f"answer: the model refuses (expected a JSON object with {needed}): {clean_line(text)[:300]}"
+        )
     raise UnusableAnswer(f"answer: {_why(error)}, expected a JSON object with {needed}")
 
 
