@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,6 @@ class TableTask:
     rule: TableRule
     told: str
     level: int
-    category: str
     note: bool = False
 
     @property
@@ -114,7 +114,7 @@ class TableTask:
         rows = self._rows(dice)
         return {
             "instruction.md": self.instruction(),
-            "task.toml": _toml(self.title, self.category, LEVELS[self.level]),
+            "task.toml": _toml(self.title, LEVELS[self.level]),
             **self.data_files(rows),
             "tests/test.sh": TEST,
             "tests/verify.py": VERIFY.replace("OUTPUT", repr(self.output)),
@@ -209,7 +209,7 @@ def read_table_task(files: Mapping[str, str]) -> TableTask | None:
         return None
     level = next((place for place, word in enumerate(LEVELS) if f'"{word}"' in files.get("task.toml", "")), 0)
     title = re.match(r"# (.+)", instruction)
-    return TableTask(title[1] if title else trade.what, trade, rule, told[1], level, "tables")
+    return TableTask(title[1] if title else trade.what, trade, rule, told[1], level)
 
 
 def _script(program: str) -> str:
@@ -222,10 +222,10 @@ def _csv_text(rows: Sequence[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-def _toml(title: str, category: str, difficulty: str) -> str:
+def _toml(title: str, difficulty: str) -> str:
     return (
-        f'version = "1.0"\n\n[task]\nname = "{title}"\n\n'
-        f'[metadata]\ncategory = "{category}"\ndifficulty = "{difficulty}"\ndrafted_by = "the scripted model"\n\n'
+        f'version = "1.0"\n\n[task]\nname = {json.dumps(title)}\n\n'
+        f'[metadata]\ncategory = "tables"\ndifficulty = "{difficulty}"\ndrafted_by = "the scripted model"\n\n'
         "[agent]\ntimeout_sec = 300.0\n\n[verifier]\ntimeout_sec = 60.0\n\n"
         "[environment]\ncpus = 1\nmemory_mb = 512\nstorage_mb = 512\nallow_internet = false\n"
     )

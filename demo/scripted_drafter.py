@@ -95,7 +95,7 @@ def _expansion_task(key: str, place: int, is_first: bool, dice: Dice) -> TableTa
     rule = TableRule(("most", "least", "step")[number % 3], 20 + 5 * int(dice.share(f"{key}/rule") * 30))
     level = min(place, 1) if is_first else 2
     title = f"{trade.what.capitalize()} by {trade.group}"
-    return TableTask(title, trade, rule, rule.says(trade.amount), level, "tables")
+    return TableTask(title, trade, rule, rule.says(trade.amount), level)
 
 
 def _plant(files: dict[str, str], key: str) -> None:
@@ -203,7 +203,7 @@ def _write(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     counts = "How a number counts" if rule.kind == "step" else "Which records count"
     told = f'{counts}, the source material says under "{unit["title"]}".'
     title = f"{trade.what.capitalize()} by {trade.group}"
-    task = TableTask(title, trade, rule, told, int(dice.share("level") * len(LEVELS)), "tables")
+    task = TableTask(title, trade, rule, told, int(dice.share("level") * len(LEVELS)))
     return _reply(f"a table in which the rule under {unit['title']} decides.", files=_placed(key, task.files(dice)))
 
 
@@ -222,9 +222,7 @@ def _vary(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     task, variation = read_table_task(base), parts.get("Variation", "").partition(":")[0]
     if task is None:
         return f"{UNABLE}; the base task is not one."
-    noisy = TableTask(
-        task.title, task.trade, task.rule, task.told, task.level, task.category, note=variation == "noise"
-    )
+    noisy = TableTask(task.title, task.trade, task.rule, task.told, task.level, note=variation == "noise")
     files = {**base, **noisy.files(dice), "instruction.md": base["instruction.md"]}
     files.pop("environment/Dockerfile", None)
     if variation == "other words":

@@ -16,7 +16,8 @@ from runner.base.types import Files
 from runner.drafting import corpus_loop, expansion, further_instances, reference_skills
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Loop, Taken
 from runner.drafting.drafted_answers import collision_problem, path_problem
-from runner.drafting.family_tasks import check_names, list_tasks_in, name_tasks, suite_files
+from runner.drafting.family_tasks import check_names, name_tasks, suite_files
+from runner.drafting.family_tasks import list_tasks_in as tasks_in
 
 __all__ = [
     "brief_from_plain",
@@ -75,11 +76,6 @@ def next_ask(brief: DraftBrief, files: Files, answered: Sequence[Answered]) -> A
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
     """What the answer to the ask `key` makes of the files. UnusableAnswer says where it is wrong and what was expected."""
     return LOOPS[brief.loop].take_answer(brief, files, key, text)
-
-
-def tasks_in(files: Files) -> list[str]:
-    """Keys of the task folders, in the order of their numbers."""
-    return list_tasks_in(files)
 
 
 # --- briefs -----------------------------------------------------------------------------------------------------------
