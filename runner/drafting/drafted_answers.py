@@ -155,15 +155,15 @@ def _describe(value: object) -> str:
 
 
 def take_tasks(brief: DraftBrief, files: Files, answer: DraftedAnswer, keys: Collection[str]) -> Files:
-    """The draft's files with those that the answer has for the tasks `keys`, which are whole then.
+    """The draft's files with those that the answer has for the tasks `keys`, and without those that it deletes of them.
 
-    What belongs to no such task is left out. UnusableAnswer where nothing is left, or a task lacks a part.
+    What belongs to no such task is left out. UnusableAnswer where nothing is left, or a task lacks a part then.
     """
-    given = dict(_read_files(answer, sorted(keys)))
-    if not given:
+    given, deleted = dict(_read_files(answer, sorted(keys))), set(_read_deleted(answer, files, sorted(keys)))
+    if not given and not deleted:
         raise UnusableAnswer(f"files: none below {' or '.join(f'tasks/{key}/' for key in sorted(keys)[:5])}")
-    after = {**files, **given}
-    for key in sorted({path.split("/")[1] for path in given}):
+    after = {**{path: file for path, file in files.items() if path not in deleted}, **given}
+    for key in sorted({path.split("/")[1] for path in (*given, *deleted)}):
         after |= _complete_task(brief, after, key, answer)
     if problem := collision_problem(after):
         raise UnusableAnswer(f"files: {problem}")
@@ -189,6 +189,15 @@ def _read_files(answer: DraftedAnswer, keys: list[str]) -> Iterator[tuple[str, F
             answer.leave_out(f"Left out {path[:100]!r}: {problem}.")
         else:
             yield path, make_file(path, text)
+
+
+def _read_deleted(answer: DraftedAnswer, files: Files, keys: list[str]) -> Iterator[str]:
+    found = answer.value.get("delete")
+    for path in found if isinstance(found, list) else ():
+        if isinstance(path, str) and path in files and not _place_problem(path, keys):
+            yield path
+        else:
+            answer.leave_out(f"Deleted nothing at {json.dumps(path)[:100]}: no file of the tasks that were asked for.")
 
 
 def path_problem(path: str) -> str:

@@ -65,7 +65,8 @@ _SECOND = (
 )
 _REVISE = (
     "The critic has returned the tasks that you drafted last. Repair what the critique names, in the tasks that are listed, and "
-    "change nothing else. Give every file that you change; files that you leave out stay as they are."
+    "change nothing else. Give every file that you change; files that you leave out stay as they are. Files that have to go, list: "
+    '`"delete": ["tasks/<key>/<path>"]`.'
 )
 
 _REVIEW = """\

@@ -152,6 +152,22 @@ def test_paths_that_cannot_stand_side_by_side_are_unusable(path: str) -> None:
     assert refuse_files({**GOOD, path: "x"}).startswith("files: ")
 
 
+def test_a_revision_deletes_files_of_its_tasks_and_no_others() -> None:
+    before = {
+        **BASE,
+        **{path: File(text.encode()) for path, text in {**GOOD, f"{TASK}/environment/answer.csv": "3"}.items()},
+    }
+    brief, gone = make_brief(Loop.EXPANSION), [f"{TASK}/environment/answer.csv", "tasks/fee-tables-1/task.toml", "x", 3]
+    taken = loops.take_answer(brief, before, "architect/1/2", json.dumps({"files": {}, "delete": gone}))
+    assert before.keys() - taken.files.keys() == {f"{TASK}/environment/answer.csv"}
+    assert [each.split(":")[0] for each in taken.findings if each.startswith("Deleted")] == [
+        *('Deleted nothing at "tasks/fee-tables-1/task.toml"', 'Deleted nothing at "x"', "Deleted nothing at 3"),
+    ]
+    answer = json.dumps({"files": {}, "delete": [f"{TASK}/instruction.md"]})
+    with pytest.raises(UnusableAnswer, match=r"it lacks instruction\.md"):
+        loops.take_answer(brief, before, "architect/1/2", answer)
+
+
 def test_many_lines_about_what_was_left_out_are_cut() -> None:
     findings = take({**GOOD, **{f"tasks/x{number}/a": "" for number in range(100)}})[1]
     assert len(findings) < 40
