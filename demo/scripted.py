@@ -12,6 +12,7 @@ from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 
 from demo.scripted_agent import ScriptedTurn, attempt
 from demo.scripted_author import answer
+from demo.scripted_drafter import MODES, draft
 from demo.scripted_generator import generate, is_generation
 from demo.scripted_judge import judge, read_question
 from demo.scripted_learner import learn
@@ -27,11 +28,13 @@ VOICES: Mapping[str, Callable[[list[str], Dice, ScriptedProfile], str]] = {
     **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),
     "questions": ask,
     "advice": advise,
+    **dict.fromkeys(MODES, draft),
 }
 
 
 class Scripted:
-    """Works as agent where tools are offered, and else as whom the prompt asks: author, generator, student, teacher, judge.
+    """Works as agent where tools are offered, and else as whom the prompt asks: author, generator, student, teacher,
+    judge, drafter.
 
     Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
     Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.

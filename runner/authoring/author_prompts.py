@@ -186,12 +186,13 @@ def skill_lines(occasion: Occasion) -> Iterator[str]:
         yield "This family has no skill yet."
     room = MAX_SKILLS_CHARS
     for path in sorted(files, key=lambda path: (slug_of(path), not path.endswith("/SKILL.md"), path)):
-        text = _file_text(files[path], room)
+        text = quote_file(files[path], room)
         room -= len(text)
         yield f"### {path}\n{text}"
 
 
-def _file_text(file: File, room: int) -> str:
+def quote_file(file: File, room: int) -> str:
+    """A file as a prompt shows it: in a fence, or what it is where it is no text or longer than `room` characters."""
     try:
         text = file.content.decode("utf-8")
     except UnicodeDecodeError:
