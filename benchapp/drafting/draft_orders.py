@@ -52,6 +52,9 @@ def start_draft(
 ) -> Draft:
     """Opens it with the files that were given. SetupError names what the loop lacks, the file or the model that cannot be."""
     files, findings = clean_files(files)
+    given, files = files, loops.name_tasks(brief, files)
+    if files != given:
+        findings.append(f"Its tasks were named as the family's: {', '.join(loops.tasks_in(files))}")
     loops.check_start(brief, files)
     make_model(model)
     now = timezone.now()
@@ -154,6 +157,8 @@ class _Drafting:
         """What is sent is what is recorded. Stopped where this was asked in vain often enough since a person last said so."""
         asked = self.draft.steps.filter(key=ask.key, started_at__gte=self.draft.asked_at)
         tries = list(asked.defer("words", "findings"))
+        if self.draft.steps.filter(key=ask.key, status=DraftStep.Status.TAKEN).exists():
+            raise Stopped(f"{ask.key} was answered, and the files do not show it any more: undo that edit")
         unusable = [each for each in tries if each.status == DraftStep.Status.UNUSABLE]
         if len(unusable) >= MAX_UNUSABLE:
             last = unusable[-1].error[:500]

@@ -34,3 +34,7 @@ def tasks_in(files: Files) -> list[str]:
 
 def suite_files(brief: DraftBrief, files: Files) -> Files:
     raise NotImplementedError
+
+
+def name_tasks(brief: DraftBrief, files: Files) -> Files:
+    raise NotImplementedError

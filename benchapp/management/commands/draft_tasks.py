@@ -13,7 +13,7 @@ from runner.base.errors import SetupError
 from runner.base.text import replace_unprintable
 from runner.base.trees import read_tree
 from runner.base.types import Files
-from runner.drafting.loops import brief_from_plain
+from runner.drafting import loops
 from runner.sandboxes.processes import hide_environment
 
 INCOMPLETE = 1  # exit status: the draft stopped before its end
@@ -54,7 +54,7 @@ class Command(BaseCommand):
     ) -> None:
         files = self._read(folder) if folder else {}
         with end_on(SetupError), errors_only("benchapp"):  # a missing broker is no concern here
-            asked = brief_from_plain(read_file(brief))
+            asked = loops.brief_from_plain(read_file(brief))
             draft = start_draft(asked, files, model, name=name, max_calls=limit, max_usd=max_usd)
         self.stdout.write(f"{draft.public_id}  /drafts/{draft.public_id}/")
         if here:
