@@ -64,7 +64,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def start(hang: str, environment: dict[str, str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, hang]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def kill_where_it_hangs(hang: str, environment: dict[str, str]) -> None:
