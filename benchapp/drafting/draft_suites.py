@@ -4,9 +4,10 @@ tasks that passed all of it are admitted into a suite of their own."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from tempfile import mkdtemp
 
 from django.conf import settings
 from django.db import transaction
@@ -22,7 +23,7 @@ from benchapp.record.writing.human_acts import note_activity
 from runner.base import suite as runner_suite
 from runner.base.digests import library_digest
 from runner.base.errors import SetupError
-from runner.base.trees import write_tree
+from runner.base.trees import remove_tree, write_tree
 from runner.base.types import File, Files
 from runner.drafting import loops
 from runner.screening.suite_findings import Screening, Weight
@@ -31,6 +32,7 @@ from runner.suites.workflows.workflow_file import read_workflows
 
 WORKFLOW_FILE = "workflow.json"
 MAX_SAYS = 300  # characters
+MAX_NAME = 200
 DIGITS = 16  # of a digest, in the name of a folder
 
 
@@ -85,17 +87,15 @@ class NotReady(SetupError):
 
 
 def try_as_suite(draft: Draft, by: User | None) -> Suite:
-    """Writes the files of now as a suite and screens it. SetupError, SuiteProblems where they make none, or while an experiment
-    runs over an earlier state."""
+    """Writes the files of now as a suite and screens it. SetupError where they make none, or while an experiment runs over an
+    earlier state."""
     draft.refresh_from_db()
-    files = loops.suite_files(loops.brief_from_plain(draft.brief), draft.head.read())
-    folder = _write_folder(draft, files)
+    folder = _write_folder(draft, draft.head.read())
     if draft.suite is not None and draft.suite.path == str(folder):
         return draft.suite
     _refuse_while_tried(draft)
     key = f"draft-{draft.brief['family']}-{draft.public_id.hex[:8]}"
-    read = suite_files.read_folder(folder, key=key, replaces=draft.suite)
-    screen_once(read.suite)
+    read = _read_folder(folder, key, f"{draft.name} (draft)", replaces=draft.suite)
     with transaction.atomic():
         row = suite_files.record_folder(read, by, replaces=draft.suite)
         Draft.objects.filter(pk=draft.pk).update(suite=row)
@@ -105,21 +105,46 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
             DraftStep.Kind.TRIAL,
             by,
             f"Written as suite {key}: {_count(len(read.tasks))}",
-            _list_notes(read.suite),
+            _list_notes(read),
         )
         note_activity(by, "draft.tried", draft, detail={"suite": key, "tasks": len(read.tasks)})
     return row
 
 
 def _write_folder(draft: Draft, files: Files) -> Path:
-    """Named by its content, so that no experiment meets other files than it began with."""
-    folder = Path(settings.VAR_DIR) / "drafts" / str(draft.public_id) / library_digest(files)[:DIGITS]
+    """The files as a suite, in a folder named by its content, so that no experiment meets other files than it began with."""
+    if not loops.tasks_in(files):
+        raise SetupError("the draft has no task yet (expected at least one in tasks/)")
+    tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
+    base = Path(settings.VAR_DIR) / "drafts" / str(draft.public_id)
+    folder = base / library_digest(tree)[:DIGITS]
     if not folder.exists():
-        part = folder.with_name(f"{folder.name}.part")
-        part.parent.mkdir(parents=True, exist_ok=True)
-        write_tree(part, files)
-        part.rename(folder)
+        base.mkdir(parents=True, exist_ok=True)
+        part = Path(mkdtemp(dir=base, suffix=".part"))
+        write_tree(part, tree)
+        try:
+            part.rename(folder)
+        except OSError:
+            remove_tree(part)
+            if not folder.exists():  # somebody else wrote the same
+                raise
     return folder
+
+
+def _read_folder(
+    folder: Path, key: str, name: str, *, strict: bool = False, replaces: Suite | None = None
+) -> suite_files.SuiteFolder:
+    """Screened. A SetupError names files as the suite does, not by their place on this machine."""
+    try:
+        read = suite_files.read_folder(folder, key=key, strict=strict, replaces=replaces)
+    except SetupError as error:
+        raise SetupError(_say(error, folder)) from error
+    screen_once(read.suite)
+    return replace(read, suite=replace(read.suite, name=name[:MAX_NAME]))
+
+
+def _say(error: SetupError, folder: Path | str) -> str:
+    return str(error).replace(f"{folder}/", "")
 
 
 def _refuse_while_tried(draft: Draft) -> None:
@@ -131,9 +156,10 @@ def _refuse_while_tried(draft: Draft) -> None:
         )
 
 
-def _list_notes(suite: runner_suite.Suite) -> list[str]:
-    aside = [f"Set aside: {what}: {error}" for what, errors in suite.set_aside.items() for error in errors]
-    return [*aside, *suite.notes]
+def _list_notes(read: suite_files.SuiteFolder) -> list[str]:
+    aside = read.suite.set_aside.items()
+    told = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in aside for error in errors]
+    return [*told, *read.suite.notes]
 
 
 def _count(tasks: int) -> str:
@@ -164,6 +190,7 @@ class _Evidence:
     """What is known of the suite under trial. `filed`: what the draft's own workflow.json says; None: it has none."""
 
     suite: runner_suite.Suite
+    folder: str
     page: str
     screening: Screening | None
     drawn: Mapping[str, TaskWorkflow]
@@ -181,6 +208,7 @@ class _Evidence:
         )
         return cls(
             suite,
+            row.path,
             reverse("suite", args=[suite.key]),
             take_screening(suite),
             {each.task.key: each for each in standing},  # the settled one last
@@ -191,7 +219,8 @@ class _Evidence:
 
     def judge(self, key: str) -> TaskReadiness:
         if errors := self.suite.set_aside.get(f"task {key}"):
-            aside = ReadinessCheck(Readiness.FAILED, f"set aside: {errors[0]}"[:MAX_SAYS], self.page)
+            says = f"set aside: {_say(errors[0], self.folder)}"
+            aside = ReadinessCheck(Readiness.FAILED, says[:MAX_SAYS], self.page)
             return TaskReadiness(key, aside, aside, aside)
         return TaskReadiness(key, self._judge_screening(key), self._judge_workflow(key), self._judge_qualification(key))
 
@@ -268,9 +297,7 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
         raise NotReady(reasons)
     left_out = [each for each in ready if each not in chosen]
     files = dict(_without(draft.head.read(), left_out))
-    folder = _write_folder(draft, loops.suite_files(loops.brief_from_plain(draft.brief), files))
-    read = suite_files.read_folder(folder, key=key, strict=True)
-    screen_once(read.suite)
+    read = _read_folder(_write_folder(draft, files), key, draft.name, strict=True)
     with transaction.atomic():
         row = suite_files.record_folder(read, by)
         Draft.objects.filter(pk=draft.pk).update(admitted_as=row)

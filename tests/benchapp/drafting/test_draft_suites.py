@@ -90,6 +90,7 @@ def test_a_draft_under_trial_is_a_suite_like_any_other(ada: User, tmp_path: Path
     assert Path(suite.path).parent == tmp_path / "drafts" / str(draft.public_id)
     assert [task.key for task in Task.objects.filter(suite=suite)] == ["fees-1", "fees-2"]
     read = find_suite(suite.key)
+    assert (suite.name, read.name) == ("fees (draft)", "fees (draft)")
     assert (read.digest, read.trusted, read.set_aside) == (suite.digest, False, {})
     assert write_file(read)["conditions"] == ["qualify-solution", "qualify-untouched"]
     step = draft.steps.get(kind="trial")
@@ -135,7 +136,19 @@ def test_a_task_that_its_reader_sets_aside_is_not_ready_and_says_why(ada: User, 
     verdicts(fees_1=True)
     assert draft.steps.get(kind="trial").findings[0].startswith("Set aside: task fees-2: ")
     assert read_states(draft) == [("fees-1", PASSED, PASSED, PASSED), ("fees-2", FAILED, FAILED, FAILED)]
-    assert "task.toml" in read_readiness(draft)[1].screening.says
+    assert read_readiness(draft)[1].screening.says.startswith("set aside: tasks/fees-2/task.toml: ")
+
+
+def test_files_that_make_no_suite_are_refused_by_their_names_in_the_draft(ada: User, tmp_path: Path) -> None:
+    draft = start_draft(DraftBrief(Loop.CORPUS, "fees", tasks=1), CORPUS, "litellm/test/drafter")
+    with pytest.raises(SetupError, match="no task yet"):
+        try_as_suite(draft, ada)
+    edit_file(draft, "tasks/fees-1/task.toml", "no toml", ada, draft.head.digest)
+    with pytest.raises(SetupError, match=r"tasks/fees-1/task\.toml: ") as refused:
+        try_as_suite(draft, ada)
+    assert str(tmp_path) not in str(refused.value)
+    draft.refresh_from_db()
+    assert (draft.suite, draft.steps.filter(kind="trial").count()) == (None, 0)
 
 
 # --- readiness ------------------------------------------------------------------------------------------------------
@@ -268,6 +281,7 @@ def test_all_tasks_are_admitted_where_none_is_named(ada: User, verdicts: Verdict
     tried = try_as_suite(draft, ada)
     verdicts(fees_1=True, fees_2=True)
     suite = admit(draft, "fees", ada)
+    assert suite.name == "fees"
     assert (suite.digest, suite.tasks.count(), suite.pk == tried.pk) == (tried.digest, 2, False)
 
 
