@@ -81,7 +81,7 @@ def go_on(draft: Draft, by: User | None) -> None:
     """Asks what the files leave open, with its limits anew; also after the end, for people may have edited them."""
     ended = Draft.objects.filter(pk=draft.pk).exclude(status=Draft.Status.WAITING)
     if not ended.update(status=Draft.Status.WAITING, reason="", failures=0, asked_at=timezone.now()):
-        raise DraftConflict("The draft goes on already.")
+        raise DraftConflict("The draft is waiting for a worker already.")
     note_activity(by, "draft.resumed", draft)
     draft.refresh_from_db(fields=["status", "reason", "asked_at"])
     transaction.on_commit(enqueue_due)

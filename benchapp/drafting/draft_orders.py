@@ -35,7 +35,7 @@ MAX_UNUSABLE = 3  # answers to one ask, before a person must look
 MAX_FAILED = 3  # calls in a row without a reply
 MAX_ERROR_CHARS = 4_000
 MAX_NAME = 200
-VANISHED = "The worker vanished during this call. What it cost is not known."
+VANISHED = "The worker vanished during this call. Its cost is unknown."
 
 WORK = SlicedWork(Draft.objects.all, "drafting", f"{__name__}.draft_slice")
 
@@ -158,7 +158,7 @@ class _Drafting:
         asked = self.draft.steps.filter(key=ask.key, started_at__gte=self.draft.asked_at)
         tries = list(asked.defer("words", "findings"))
         if self.draft.steps.filter(key=ask.key, status=DraftStep.Status.TAKEN).exists():
-            raise Stopped(f"{ask.key} was answered, and the files do not show it any more: undo that edit")
+            raise Stopped(f"{ask.key} was answered, but the files no longer show it: undo that edit")
         unusable = [each for each in tries if each.status == DraftStep.Status.UNUSABLE]
         if len(unusable) >= MAX_UNUSABLE:
             last = unusable[-1].error[:500]

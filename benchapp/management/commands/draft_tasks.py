@@ -21,7 +21,7 @@ INCOMPLETE = 1  # exit status: the draft stopped before its end
 
 class Command(BaseCommand):
     help = (
-        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers go on with it at once; --here"
+        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers continue it at once; --here"
         " does the work in this process."
     )
 

@@ -51,7 +51,7 @@ VERBS = {
     "delete": "deleted",
     "draft.admitted": "admitted tasks of",
     "draft.edited": "edited",
-    "draft.resumed": "let go on",
+    "draft.resumed": "continued",
     "draft.started": "started",
     "draft.stopped": "stopped",
     "draft.tried": "tried as a suite",

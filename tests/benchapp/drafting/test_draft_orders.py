@@ -430,7 +430,7 @@ def test_going_on_after_the_end_asks_only_for_what_is_open_and_pays_for_nothing_
     go_on(draft, ada)
     work_off(draft)
     assert (draft.status, drafter.keys) == ("stopped", KEYS)
-    assert draft.reason.startswith("plan was answered, and the files do not show it any more")
+    assert draft.reason.startswith("plan was answered, but the files no longer show it")
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
