@@ -16,7 +16,7 @@ from django.utils import timezone
 from benchapp.drafting.draft_steps import begin_call, clean_files, list_answered, record_step, word_edits_since
 from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
 from benchapp.record.call_budget import SliceOver, Stopped
-from benchapp.record.error_text import render_error
+from benchapp.record.error_text import render_error, words_of
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.redaction import Redactor
 from benchapp.record.slices import LEASE, SliceBudget, SlicedWork, SliceEnd
@@ -181,12 +181,14 @@ class _Drafting:
             if isinstance(error, ModelUnavailable):
                 return None
             raise Stopped(said[:500]) from error
+        except Exception as error:  # of the machine: the queue hears of it, and the draft is tried again
+            self._fail(step, self.clean.text(words_of(error)))
+            raise
         self.budget.note(reply.usage.cost_usd)
         self._record_reply(step, reply)
         return step
 
     def _fail(self, step: DraftStep, error: str) -> None:
-        """A step that went on meanwhile stays as it is."""
         still = DraftStep.objects.filter(pk=step.pk, status=DraftStep.Status.STARTED)
         error = cut(error, MAX_ERROR_CHARS)
         still.update(status=DraftStep.Status.FAILED, error=error, finished_at=timezone.now())

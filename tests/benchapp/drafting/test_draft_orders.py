@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from benchapp.audit import findings
+from benchapp.deploy import workers
 from benchapp.drafting import draft_orders
 from benchapp.drafting.draft_edits import DraftConflict, edit_file, go_on, stop
 from benchapp.drafting.draft_orders import WORK, draft_slice, enqueue_due, start_draft, work_off
@@ -100,7 +101,8 @@ def test_a_draft_is_worked_off_with_every_call_on_record(drafter: Drafter, ada: 
         ["a line left out"],
     )
     assert set(task.after.manifest()) - set(task.before.manifest()) == {
-        f"tasks/fees-2/{name}" for name in ("instruction.md", "task.toml", "tests/test.sh", "solution/solve.sh")
+        f"tasks/fees-2/{name}"
+        for name in ("instruction.md", "task.toml", "environment/input.txt", "tests/test.sh", "solution/solve.sh")
     }
     assert task.request is not None
     assert task.reply is not None
@@ -119,6 +121,16 @@ def test_slices_ask_once_each_and_hint_at_what_is_left(drafter: Drafter, hints: 
     work_off(draft)
     assert (draft.status, drafter.keys) == ("done", KEYS)
     assert enqueue_due() == 0
+
+
+def test_a_worker_that_looks_round_hints_at_drafts_too(
+    drafter: Drafter, hints: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = begin()
+    monkeypatch.setattr(workers.advance, "reconcile", lambda: 0)
+    monkeypatch.setattr(workers.connections, "close_all", lambda: None)
+    workers.EpisodeWorker.__new__(workers.EpisodeWorker)._reconcile()
+    assert hints == [str(draft.public_id)]
 
 
 def test_a_loop_that_ends_early_stops_with_its_reason(drafter: Drafter) -> None:
@@ -297,6 +309,7 @@ def test_a_failure_of_the_machine_is_kept_as_reason_and_tried_again(drafter: Dra
         draft_slice(str(draft.public_id))
     draft.refresh_from_db()
     assert (draft.status, draft.reason, draft.worker) == ("waiting", "MemoryError: no room", "")
+    assert (read_steps(draft)[1:], draft.steps.get(key="plan").error) == ([("plan", "failed")], draft.reason)
     drafter.replies = {}
     work_off(draft)
     assert (draft.status, draft.reason) == ("done", "")
