@@ -8,7 +8,6 @@ from dataclasses import replace
 from django.urls import reverse
 
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import (
     AgreementReport,
@@ -22,6 +21,7 @@ from benchapp.models import (
     Suite,
     Trial,
 )
+from benchapp.record.call_budget import Budget
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording, add, rename, split_code
 from benchapp.review.codebooks.examples import add_example

@@ -8,6 +8,7 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.audit.check_finding import Flaw, Unchecked
 from benchapp.audit.content_check import check_compactions, check_contents
+from benchapp.audit.draft_check import check_drafts
 from benchapp.audit.episode_check import check_episode
 from benchapp.audit.probe_check import check_probes
 from benchapp.audit.protocol_check import ProtocolCheck
@@ -26,6 +27,7 @@ def findings() -> Iterator[Flaw | Unchecked]:
     yield from check_codebooks()
     yield from check_reviews()
     yield from check_probes()
+    yield from check_drafts()
     protocol = ProtocolCheck()
     for row in (
         Episode.objects.select_related("run__experiment", "run__forked_from", "environment")

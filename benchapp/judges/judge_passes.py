@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from django.utils import timezone
 
-from benchapp.judges.judge_budget import Budget, SliceOver, Stopped
 from benchapp.judges.judge_questions import Asker
 from benchapp.judges.judged_texts import Texts
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
 from benchapp.judges.references import find_earlier_points, material_of, oracle_of, read_brought_points
 from benchapp.judges.skill_usage import judge_usage
 from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
+from benchapp.record.call_budget import Budget, SliceOver, Stopped
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
 from runner.judging.judge_prompts import steps_text, version_of

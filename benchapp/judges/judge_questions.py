@@ -14,10 +14,10 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from benchapp.judges.judge_budget import Budget, Stopped
 from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.judgements import SETTLED
+from benchapp.record.call_budget import Budget, Stopped
 from benchapp.record.error_text import render_error
 from benchapp.record.redaction import Redactor
 from runner.base.digests import canonical_json, digest_bytes

@@ -7,7 +7,6 @@ from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExamp
 from benchapp.models.comments import Comment, Mention
 from benchapp.models.comparisons import Comparison
 from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
-from benchapp.models.drafts import Draft, DraftStep
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
@@ -29,6 +28,7 @@ from benchapp.models.reviews import (
 from benchapp.models.searching import SearchDocument, SearchSource
 from benchapp.models.squares import Square
 from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, TaskGroup, TaskRevision
+from benchapp.models.task_drafts import Draft, DraftStep
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
 from benchapp.models.verdicts import Check, Dimension, Verdict

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import models
+from django.db.models import Q
 
 # Every id derived from a source or from content hangs below this one, so equal sources give equal ids anywhere.
 NAMESPACE = uuid.UUID("5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60")
@@ -24,6 +26,39 @@ class PublicModel(models.Model):
 
 
 Row = TypeVar("Row", bound=models.Model)
+
+
+Sliced = TypeVar("Sliced", bound="SlicedModel")
+
+
+class SlicedQuerySet(models.QuerySet[Sliced]):
+    """Work for the background, by who is at it."""
+
+    def open(self) -> SlicedQuerySet[Sliced]:
+        return self.filter(status=SlicedModel.Status.WAITING)
+
+    def due(self, now: datetime) -> SlicedQuerySet[Sliced]:
+        """To be gone on with, and held by nobody."""
+        return self.open().filter(Q(worker="") | Q(lease_until__lt=now))
+
+
+class SlicedModel(PublicModel):
+    """Work for the background, done slice by slice by whoever holds its lease: see `benchapp.record.slices`."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting"  # for a worker, or at work
+        DONE = "done"
+        STOPPED = "stopped"  # `reason` says why; goes on when a person says so
+
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
+    reason = models.TextField(blank=True)
+    failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
+    worker = models.CharField(max_length=200, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    lease_epoch = models.PositiveIntegerField(default=0)  # whoever holds an older one writes nothing
+
+    class Meta:
+        abstract = True
 
 
 class GuardedQuerySet(models.QuerySet[Row]):

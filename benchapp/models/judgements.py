@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.db import models
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import PublicModel, SlicedModel, SlicedQuerySet
 from benchapp.models.blobs import Blob
 from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
@@ -57,7 +57,7 @@ class Judging(PublicModel):
         return f"{self.model}, {self.prompt_version}, repeat {self.repeat}"
 
 
-class JudgingOrderQuerySet(models.QuerySet["JudgingOrder"]):
+class JudgingOrderQuerySet(SlicedQuerySet["JudgingOrder"]):
     """What is to be judged in the background."""
 
     def open(self) -> JudgingOrderQuerySet:
@@ -68,22 +68,16 @@ class JudgingOrderQuerySet(models.QuerySet["JudgingOrder"]):
         left = JudgingOrder.objects.exclude(status=JudgingOrder.Status.DONE).values("run__experiment")
         return self.filter(run__experiment__in=left)
 
-    def due(self, now: datetime) -> JudgingOrderQuerySet:
+    def due(self, now: datetime) -> SlicedQuerySet[JudgingOrder]:
         """Those whose run has ended and that nobody works on."""
-        free = models.Q(worker="") | models.Q(lease_until__lt=now)
-        return self.open().filter(free, run__status=Run.Status.DONE)
+        return super().due(now).filter(run__status=Run.Status.DONE)
 
 
-class JudgingOrder(PublicModel):
+class JudgingOrder(SlicedModel):
     """That a judge is to pass over a run once it has ended, in the background: by its experiment file, or by a person.
 
     One for each run, model and prompts; whoever asks again opens it again. `tasks_done` tasks of the run were gone through.
     """
-
-    class Status(models.TextChoices):
-        WAITING = "waiting"  # for the run's end or a worker, or at work
-        DONE = "done"
-        STOPPED = "stopped"  # `reason` says why; goes on when a person asks again
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judging_orders")
     model = models.CharField(max_length=200)  # as it was asked for
@@ -93,15 +87,9 @@ class JudgingOrder(PublicModel):
     max_usd = models.FloatField(null=True)
     asked_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
     asked_at = models.DateTimeField()
-    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
-    reason = models.TextField(blank=True)
     judging = models.ForeignKey(Judging, null=True, on_delete=models.SET_NULL, related_name="orders")  # null: not begun
     tasks_done = models.PositiveIntegerField(default=0)
     tasks_total = models.PositiveIntegerField(null=True)  # null: not begun
-    failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
-    worker = models.CharField(max_length=200, blank=True)
-    lease_until = models.DateTimeField(null=True)
-    lease_epoch = models.PositiveIntegerField(default=0)  # whoever holds an older one writes nothing
 
     objects = JudgingOrderQuerySet.as_manager()
 

@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
 from benchapp.deploy.readiness import what_migrate_would_mend
-from benchapp.experiments.work.workers import EpisodeWorker, preload, sweep_at_start
+from benchapp.deploy.workers import EpisodeWorker, preload, sweep_at_start
 from runner.sandboxes.processes import hide_environment
 
 

@@ -74,8 +74,16 @@ def find_suite(key: str) -> Suite:
     return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)
 
 
-def read_folder(path: Path, format: str | None = None, key: str | None = None, *, strict: bool = False) -> SuiteFolder:
-    """Reads and checks all of a folder; nothing is recorded. Errors and `strict` as in `read_suite_folder`."""
+def read_folder(
+    path: Path,
+    format: str | None = None,
+    key: str | None = None,
+    *,
+    strict: bool = False,
+    replaces: models.Suite | None = None,
+) -> SuiteFolder:
+    """Reads and checks all of a folder; nothing is recorded. Errors and `strict` as in `read_suite_folder`. `replaces`: the
+    suite under this key whose next state it is, although it lies in another folder."""
     place = path.expanduser().absolute()
     if not place.is_dir():
         raise SetupError(f"{place}: expected a folder with a suite; there is none")
@@ -86,18 +94,20 @@ def read_folder(path: Path, format: str | None = None, key: str | None = None, *
     found = format or format_of(place)
     suite = read_suite_folder(place, found, strict=strict)
     folder = SuiteFolder(replace(suite, key=key) if key else suite, place, found)
-    _refuse_taken(folder)
+    _refuse_taken(folder, replaces)
     return folder
 
 
 @transaction.atomic
-def record_folder(folder: SuiteFolder) -> models.Suite:
+def record_folder(
+    folder: SuiteFolder, by: models.User | None = None, replaces: models.Suite | None = None
+) -> models.Suite:
     """Rows of the suite, which can be launched by its key from now on. Loading it again after a change adds revisions."""
-    _refuse_taken(folder)
+    _refuse_taken(folder, replaces)
     row = record_suite(folder.suite).suite
     row.path, row.format = str(folder.path), folder.format
     row.save(update_fields=["path", "format"])
-    note_activity(None, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
+    note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     return row
 
 
@@ -135,13 +145,18 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     return MappedGroups(row, counts, tuple(mapping.notes(families, tasks)))
 
 
-def _refuse_taken(folder: SuiteFolder) -> None:
+def _refuse_taken(folder: SuiteFolder, replaces: models.Suite | None) -> None:
     """A key names one suite for good: what ran under it must stay what it was."""
     key = folder.suite.key
     if key in SUITES:
         raise SetupError(f"{key} is the name of a bundled suite; give this one another with --key")
     row = models.Suite.objects.filter(key=key).first()
-    if row is None or row.path == str(folder.path) or (row.path and row.digest == folder.suite.digest):
+    if (
+        row is None
+        or row == replaces
+        or row.path == str(folder.path)
+        or (row.path and row.digest == folder.suite.digest)
+    ):
         return
     whose = f"the suite loaded from {row.path}" if row.path else "a suite that came in with imported runs"
     raise SetupError(f"{key} is the name of {whose}, with other content; give this one another with --key")

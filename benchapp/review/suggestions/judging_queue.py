@@ -19,8 +19,8 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from benchapp.judges.judge_budget import Budget, Stopped
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
+from benchapp.record.call_budget import Budget, Stopped
 from benchapp.record.error_text import words_of
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.redaction import Redactor

@@ -13,6 +13,7 @@ from benchapp.models import (
     Codebook,
     CodebookVersion,
     Comparison,
+    Draft,
     Episode,
     Experiment,
     Queue,
@@ -48,6 +49,12 @@ VERBS = {
     "comment.retracted": "took back",
     "comment.written": "wrote",
     "delete": "deleted",
+    "draft.admitted": "admitted tasks of",
+    "draft.edited": "edited",
+    "draft.resumed": "continued",
+    "draft.started": "started",
+    "draft.stopped": "stopped",
+    "draft.tried": "tried as a suite",
     "edit": "edited",
     "example.added": "added an example to",
     "example.removed": "removed an example from",
@@ -91,6 +98,7 @@ class ActThing:
 
 THINGS = {
     "experiment": ActThing("experiment", "", Experiment, "name"),
+    "draft": ActThing("draft", "", Draft, "name"),
     "suite": ActThing("suite", "", Suite, "name"),
     "run": ActThing("run", "of", Run, "experiment__name"),
     "episode": ActThing("episode", "of", Episode, "run__experiment__name"),

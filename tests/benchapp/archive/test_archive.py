@@ -17,9 +17,9 @@ from benchapp.audit import flaws
 from benchapp.experiments.forks import fork
 from benchapp.experiments.work import advance, operations
 from benchapp.experiments.work.deletion_sweep import sweep
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, TaskGroup, Trajectory, Trial
+from benchapp.record.call_budget import Budget
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
 from benchapp.synthesis.campaign import Size, write_campaign

@@ -16,11 +16,10 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from benchapp.deploy import embedded_broker
+from benchapp.deploy import embedded_broker, workers
 from benchapp.experiments.launch import launch
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance as jobs
-from benchapp.experiments.work import workers
 from benchapp.models import Attempt, Episode, Experiment, Suite
 from benchapp.record import log_tail
 from benchapp.record.writing.recording import RowRecorder

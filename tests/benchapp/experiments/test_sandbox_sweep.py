@@ -14,8 +14,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from benchapp.deploy.workers import sweep_at_start
 from benchapp.experiments.work.sandbox_sweep import is_dead
-from benchapp.experiments.work.workers import sweep_at_start
 from benchapp.models import Attempt
 from benchapp.record.processes import ProcessName, this_process
 from runner.sandboxes.docker.docker_removal import Leftover

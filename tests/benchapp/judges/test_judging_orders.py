@@ -13,16 +13,11 @@ from benchapp.experiments.launch_spec import LaunchSpec, Unlaunchable, read_spec
 from benchapp.experiments.preparation import prepare
 from benchapp.judges import judging_orders
 from benchapp.judges.judge_passes import judge_run
-from benchapp.judges.judging_orders import (
-    MAX_FAILURES,
-    JudgingWish,
-    SliceBudget,
-    enqueue_due,
-    judge_slice,
-    order_judging,
-)
+from benchapp.judges.judging_orders import WORK, JudgingWish, enqueue_due, judge_slice, order_judging
 from benchapp.models import JudgedUnit, Judging, JudgingOrder, JudgingTry, Run
+from benchapp.record import slices
 from benchapp.record.processes import ProcessName, this_machine
+from benchapp.record.slices import MAX_FAILURES, SliceBudget, SlicedWork, SliceEnd
 from benchapp.stats.metrics.spending import spending_of
 from runner.base.errors import SetupError
 from runner.base.types import ModelReply, ModelRequest
@@ -38,7 +33,7 @@ DEAD = str(ProcessName(this_machine(), 2**22 + 7, "0"))
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     found: list[str] = []
-    monkeypatch.setattr(judging_orders, "_enqueue", found.append)
+    monkeypatch.setattr(SlicedWork, "enqueue", lambda _, order_id: found.append(order_id))
     return found
 
 
@@ -57,7 +52,7 @@ def world(judge: Judge) -> World:
 @pytest.fixture
 def one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every slice is over after its first call."""
-    monkeypatch.setattr(judging_orders, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
 
 
 def ordered(run: Run, wish: JudgingWish = WISH) -> JudgingOrder:
@@ -197,13 +192,13 @@ def test_a_limit_in_dollars_holds_over_slices(world: World, judge: Judge, one_ca
 
 def test_an_order_that_is_asked_for_again_takes_it_from_who_works_on_it(world: World, judge: Judge) -> None:
     order = ordered(world.run)
-    held = judging_orders._claim(str(order.public_id))
+    held = WORK.claim(str(order.public_id))
     assert held is not None
     ordered(world.run)
-    budget = SliceBudget(renew=lambda: judging_orders._hold(held))
+    budget = SliceBudget(renew=lambda: WORK.hold(held))
     outcome = judge_run(world.run, judge, budget=budget)
     assert (outcome.goes_on, judge.asked) == (True, [])
-    judging_orders._release(held, JudgingOrder.Status.DONE)
+    WORK.release(held, SliceEnd(JudgingOrder.Status.DONE))
     order.refresh_from_db()
     assert order.status == "waiting"
 
@@ -300,4 +295,4 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
             return []
 
     Empty.started_job_registry = Empty()
-    monkeypatch.setattr(judging_orders.django_rq, "get_queue", Empty)
+    monkeypatch.setattr(slices.django_rq, "get_queue", Empty)

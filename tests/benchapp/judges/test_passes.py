@@ -11,9 +11,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, KeyPoint
+from benchapp.record.call_budget import Budget
 from demo.scripted import Scripted
 from runner.base.errors import ModelUnavailable, SetupError
 from runner.base.types import ModelReply, ModelRequest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
+from benchapp.record.call_budget import Budget
 from inspector.charts.figures.environments import CHART
 from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once

@@ -17,9 +17,9 @@ from django.test import Client
 from django.urls import resolve
 
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Attempt, Judging, Run, Task, TaskGroup, Trial
+from benchapp.record.call_budget import Budget
 from benchapp.stats.comparing.condition_names import KNOWN
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from benchapp.stats.metrics.splits import PLACES

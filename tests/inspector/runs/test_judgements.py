@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from django.test import Client
 
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import JudgedUnit, Judging, Task
+from benchapp.record.call_budget import Budget
 from inspector.web.access import local_user
 from runner.judging.metrics import Metric
 from tests.queries import assert_queries_flat

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.db import models
 from django.db.models import Q
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import PublicModel, SlicedModel, SlicedQuerySet
 from benchapp.models.blobs import Blob
 from benchapp.models.libraries import Snapshot
 from benchapp.models.people import User
@@ -14,21 +12,12 @@ from benchapp.models.suites import Suite
 from runner.drafting.draft import Loop
 
 
-class DraftQuerySet(models.QuerySet["Draft"]):
-    """Drafts by who works on them."""
-
-    def due(self, now: datetime) -> DraftQuerySet:
-        """To be gone on with, and held by nobody."""
-        return self.filter(Q(worker="") | Q(lease_until__lt=now), status=Draft.Status.WAITING)
+class DraftQuerySet(SlicedQuerySet["Draft"]):
+    """Drafts by who works on them. One that is done goes on too when a person says so: they may have edited it."""
 
 
-class Draft(PublicModel):
+class Draft(SlicedModel):
     """A family of tasks in the making. What it is now is `head`; how it became so, its steps."""
-
-    class Status(models.TextChoices):
-        WAITING = "waiting"  # for a worker, or at work
-        DONE = "done"  # the loop came to its end; people may still edit
-        STOPPED = "stopped"  # `reason` says why; goes on when a person says so
 
     name = models.CharField(max_length=200)
     loop = models.CharField(max_length=16, choices=[(each.value, each.value) for each in Loop])
@@ -39,16 +28,10 @@ class Draft(PublicModel):
     head = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     asked_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     asked_at = models.DateTimeField()
-    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
-    reason = models.TextField(blank=True)
     suite = models.ForeignKey(
         Suite, null=True, on_delete=models.SET_NULL, related_name="+"
     )  # under trial: all its tasks
     admitted_as = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="drafts")
-    failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
-    worker = models.CharField(max_length=200, blank=True)
-    lease_until = models.DateTimeField(null=True)
-    lease_epoch = models.PositiveIntegerField(default=0)  # whoever holds an older one writes nothing
 
     objects = DraftQuerySet.as_manager()
 

@@ -1,4 +1,4 @@
-"""What one pass of a judge may use, and how it ends early."""
+"""What work that asks a model may use, and how it ends early."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 
 class Stopped(Exception):
-    """The judge ends here; says why. What was answered is kept."""
+    """The work ends here; says why. What was answered is kept."""
 
 
 class SliceOver(Stopped):
-    """Somebody else has a turn now: the pass goes on later, from here."""
+    """Somebody else has a turn now: the work goes on later, from here."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What one run may use. None: no limit. A call is counted when it is made, its cost when it is known.
+    """What may be used. None: no limit. A call is counted when it is made, its cost when it is known.
 
     A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
     """

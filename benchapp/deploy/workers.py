@@ -16,9 +16,10 @@ from rq import Worker
 from rq.job import Job
 from rq.utils import now
 
+from benchapp.drafting import draft_orders
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
-from benchapp.judges.judging_orders import enqueue_due
+from benchapp.judges import judging_orders
 from benchapp.search.index_following import follow_if_waiting
 from runner.agents import AGENTS
 from runner.base.errors import SandboxError
@@ -119,7 +120,8 @@ class EpisodeWorker(Worker):
         self._reconciled_at = now()
         try:
             advance.reconcile()
-            enqueue_due()
+            judging_orders.enqueue_due()
+            draft_orders.enqueue_due()
         except DatabaseError:
             log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:

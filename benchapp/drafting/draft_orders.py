@@ -1,0 +1,273 @@
+"""Drafting in the background: a draft is begun, then worked off in slices, one call after the other.
+
+What to ask next follows from the files and the answers so far, so a killed worker costs at most the call under way. A call's
+request is committed before the model is asked, and its reply before anything is made of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import orjson
+from django.db import transaction
+from django.db.models import Count, Max, Q, Sum
+from django.utils import timezone
+
+from benchapp.drafting.draft_steps import begin_call, clean_files, list_answered, record_step, word_edits_since
+from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
+from benchapp.record.call_budget import SliceOver, Stopped
+from benchapp.record.error_text import render_error, words_of
+from benchapp.record.own_secrets import own_secrets
+from benchapp.record.redaction import Redactor
+from benchapp.record.slices import LEASE, SliceBudget, SlicedWork, SliceEnd
+from benchapp.record.writing.human_acts import note_activity
+from runner.base.digests import canonical_json
+from runner.base.encoding import decode, encode
+from runner.base.errors import ModelRefused, ModelUnavailable, SetupError
+from runner.base.text import cut, storable
+from runner.base.types import Files, ModelReply, ModelRequest
+from runner.drafting import loops
+from runner.drafting.draft import Ask, DraftBrief, Ended, Taken, UnusableAnswer
+from runner.engine.cleaning import Cleaner
+from runner.models import Model, make_model
+
+MAX_UNUSABLE = 3  # answers to one ask, before a person must look
+MAX_FAILED = 3  # calls in a row without a reply
+MAX_ERROR_CHARS = 4_000
+MAX_NAME = 200
+VANISHED = "The worker vanished during this call. Its cost is unknown."
+
+WORK = SlicedWork(Draft.objects.all, "drafting", f"{__name__}.draft_slice")
+
+
+def start_draft(
+    brief: DraftBrief,
+    files: Files,
+    model: str,
+    by: User | None = None,
+    *,
+    name: str = "",
+    max_calls: int | None = None,
+    max_usd: float | None = None,
+) -> Draft:
+    """Opens it with the files that were given. SetupError names what the loop lacks, the file or the model that cannot be."""
+    files, findings = clean_files(files)
+    given, files = files, loops.name_tasks(brief, files)
+    if files != given:
+        findings.append(f"Its tasks were named as the family's: {', '.join(loops.tasks_in(files))}")
+    loops.check_start(brief, files)
+    make_model(model)
+    now = timezone.now()
+    with transaction.atomic():
+        head = Snapshot.objects.put(files)
+        draft = Draft.objects.create(
+            name=(name or brief.family)[:MAX_NAME],
+            loop=brief.loop.value,
+            brief=loops.brief_to_plain(brief),
+            model=model,
+            max_calls=max_calls,
+            max_usd=max_usd,
+            head=head,
+            asked_by=by,
+            asked_at=now,
+        )
+        record_step(
+            draft,
+            DraftStep.Kind.GIVEN,
+            by=by,
+            before=Snapshot.objects.put({}),
+            after=head,
+            summary=f"{len(files):,} file{'' if len(files) == 1 else 's'} given",
+            findings=findings,
+        )
+        note_activity(by, "draft.started", draft, detail={"loop": draft.loop, "family": brief.family, "model": model})
+        transaction.on_commit(enqueue_due)
+    return draft
+
+
+def enqueue_due() -> int:
+    return WORK.enqueue_due()
+
+
+def draft_slice(draft_id: str) -> None:
+    """The job: asks for a slice of time, and gives what is left back to the end of the queue."""
+    WORK.run(draft_id, _work)
+
+
+def work_off(draft: Draft) -> None:
+    """All slices of it, in this process, until its end or until another process holds it."""
+    while draft.status == Draft.Status.WAITING:
+        before = draft.lease_epoch
+        draft_slice(str(draft.public_id))
+        draft.refresh_from_db()
+        if draft.lease_epoch == before:
+            return
+
+
+def _work(draft: Draft) -> SliceEnd:
+    status = Draft.Status
+    try:
+        ended = _Drafting.of(draft).go()
+    except SliceOver:
+        return SliceEnd(status.WAITING)
+    except Stopped as stop:
+        return SliceEnd(status.STOPPED, str(stop))
+    return SliceEnd(status.DONE) if ended.is_whole else SliceEnd(status.STOPPED, ended.reason)
+
+
+@dataclass(slots=True)
+class _Drafting:
+    """One slice of a draft, under its lease."""
+
+    draft: Draft
+    brief: DraftBrief
+    model: Model
+    budget: SliceBudget
+    clean: Cleaner
+
+    @classmethod
+    def of(cls, draft: Draft) -> _Drafting:
+        redactor = Redactor(own_secrets())
+        cleaner = Cleaner(lambda text: redactor.text(storable(text)))
+        brief = loops.brief_from_plain(draft.brief)
+        return cls(draft, brief, make_model(draft.model), _budget_of(draft), cleaner)
+
+    def go(self) -> Ended:
+        """Until the loop ends. Stopped and SliceOver where it does not come so far."""
+        self._take_up()
+        while True:
+            self.draft.refresh_from_db(fields=["head"])
+            ask = loops.next_ask(self.brief, self.draft.head.read(), list_answered(self.draft))
+            if isinstance(ask, Ended):
+                return ask
+            ask = self._prepare(ask)
+            self.budget.check()
+            if (step := self._call(ask)) is not None:
+                self._take(step)
+
+    def _take_up(self) -> None:
+        """What an earlier holder left: a reply that nobody took is taken, a call without one has failed."""
+        for step in self.draft.steps.filter(kind=DraftStep.Kind.ANSWER, status=DraftStep.Status.STARTED):
+            if step.reply_id is None:
+                self._fail(step, VANISHED)
+            else:
+                self._take(step)
+
+    def _prepare(self, ask: Ask) -> Ask:
+        """What is sent is what is recorded. Stopped where this was asked in vain often enough since a person last said so."""
+        asked = self.draft.steps.filter(key=ask.key, started_at__gte=self.draft.asked_at)
+        tries = list(asked.defer("words", "findings"))
+        if self.draft.steps.filter(key=ask.key, status=DraftStep.Status.TAKEN).exists():
+            raise Stopped(f"{ask.key} was answered, but the files no longer show it: undo that edit")
+        unusable = [each for each in tries if each.status == DraftStep.Status.UNUSABLE]
+        if len(unusable) >= MAX_UNUSABLE:
+            last = unusable[-1].error[:500]
+            raise Stopped(f"{len(unusable)} answers of the {ask.role} cannot be used ({ask.key}); the last: {last}")
+        latest = tries[-MAX_FAILED:]
+        if len(latest) == MAX_FAILED and all(each.status == DraftStep.Status.FAILED for each in latest):
+            raise Stopped(f"{MAX_FAILED} calls in a row got no reply; the last: {latest[-1].error[:500]}")
+        request = ask_again(ask.request, unusable[-1].error, len(unusable)) if unusable else ask.request
+        return replace(ask, request=self.clean.request(request))
+
+    def _call(self, ask: Ask) -> DraftStep | None:
+        """The step with its reply on record; None where none came and another try may get one."""
+        step = begin_call(self.draft, ask, self.model)
+        self.budget.used_calls += 1
+        try:
+            reply = self.model.complete(ask.request)
+        except (ModelRefused, ModelUnavailable, SetupError) as error:
+            said = render_error(type(error).__name__, self.clean.text(str(error)))
+            self._fail(step, said)
+            if isinstance(error, ModelUnavailable):
+                return None
+            raise Stopped(said[:500]) from error
+        except Exception as error:  # of the machine: the queue hears of it, and the draft is tried again
+            self._fail(step, self.clean.text(words_of(error)))
+            raise
+        self.budget.note(reply.usage.cost_usd)
+        self._record_reply(step, reply)
+        return step
+
+    def _fail(self, step: DraftStep, error: str) -> None:
+        still = DraftStep.objects.filter(pk=step.pk, status=DraftStep.Status.STARTED)
+        error = cut(error, MAX_ERROR_CHARS)
+        still.update(status=DraftStep.Status.FAILED, error=error, finished_at=timezone.now())
+
+    def _record_reply(self, step: DraftStep, reply: ModelReply) -> None:
+        """Also where the lease was lost during the call: it is paid for."""
+        reply = self.clean.reply(replace(reply, tool_calls=(), carried=None))  # a draft's call is not gone on with
+        with transaction.atomic():  # a sweep between the two would take the reply
+            step.reply_id = Blob.objects.put(canonical_json(encode(reply)))
+            step.input_tokens, step.output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
+            step.cost_usd = reply.usage.cost_usd
+            step.save(update_fields=["reply", "input_tokens", "output_tokens", "cost_usd"])
+
+    def _take(self, step: DraftStep) -> None:
+        """Makes of the reply what its loop makes of it, on the files as they are now: a person may have edited them during the
+        call."""
+        text = decode(ModelReply, orjson.loads(Blob.objects.read(str(step.reply_id)))).text
+        while True:
+            head = Snapshot.objects.get(pk=Draft.objects.values_list("head", flat=True).get(pk=self.draft.pk))
+            try:
+                taken = loops.take_answer(self.brief, head.read(), step.key, text)
+            except UnusableAnswer as error:
+                self._note_unusable(step, str(error))
+                return
+            if self._commit(step, head, taken):
+                return
+
+    def _note_unusable(self, step: DraftStep, error: str) -> None:
+        with transaction.atomic():
+            self._keep_lease()
+            step.status, step.finished_at = DraftStep.Status.UNUSABLE, timezone.now()
+            step.error = cut(storable(error), MAX_ERROR_CHARS)
+            step.save(update_fields=["status", "error", "finished_at"])
+
+    @transaction.atomic
+    def _commit(self, step: DraftStep, head: Snapshot, taken: Taken) -> bool:
+        """False where somebody edited the draft since `head`. SliceOver where another holds it by now."""
+        self._keep_lease()
+        after = Snapshot.objects.put(taken.files)
+        if not Draft.objects.filter(pk=self.draft.pk, head=head).update(head=after):
+            return False
+        edited = word_edits_since(step) if step.before_id != head.pk else []
+        step.before, step.after, step.status = head, after, DraftStep.Status.TAKEN
+        step.summary, step.accepts, step.words = storable(taken.summary), taken.accepts, storable(taken.words)
+        step.findings = [*edited, *map(storable, taken.findings)]
+        step.finished_at = timezone.now()
+        step.save()
+        return True
+
+    def _keep_lease(self) -> None:
+        """An answer is taken even where a person stopped the draft during the call, for it is paid for."""
+        if not WORK.mine(self.draft).update(lease_until=timezone.now() + LEASE):
+            raise SliceOver
+
+
+def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:
+    """The request after `number` answers that cannot be used: it says why, and the dice fall otherwise."""
+    *earlier, last = request.messages
+    told = f"{last['content']}\n\nAn earlier answer could not be used: {error}\nSend the whole answer again."
+    seed = None if request.seed is None else request.seed + number
+    return replace(request, messages=(*earlier, {**last, "content": told}), seed=seed)
+
+
+def _budget_of(draft: Draft) -> SliceBudget:
+    """With what was used since a person last said that it is to go on."""
+    calls = draft.steps.filter(kind=DraftStep.Kind.ANSWER, started_at__gte=draft.asked_at)
+    used = calls.aggregate(
+        calls=Count("pk"),
+        usd=Sum("cost_usd"),
+        dearest=Max("cost_usd"),
+        unpriced=Count("pk", filter=Q(cost_usd=None, reply__isnull=False)),
+    )
+    return SliceBudget(
+        calls=draft.max_calls,
+        usd=draft.max_usd,
+        used_calls=used["calls"],
+        used_usd=used["usd"] or 0.0,
+        dearest_usd=used["dearest"] or 0.0,
+        unpriced=used["unpriced"],
+        renew=lambda: WORK.hold(draft),
+        made_before=used["calls"],
+    )

@@ -1,0 +1,152 @@
+"""Work for the background, in slices, so that trials take turns with it.
+
+The record says what is left to do, the queue only hints at it: a worker that was killed leaves a row whose lease ends, and
+`enqueue_due` hints at it again. The epoch of the lease fences off whoever held it before.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Generic
+
+import django_rq
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
+from benchapp.record.call_budget import Budget, SliceOver
+from benchapp.record.error_text import words_of
+from benchapp.record.processes import ProcessName, this_process
+from runner.base.errors import SetupError
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one call, because of it
+LEASE = timedelta(minutes=30)  # longer than any single call
+MAX_FAILURES = 5  # processes in a row that vanish at one row
+MAX_REASON = 2_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEnd:
+    """How a slice ended. WAITING: its time is over, its work is not. `told`: more columns of the row."""
+
+    status: SlicedModel.Status
+    reason: str = ""
+    told: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SlicedWork(Generic[Sliced]):
+    """One kind of it. `job`: dotted name of the function that the queue calls with a row's public id."""
+
+    rows: Callable[[], SlicedQuerySet[Sliced]]
+    hint: str
+    job: str
+
+    def enqueue_due(self) -> int:
+        """Hints at every row that somebody could work on now and that has no hint. Safe at any time."""
+        self._free_what_the_dead_hold()
+        due = [str(each) for each in self.rows().due(timezone.now()).values_list("public_id", flat=True)]
+        if not due:
+            return 0
+        try:
+            queue = django_rq.get_queue()
+            known = [*queue.get_job_ids(), *queue.started_job_registry.get_job_ids(cleanup=False)]
+            hinted = {job.split("_")[1] for job in known if job.startswith(f"{self.hint}_")}
+            for row_id in due:
+                if row_id not in hinted:
+                    self.enqueue(row_id)
+        except (RedisError, OSError) as error:
+            log.info("%s not queued: cannot reach the broker: %s", self.hint, error)
+            return 0
+        return len(due)
+
+    def enqueue(self, row_id: str) -> None:
+        django_rq.get_queue().enqueue(
+            self.job,
+            row_id,
+            job_id=f"{self.hint}_{row_id}_{uuid.uuid4().hex[:12]}",
+            job_timeout=settings.JOB_SECONDS,
+            result_ttl=60,
+            failure_ttl=3600,
+            description=f"{self.hint} {row_id}",
+        )
+
+    def run(self, row_id: str, work: Callable[[Sliced], SliceEnd]) -> None:
+        """One slice of it under its lease, where nobody else holds it. SetupError stops the row; any other error is kept as
+        its reason, and it is tried again."""
+        row = self.claim(row_id)
+        if row is None:
+            return
+        try:
+            end = work(row)
+        except SetupError as error:
+            end = SliceEnd(SlicedModel.Status.STOPPED, str(error))
+        except Exception as error:
+            self.mine(row).update(worker="", lease_until=None, reason=words_of(error)[:MAX_REASON])
+            raise
+        self.release(row, end)
+        if end.status == SlicedModel.Status.WAITING:
+            self.enqueue_due()
+
+    def claim(self, row_id: str) -> Sliced | None:
+        """None where another has it, or nothing is to be done."""
+        now = timezone.now()
+        free = self.rows().filter(pk__in=self.rows().due(now).filter(public_id=row_id).values("pk"))
+        if free.filter(failures__gte=MAX_FAILURES).update(status="stopped", worker="", lease_until=None):
+            reason = f"{MAX_FAILURES} processes in a row vanished while they worked on it"
+            self.rows().filter(public_id=row_id, reason="").update(reason=reason)
+            return None
+        taken = free.update(
+            worker=str(this_process()),
+            lease_until=now + LEASE,
+            lease_epoch=F("lease_epoch") + 1,
+            failures=F("failures") + 1,
+        )
+        return self.rows().get(public_id=row_id) if taken else None
+
+    def mine(self, row: Sliced) -> SlicedQuerySet[Sliced]:
+        """The row, while it is held as `row` says. Empty once another holds it."""
+        return self.rows().filter(pk=row.pk, lease_epoch=row.lease_epoch)
+
+    def hold(self, row: Sliced, **told: object) -> None:
+        """Renews the lease. SliceOver where another holds the row by now, or a person stopped it."""
+        if not self.mine(row).open().update(lease_until=timezone.now() + LEASE, **told):
+            raise SliceOver
+
+    def release(self, row: Sliced, end: SliceEnd) -> None:
+        """Gives the row back. Where a person stopped it meanwhile, it stays stopped."""
+        with transaction.atomic():
+            self.mine(row).open().update(status=end.status, reason=end.reason, **end.told)
+            self.mine(row).update(worker="", lease_until=None, failures=0)
+
+    def _free_what_the_dead_hold(self) -> None:
+        """A lease whose holder is a process of this machine that ended is free at once."""
+        for row in self.rows().open().exclude(worker=""):
+            if (name := ProcessName.parse(row.worker)) and name.is_gone:
+                self.mine(row).update(worker="", lease_until=None)
+                log.warning("%s %s: its holder %s is gone", self.hint, row.public_id, row.worker)
+
+
+@dataclass(slots=True)
+class SliceBudget(Budget):
+    """Of one slice: the row's limits, and the time. One call at least is made, so that every slice comes further."""
+
+    renew: Callable[[], None] = lambda: None
+    made_before: int = 0
+    until: float = field(default_factory=lambda: time.monotonic() + SLICE_SECONDS)
+
+    def check(self) -> None:
+        Budget.check(self)
+        if self.used_calls > self.made_before and time.monotonic() > self.until:
+            raise SliceOver
+        self.renew()
