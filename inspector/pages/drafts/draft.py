@@ -74,12 +74,14 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`says`: what it is now. `waits`: for whom or what, or what comes next. `acts`: the first is the next to do."""
+    """`says`: what it is now. `waits`: for whom or what, or what comes next. `acts`: the first is the next to do. `why`: of one
+    that stopped."""
 
     says: str
     waits: str = ""
     acts: tuple[DraftAct, ...] = ()
     may_admit: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,8 @@ class ShownDraft(Shaped):
             return _describe_waiting(self)
         told = _describe_rest(self)
         if self.row.status == Draft.Status.STOPPED:
-            says = f"Stopped: {self.row.reason}" if self.row.reason else "Stopped."
             waits = f"Continue, or change its files first. {told.says if self.tasks else ''}".strip()
-            return DraftState(says, waits, (CONTINUE, *told.acts), told.may_admit)
+            return DraftState("Stopped.", waits, (CONTINUE, *told.acts), told.may_admit, self.row.reason)
         return replace(told, acts=(*told.acts, CONTINUE)) if self.is_edited else told
 
 

@@ -17,6 +17,7 @@ KINDS = {
     DraftStep.Kind.TRIAL: "Tried as a suite",
     DraftStep.Kind.ADMISSION: "Admitted",
 }
+FEW_PATHS = 3
 FOLDERS = {"tasks": 2, "skills": 2}  # parts of a path that name the group it is in; of others the first
 
 
@@ -55,6 +56,17 @@ class DraftedStep(Shaped):
     @property
     def is_edit(self) -> bool:
         return self.row.kind == DraftStep.Kind.EDIT
+
+    @property
+    def is_verdict(self) -> bool:
+        """Of a critic, whose words say more than the summary made of them."""
+        return self.row.accepts is not None and bool(self.row.words)
+
+    @property
+    def places(self) -> list[str]:
+        """Where its changes are: a few paths, else the groups that these are in."""
+        paths = [change.path for change in self.changes]
+        return paths if len(paths) <= FEW_PATHS else list(dict.fromkeys(_group_of(path) or path for path in paths))
 
     @property
     def has_call(self) -> bool:

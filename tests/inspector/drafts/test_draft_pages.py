@@ -62,11 +62,14 @@ def test_the_page_shows_who_did_what_in_every_step() -> None:
     assert "1 added" in step[1]
     assert "unusable answer" in step[3]
     assert "found text without any object" in step[3]
-    assert "1 thing left out of the answer" in step[4]
+    assert "scenario 3: left out" in step[4]
     assert "returned" in step[6]
+    assert "Returned: a defect" not in step[6]  # the critic's own words say more
     assert "counts the due date as a late day" in step[6]
     assert "taken" in step[8]
     assert "6 added" in step[5]
+    assert "tasks/late-fees-1</small>" in step[5]
+    assert "tasks/late-fees-2/instruction.md</small>" in step[10]
     assert f"{user.username} edited" in step[10]
     assert "1 changed" in step[10]
     assert "no reply" in step[11]
@@ -148,7 +151,8 @@ def test_a_stopped_draft_gives_its_reason_and_continues(monkeypatch: pytest.Monk
     client, user = login()
     draft = make_draft(status="stopped", reason="the limit of <b>9</b> calls")
     state = state_of(client, draft)
-    assert state["says"] == "Stopped: the limit of <b>9</b> calls"
+    assert (state["says"], state["why"]) == ("Stopped.", "the limit of <b>9</b> calls")
+    assert "the limit of &lt;b&gt;9&lt;/b&gt; calls" in client.get(page_of(draft)).text
     assert [act["act"] for act in state["acts"]] == ["go-on"]
     assert 'hx-trigger="every' not in client.get(page_of(draft)).text
     called = []
