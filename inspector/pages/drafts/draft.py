@@ -121,10 +121,6 @@ class ShownDraft(Shaped):
         return {name: sum(found) if found else None for name, found in known.items()}
 
     @property
-    def is_live(self) -> bool:
-        return self.row.status == Draft.Status.WAITING
-
-    @property
     def ready(self) -> list[DraftedTask]:
         return [task for task in self.tasks if task.ready.is_ready]
 
@@ -142,7 +138,7 @@ class ShownDraft(Shaped):
     @property
     def state(self) -> DraftState:
         if self.row.status == Draft.Status.WAITING:
-            return _describe_waiting(self)
+            return describe_waiting(self.row, self.steps[-1].row if self.steps else None)
         told = _describe_rest(self)
         if self.row.status == Draft.Status.STOPPED:
             waits = f"Continue, or change its files first. {told.says if self.tasks else ''}".strip()
@@ -166,11 +162,13 @@ def _count_files(ready: TaskReadiness, paths: Sequence[str]) -> DraftedTask:
     return DraftedTask(ready, len(mine), instruction if instruction in mine else "")
 
 
-def _describe_waiting(draft: ShownDraft) -> DraftState:
-    row, last = draft.row, draft.steps[-1] if draft.steps else None
+def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
+    """Of a draft that a worker works on, or will. `last`: its last step."""
     is_held = bool(row.worker) and (row.lease_until is None or row.lease_until > timezone.now())
-    if is_held and last and last.row.status == DraftStep.Status.STARTED:
-        return DraftState(f"The {last.title.lower()} is asked.", f"Waiting for the reply of {row.model}.", (STOP,))
+    if is_held and last and last.status == DraftStep.Status.STARTED:
+        return DraftState(
+            f"The {last.role.replace('-', ' ')} is asked.", f"Waiting for the reply of {row.model}.", (STOP,)
+        )
     if is_held:
         return DraftState("A worker works on it.", "Waiting for its next step.", (STOP,))
     crew = workforce()

@@ -15,7 +15,7 @@ from benchapp.drafting.draft_edits import DraftConflict, edit_file, go_on, stop
 from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Draft, User
 from benchapp.record.json_shape import encode
-from inspector.pages.drafts.draft import CHECKS, ShownDraft, read_draft
+from inspector.pages.drafts.draft import CHECKS, describe_waiting, read_draft
 from inspector.pages.drafts.draft_call import read_call
 from inspector.pages.drafts.draft_file import MAX_CHARS, OpenedFile, open_file
 from inspector.pages.library.author_call import MAX_SECTION
@@ -78,10 +78,10 @@ def _open_typed(request: HttpRequest, row: Draft) -> HttpResponse:
 
 
 def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool = False) -> HttpResponse:
+    if wants_fragment(request) and not problem:
+        return _show_now(request, row)
     shown = read_draft(row)
     state = shown.state
-    seen = request.GET.get("seen", "")
-    newer = len(shown.steps) - int(seen[:6]) if seen.isascii() and seen.isdecimal() else 0
     data = {
         "id": row.public_id,
         **{"name": row.name, "loop": row.loop, "brief": shown.brief, "model": row.model, "status": row.status},
@@ -96,16 +96,28 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
         **{"tasks": shown.tasks, "steps": shown.steps, "files": shown.files, "next": None},
     }
     context = {
-        **{"draft": shown, "row": row, "state": state, "problem": problem, "checks": CHECKS, "newer": max(newer, 0)},
-        **{"seen": int(seen[:6]) if newer else len(shown.steps), "key": request.POST.get("key", _suggest_key(shown))},
+        **{"draft": shown, "row": row, "state": state, "is_live": _is_live(row), "total": len(shown.steps)},
+        **{"problem": problem, "checks": CHECKS, "key": request.POST.get("key", shown.brief.get("family", ""))},
     }
-    template = "drafts/_draft_now.html" if wants_fragment(request) else "drafts/draft.html"
     status = 422 if problem else 200
-    return render_page(request, template, data=data, context=context, as_json=as_json, status=status)
+    return render_page(request, "drafts/draft.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _suggest_key(shown: ShownDraft) -> str:
-    return str(shown.brief.get("family", ""))
+def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
+    """The head alone, every few seconds: while a worker works no file is read for it."""
+    steps, seen = row.steps.order_by("number"), request.GET.get("seen", "")
+    total = steps.count()
+    known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
+    state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
+    context = {
+        **{"row": row, "state": state, "is_live": _is_live(row), "is_part": True},
+        **{"total": known, "newer": total - known, "last": total},
+    }
+    return render_page(request, "drafts/_draft_now.html", data={}, context=context, as_json=False)
+
+
+def _is_live(row: Draft) -> bool:
+    return row.status == Draft.Status.WAITING
 
 
 @require_safe

@@ -109,7 +109,10 @@ def read_steps(draft: Draft) -> list[DraftedStep]:
 
 
 def _compare(before: Versions, after: Versions) -> list[FileChange]:
-    return [] if before is after else [each for each in compare_versions(before, after) if each.status]
+    """Most files stay as they are in every step, so only the others are put in order."""
+    gone = {path: version for path, version in before.items() if after.get(path) != version}
+    come = {path: version for path, version in after.items() if before.get(path) != version}
+    return compare_versions(gone, come)
 
 
 def list_files(steps: Iterable[DraftedStep]) -> list[DraftedFile]:
