@@ -19,6 +19,7 @@ from inspector.pages.compare import (
     replay_view,
 )
 from inspector.pages.documents import documents_view
+from inspector.pages.drafts import draft_view, drafts_view
 from inspector.pages.experiments import experiment_view, judging_view, measuring_view
 from inspector.pages.imports import imports_view
 from inspector.pages.jobs import jobs_view, operate_view
@@ -149,6 +150,13 @@ ROUTES: dict[str, list[Routes]] = {
         page("<path:name>/workflows/<path:task>/settle/", workflows_view.workflow_settle, "suite-workflow-settle"),
         page("<path:name>/workflows/<path:task>/", workflows_view.workflow, "suite-workflow"),
         page("<path:name>/", suites_view.suite, "suite"),
+    ],
+    "drafts/": [
+        page("", drafts_view.drafts, "drafts"),
+        page("new/", drafts_view.draft_new, "draft-new"),
+        page("<uuid:public_id>/", draft_view.draft, "draft"),
+        page("<uuid:public_id>/steps/<int:number>/", draft_view.draft_step, "draft-step"),
+        page("<uuid:public_id>/files/<path:path>/", draft_view.draft_file, "draft-file"),
     ],
     "people/": [
         page("", people_view.accounts, "people"),

@@ -14,6 +14,7 @@ from benchapp.models import (
     Attempt,
     CodebookVersion,
     Comparison,
+    Draft,
     Episode,
     Judging,
     Queue,
@@ -33,6 +34,7 @@ from benchapp.stats.comparing.saved_comparisons import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
+from tests.worlds.drafting import make_whole_draft
 from tests.worlds.factories import (
     make_attempt,
     make_batch,
@@ -86,6 +88,10 @@ def _judged_unit() -> list[object]:
     return [judging.run.public_id, judging.units.filter(metric="coverage").first().public_id]
 
 
+def _draft() -> Draft:
+    return Draft.objects.get()
+
+
 # name of the address -> what fills it
 PAGES: dict[str, Callable[[], list[object]]] = {
     "index": list,
@@ -120,6 +126,11 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "suite-workflows": lambda: [_run().experiment.suite.key],
     "suite-workflow": lambda: [_run().experiment.suite.key, "E1-F1-T2"],
     "suite-workflow-settle": lambda: [_run().experiment.suite.key, "E1-F1-T1"],
+    "drafts": list,
+    "draft-new": list,
+    "draft": lambda: [_draft().public_id],
+    "draft-step": lambda: [_draft().public_id, 6],
+    "draft-file": lambda: [_draft().public_id, "tasks/late-fees-2/instruction.md"],
     "documents": list,
     "document": lambda: ["tutorial/first-look"],
     "jobs": list,
@@ -177,6 +188,7 @@ def make_world() -> None:
     _put_under_review(run)
     _draw_workflows(suite)
     _revise(_queue().version)
+    make_whole_draft(local_user())
     save_comparison(Choices(), [METRICS["ESR"]], name="<b>ESR</b>, every condition")
 
 

@@ -18,7 +18,7 @@ PLACES = {
     "index": "experiment run library blame findings author skills judgements judged probe trial",
     "compare": "compare chart comparison comparisons",
     "review": "review review-item queue codebook codebooks agreement disagreements resolve results suggestions",
-    "suites": "suites suite",
+    "suites": "suites suite drafts draft",
     "jobs": "jobs launch operate",
     "imports": "imports",
     "published": "published",

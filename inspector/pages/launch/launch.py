@@ -374,10 +374,9 @@ def _belongs_to(problem: str, name: str) -> bool:
 
 
 def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
-    presets = _list_presets()
-    scripted = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
+    models = list_models()
     return {
-        "suite": _list_suites(),
+        "suite": list_suite_options(),
         "protocol": [Option(name, name) for name in OFFERED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
@@ -388,8 +387,8 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
             Option(ONE_CALL, "one call", "No agent. The model is asked once for each answer."),
             *(Option(name, name, said) for name, said in AGENT_NOTES.items() if name not in MODELLESS),
         ],
-        "agent_models": [*scripted, *presets],
-        "author_models": [*scripted, *presets, *_list_generators()],
+        "agent_models": models,
+        "author_models": [*models, *_list_generators()],
         "sandbox": [Option(name, name) for name in SANDBOXES],
         "feedback": [Option(name, name) for name in get_args(FeedbackLevel)],
         "profile": [Option(name, name) for name in get_args(Profile)],
@@ -397,7 +396,13 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     }
 
 
-def _list_suites() -> list[Option]:
+def list_models() -> list[Option]:
+    """The script, then every preset."""
+    scripted = Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")
+    return [scripted, *_list_presets()]
+
+
+def list_suite_options() -> list[Option]:
     """Those that come along, then those that were loaded from a folder, with the tasks on record."""
     loaded = Suite.objects.exclude(path="").order_by("key")
     counted = dict(loaded.annotate(total=Count("tasks")).values_list("key", "total"))

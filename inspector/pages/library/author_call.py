@@ -236,7 +236,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         decision=decision,
         show=show or "call",
         prompt=_name_sections(parse_prompt(contents[call.request_id]), evidence) if call else None,
-        reply=_parse_reply(contents[call.reply_id]) if call and call.reply_id else None,
+        reply=parse_reply(contents[call.reply_id]) if call and call.reply_id else None,
         patch=decision.read_patch(),
         evidence=evidence,
         chosen=_read_trajectory(chosen, query) if chosen else None,
@@ -351,7 +351,7 @@ def _find_starts(text: str) -> Iterator[int]:
         at += len(line) + 1
 
 
-def _parse_reply(reply: bytes) -> Reply:
+def parse_reply(reply: bytes) -> Reply:
     raw = orjson.loads(reply)
     text = str(raw.get("text") or "")
     return Reply(

@@ -98,8 +98,10 @@ def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
     """path -> Version for each snapshot, in one query."""
     known = {snapshot.pk for snapshot in snapshots if snapshot}
     found: dict[int, dict[str, Version]] = {key: {} for key in known}
-    for file in SnapshotFile.objects.filter(snapshot__in=known):
-        found[file.snapshot_id][file.path] = Version(file.blob_id, file.size, file.lines, file.mode)
+    files = SnapshotFile.objects.filter(snapshot__in=known)
+    rows = files.values_list("snapshot", "path", "blob", "size", "lines", "mode")
+    for snapshot, path, digest, size, lines, mode in rows:
+        found[snapshot][path] = Version(digest, size, lines, mode)
     return [found[snapshot.pk] if snapshot else {} for snapshot in snapshots]
 
 

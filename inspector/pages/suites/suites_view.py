@@ -6,11 +6,13 @@ from hashlib import sha256
 from urllib.parse import urlencode
 
 import orjson
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.qualifying.task_verdicts import RATES
+from benchapp.models import Draft
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.suite_files import problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
@@ -29,6 +31,7 @@ from inspector.web.responses import link_to, render_page
 
 CSV = "text/csv; charset=utf-8"
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
+DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
 QUESTION = "What is in it?"
 
 
@@ -54,6 +57,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
+    drafts = list(Draft.objects.filter(Q(admitted_as=view.row) | Q(suite=view.row))) if view.row else []
     data = {
         "key": view.key,
         "id": view.row.public_id if view.row else None,
@@ -78,6 +82,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "experiments": EXPERIMENT.read_all(view.experiments),
         "qualification": qualification,
         "composition": drawing.table.records(),
+        **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
         "next": None,
     }
     if as_json:
@@ -96,6 +101,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "rows": text_rows(drawing.table),
         "kept": query,
         "experiments": view.experiments,
+        "drafts": drafts,
         "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
         "may_launch": view.read is not None,
         "has_roles": "role" in view.splits,

@@ -1,0 +1,102 @@
+"""What a draft can begin with out of the suites at hand: an environment's corpus, a task, or all tasks of a family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from benchapp.models import Environment
+from benchapp.record.sets.suite_files import find_suite
+from runner.base.errors import SetupError
+from runner.base.file_digests import IGNORED
+from runner.base.suite import Suite
+from runner.base.trees import TreeCaps, read_tree
+from runner.base.types import Files, Task
+from runner.suites import SUITES
+from runner.suites.tasks.task_files import read_test_files
+
+# A model is shown what a draft begins with, so much smaller things than a suite may hold.
+CAPS = TreeCaps(file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, count=500)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusAtHand:
+    """`suite` and `environment` are keys."""
+
+    suite: str
+    environment: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyAtHand:
+    """`tasks`: (key, title) of each, in the family's order."""
+
+    key: str
+    name: str
+    tasks: tuple[tuple[str, str], ...]
+
+
+def list_corpora() -> list[CorpusAtHand]:
+    """Of the bundled suites, then of those that were loaded from a folder. No loaded suite is read for it."""
+    bundled = (
+        CorpusAtHand(key, part.key, part.name) for key in SUITES for part in find_suite(key).environments if part.corpus
+    )
+    rows = Environment.objects.exclude(kind="").exclude(suite__path="").exclude(suite__key__in=SUITES)
+    found = rows.order_by("suite__key", "ordinal", "key").values_list("suite__key", "key", "name")
+    return [*bundled, *(CorpusAtHand(*each) for each in found)]
+
+
+def list_families(suite_key: str) -> list[FamilyAtHand]:
+    """SetupError where the suite is unknown, or its folder cannot be read."""
+    return [
+        FamilyAtHand(family.key, family.name, tuple((task.key, task.title) for task in family.tasks))
+        for part in find_suite(suite_key).environments
+        for family in part.families
+    ]
+
+
+def read_corpus(suite_key: str, environment_key: str) -> Files:
+    """Below `corpus/`. SetupError where there is no such corpus, or it is larger than CAPS."""
+    parts = (part for part in find_suite(suite_key).environments if part.key == environment_key)
+    corpus = next((part.corpus for part in parts), None)
+    if corpus is None:
+        raise SetupError(f"{suite_key}: expected the key of an environment with a corpus; found {environment_key!r}")
+    return _read_below(corpus.folder, "corpus")
+
+
+def read_start_task(suite_key: str, task_key: str, family: str) -> Files:
+    """Below `tasks/`, in a folder whose name begins with `family`, the slug of the draft's family."""
+    return _read_tasks(suite_key, (task for task in _list_tasks(find_suite(suite_key)) if task.key == task_key), family)
+
+
+def read_start_family(suite_key: str, family_key: str, family: str) -> Files:
+    """All its tasks, as `read_start_task` gives one."""
+    found = (task for task in _list_tasks(find_suite(suite_key)) if task.family == family_key)
+    return _read_tasks(suite_key, found, family)
+
+
+def _list_tasks(suite: Suite) -> Iterator[Task]:
+    return (task for part in suite.environments for each in part.families for task in each.tasks)
+
+
+def _read_tasks(suite_key: str, tasks: Iterable[Task], family: str) -> Files:
+    files: Files = {}
+    for task in tasks:
+        place = f"tasks/{family}-{re.sub('[^a-z0-9]+', '-', task.key.lower()).strip('-') or 'task'}"
+        shared = {f"{place}/tests/{path}": file for path, file in read_test_files(task).items()}
+        files = {**files, **shared, **_read_below(task.folder, place)}
+    if not files:
+        raise SetupError(f"{suite_key}: expected one of its tasks or families to begin with")
+    return files
+
+
+def _read_below(folder: Path, place: str) -> Files:
+    tree = read_tree(folder, CAPS)
+    if tree.left_out:
+        raise SetupError(f"{place}: a draft cannot begin with it: {tree.left_out[0]}")
+    return {
+        f"{place}/{path}": file for path, file in tree.files.items() if IGNORED.isdisjoint(PurePosixPath(path).parts)
+    }

@@ -1,0 +1,1 @@
+"""`/drafts/`: the workbench, where a family of tasks is drafted with a model, step by step."""

@@ -1,0 +1,225 @@
+"""One draft: what it is now, what it waits for, and what to do next; its tasks with how ready they are; its steps and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils import timezone
+
+from benchapp.drafting.draft_suites import Readiness, ReadinessCheck, TaskReadiness, read_readiness
+from benchapp.experiments.work.progress import workforce
+from benchapp.models import Draft, DraftStep
+from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.pages.drafts.drafted_steps import DraftedFile, DraftedStep, group_files, list_files, read_steps
+from inspector.web.responses import PathLink
+from runner.drafting.draft import Loop
+
+LOOP_WORDS = {
+    Loop.CORPUS: (
+        "From documents",
+        "A reader takes units of knowledge from a corpus. A planner turns them into scenarios, and each becomes a task.",
+    ),
+    Loop.EXPANSION: (
+        "Over one workflow",
+        "An architect drafts tasks that share a workflow. A critic takes them, or returns them with reasons.",
+    ),
+    Loop.INSTANCES: ("Instances of a task", "More tasks with the same procedure and other data."),
+    Loop.REFERENCE: (
+        "A reference skill",
+        "A skill for tasks that you have. It names what it leaves out, with the tasks that show each gap.",
+    ),
+}
+CHECKS = {"screening": "Screening", "workflow": "Workflow", "qualification": "Qualification"}
+CHECK = JsonShape("state", "says", ("url", lambda check: PathLink(check.url) if check.url else None))
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedTask(Shaped):
+    """A task of the head."""
+
+    ready: TaskReadiness
+    files: int
+    instruction: str  # path of its instruction; "" where it has none
+
+    json_shape = JsonShape(
+        *("key=ready.key", "files", "is_ready=ready.is_ready"),
+        *((name, lambda task, name=name: CHECK.read(getattr(task.ready, name))) for name in CHECKS),
+    )
+
+    @property
+    def checks(self) -> list[tuple[str, ReadinessCheck, str]]:
+        """(name, what it found, tone of its state)"""
+        tones = {Readiness.PASSED: "ok", Readiness.FAILED: "bad", Readiness.OPEN: ""}
+        found = [(words, getattr(self.ready, name)) for name, words in CHECKS.items()]
+        return [(words, check, tones[check.state]) for words, check in found]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftAct(Shaped):
+    """What somebody can do with it: a button that sends `act`, or a link."""
+
+    words: str
+    act: str = ""
+    url: str = ""
+
+    json_shape = JsonShape("words", "act?", ("url", lambda each: PathLink(each.url) if each.url else None))
+
+
+CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "try"), DraftAct("Stop", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftState(Shaped):
+    """`says`: what it is now. `waits`: for whom or what, or what comes next. `acts`: the first is the next to do. `why`: of one
+    that stopped."""
+
+    says: str
+    waits: str = ""
+    acts: tuple[DraftAct, ...] = ()
+    may_admit: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDraft(Shaped):
+    """All that its page shows."""
+
+    row: Draft
+    steps: tuple[DraftedStep, ...]
+    files: tuple[DraftedFile, ...]
+    tasks: tuple[DraftedTask, ...]
+
+    @property
+    def loop(self) -> tuple[str, str]:
+        return LOOP_WORDS[Loop(self.row.loop)]
+
+    @property
+    def brief(self) -> Mapping[str, object]:
+        return self.row.brief if isinstance(self.row.brief, dict) else {}
+
+    @property
+    def groups(self) -> list[tuple[str, list[DraftedFile]]]:
+        return list(group_files(self.files).items())
+
+    @property
+    def answers(self) -> list[DraftStep]:
+        return [step.row for step in self.steps if step.row.kind == DraftStep.Kind.ANSWER]
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.answers)
+
+    @property
+    def spent(self) -> dict[str, float | None]:
+        """Sums of what is known; None where nothing is."""
+        names = ("input_tokens", "output_tokens", "cost_usd")
+        known = {name: [value for row in self.answers if (value := getattr(row, name)) is not None] for name in names}
+        return {name: sum(found) if found else None for name, found in known.items()}
+
+    @property
+    def ready(self) -> list[DraftedTask]:
+        return [task for task in self.tasks if task.ready.is_ready]
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether its files are under trial as they are now: else no check leads anywhere yet."""
+        return self.row.suite is not None and any(task.ready.screening.url for task in self.tasks)
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a person changed files after the last answer, so that the loop may find something to ask again."""
+        changed = [step for step in self.steps if step.changes]
+        return bool(changed) and changed[-1].is_edit
+
+    @property
+    def state(self) -> DraftState:
+        if self.row.status == Draft.Status.WAITING:
+            return describe_waiting(self.row, self.steps[-1].row if self.steps else None)
+        told = _describe_rest(self)
+        if self.row.status == Draft.Status.STOPPED:
+            waits = f"Continue, or change its files first. {told.says if self.tasks else ''}".strip()
+            return DraftState("Stopped.", waits, (CONTINUE, *told.acts), told.may_admit, self.row.reason)
+        return replace(told, acts=(*told.acts, CONTINUE)) if self.is_edited else told
+
+
+def read_draft(row: Draft) -> ShownDraft:
+    """Its head, suites and people must be loaded."""
+    steps = read_steps(row)
+    files = list_files(steps)
+    ready = read_readiness(row)
+    paths = [file.path for file in files]
+    tasks = tuple(_count_files(each, paths) for each in ready)
+    return ShownDraft(row, tuple(steps), tuple(files), tasks)
+
+
+def _count_files(ready: TaskReadiness, paths: Sequence[str]) -> DraftedTask:
+    mine = [path for path in paths if path.startswith(f"tasks/{ready.key}/")]
+    instruction = f"tasks/{ready.key}/instruction.md"
+    return DraftedTask(ready, len(mine), instruction if instruction in mine else "")
+
+
+def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
+    """Of a draft that a worker works on, or will. `last`: its last step."""
+    is_held = bool(row.worker) and (row.lease_until is None or row.lease_until > timezone.now())
+    if is_held and last and last.status == DraftStep.Status.STARTED:
+        return DraftState(
+            f"The {last.role.replace('-', ' ')} is asked.", f"Waiting for the reply of {row.model}.", (STOP,)
+        )
+    if is_held:
+        return DraftState("A worker works on it.", "Waiting for its next step.", (STOP,))
+    crew = workforce()
+    if crew.workers is None:
+        return DraftState("Waiting for a worker.", "The broker of the jobs does not answer.", (STOP,))
+    hint = "One of them takes it next." if crew.workers else "No worker runs. Start one: manage.py work"
+    return DraftState("Waiting for a worker.", hint, (STOP,))
+
+
+def _describe_rest(draft: ShownDraft) -> DraftState:
+    """Of a draft that no worker works on: from its files to an admitted suite."""
+    row, drafted = draft.row, f"{_count(len(draft.tasks), 'task')} drafted"
+    if not draft.tasks:
+        return DraftState("No task is drafted.", "Add one below, or start another draft.")
+    admitted = [step.row.after_id for step in draft.steps if step.row.kind == DraftStep.Kind.ADMISSION]
+    if row.admitted_as and admitted[-1:] == [row.head_id]:
+        opens = DraftAct("Open the suite", url=reverse("suite", args=[row.admitted_as.key]))
+        return DraftState(f"Admitted as {row.admitted_as.key}.", "Launch experiments over it.", (opens,))
+    if row.suite is None:
+        return DraftState(f"{drafted}.", "Try them as a suite. Then you can screen and qualify them.", (TRY,))
+    if not draft.is_tried:
+        return DraftState(f"{drafted}, and changed since they were tried.", "Try them again as they are now.", (TRY,))
+    return _describe_tried(draft, row.suite.key)
+
+
+def _describe_tried(draft: ShownDraft, suite: str) -> DraftState:
+    ready, total = len(draft.ready), len(draft.tasks)
+    says = f"{ready} of {_count(total, 'task')} ready."
+    if ready == total:
+        return DraftState(says, "Give their suite a key below, and admit them.", (), may_admit=True)
+    acts = tuple(filter(None, (_find_act(draft, name, suite) for name in CHECKS)))[:1]
+    failed = [task.ready.key for task in draft.tasks if any(tone == "bad" for *_, tone in task.checks)]
+    told = (
+        f"{_count(len(failed), 'task')} failed a check: change {'it' if len(failed) == 1 else 'them'}."
+        if failed
+        else ""
+    )
+    opens = f"Next: {acts[0].words.lower()}." if acts else ""
+    return DraftState(says, f"{told} {opens}".strip(), acts, may_admit=ready > 0)
+
+
+def _find_act(draft: ShownDraft, check: str, suite: str) -> DraftAct | None:
+    """What closes this check, where some task has it open."""
+    if all(getattr(task.ready, check).state is not Readiness.OPEN for task in draft.tasks):
+        return None
+    if check == "screening":
+        return DraftAct("Screen", url=f"{reverse('suite', args=[suite])}?screening=now#screening")
+    if check == "workflow":
+        return DraftAct("Draw workflows", url=reverse("suite-workflows", args=[suite]))
+    return DraftAct("Qualify", url=f"{reverse('launch')}?{urlencode({'qualify': suite})}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

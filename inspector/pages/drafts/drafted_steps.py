@@ -1,0 +1,141 @@
+"""The steps of a draft as its page shows them: who did what, what changed, and for each file the step that wrote it last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Draft, DraftStep
+from benchapp.models.stand_ins import StandIn
+from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.pages.library.changes import FileChange, Version, Versions, compare_versions, read_versions
+from inspector.web.responses import PageLink
+
+KINDS = {
+    DraftStep.Kind.GIVEN: "Started with files",
+    DraftStep.Kind.EDIT: "Edited by hand",
+    DraftStep.Kind.TRIAL: "Tried as a suite",
+    DraftStep.Kind.ADMISSION: "Admitted",
+}
+FEW_PATHS = 3
+FOLDERS = {"tasks": 2, "skills": 2}  # parts of a path that name the group it is in; of others the first
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedStep(Shaped):
+    """`changes`: files that differ between its two states."""
+
+    row: DraftStep
+    changes: tuple[FileChange, ...]
+
+    json_shape = JsonShape(
+        *("number=row.number", "kind=row.kind", "status=row.status", "key=row.key?", "role=row.role?", "by", "model?"),
+        *("scripted=row.scripted", "summary=row.summary", "accepts=row.accepts", "words=row.words?"),
+        *("findings=row.findings", "error=row.error?", "input_tokens=row.input_tokens"),
+        *("output_tokens=row.output_tokens", "cost_usd=row.cost_usd", "started_at=row.started_at"),
+        *("finished_at=row.finished_at", "before=row.before.digest", "after=row.after.digest"),
+        ("files", lambda step: {word: [each.path for each in found] for word, found in step.by_status}),
+        ("url", lambda step: PageLink("draft-step-json", step.row.draft.public_id, step.row.number)),
+    )
+
+    @property
+    def title(self) -> str:
+        """What happened: the role that answered, or what a person did."""
+        if self.row.kind == DraftStep.Kind.ANSWER:
+            return self.row.role.replace("-", " ").capitalize() or "Answer"
+        return KINDS[DraftStep.Kind(self.row.kind)]
+
+    @property
+    def by(self) -> str | None:
+        return self.row.by.get_username() if self.row.by else None
+
+    @property
+    def model(self) -> str:
+        return self.row.model
+
+    @property
+    def is_edit(self) -> bool:
+        return self.row.kind == DraftStep.Kind.EDIT
+
+    @property
+    def is_verdict(self) -> bool:
+        """Of a critic, whose words say more than the summary made of them."""
+        return self.row.accepts is not None and bool(self.row.words)
+
+    @property
+    def places(self) -> list[str]:
+        """Where its changes are: a few paths, else the groups that these are in."""
+        paths = [change.path for change in self.changes]
+        return paths if len(paths) <= FEW_PATHS else list(dict.fromkeys(_group_of(path) or path for path in paths))
+
+    @property
+    def has_call(self) -> bool:
+        return self.row.request_id is not None
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return self.row.stand_ins
+
+    @property
+    def by_status(self) -> list[tuple[str, list[FileChange]]]:
+        """("added", its files), then changed and removed ones; only what there is."""
+        words = {"A": "added", "M": "changed", "D": "removed"}
+        found = [(word, [each for each in self.changes if each.status == status]) for status, word in words.items()]
+        return [each for each in found if each[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedFile(Shaped):
+    """A file of the head. `step`: the one that wrote it last."""
+
+    path: str
+    version: Version
+    step: DraftedStep
+
+    json_shape = JsonShape("path", "digest=version.digest", "bytes=version.size", "step=step.row.number")
+
+    @property
+    def name(self) -> str:
+        """Its path below the group that it is in."""
+        return self.path.removeprefix(f"{_group_of(self.path)}/")
+
+
+def read_steps(draft: Draft) -> list[DraftedStep]:
+    """In their order. Two queries, however many there are; no content is read."""
+    rows = list(draft.steps.select_related("by", "before", "after", "draft"))
+    snapshots = [each for row in rows for each in (row.before, row.after)]
+    states = dict(zip((each.pk for each in snapshots), read_versions(*snapshots), strict=True))
+    return [DraftedStep(row, tuple(_compare(states[row.before_id], states[row.after_id]))) for row in rows]
+
+
+def _compare(before: Versions, after: Versions) -> list[FileChange]:
+    """Most files stay as they are in every step, so only the others are put in order."""
+    gone = {path: version for path, version in before.items() if after.get(path) != version}
+    come = {path: version for path, version in after.items() if before.get(path) != version}
+    return compare_versions(gone, come)
+
+
+def list_files(steps: Iterable[DraftedStep]) -> list[DraftedFile]:
+    """What the steps left, in reading order. A draft's first step is what it was given, so nothing is older."""
+    found: dict[str, DraftedFile] = {}
+    for step in steps:
+        for change in step.changes:
+            if change.new is None:
+                found.pop(change.path, None)
+            else:
+                found[change.path] = DraftedFile(change.path, change.new, step)
+    order = compare_versions({}, {path: file.version for path, file in found.items()})
+    return [found[change.path] for change in order]
+
+
+def group_files(files: Sequence[DraftedFile]) -> Mapping[str, list[DraftedFile]]:
+    """By the folder that a reader thinks in: corpus, notes, each task, each skill; "" for what is in none."""
+    grouped: dict[str, list[DraftedFile]] = {}
+    for file in files:
+        grouped.setdefault(_group_of(file.path), []).append(file)
+    return dict(sorted(grouped.items()))
+
+
+def _group_of(path: str) -> str:
+    *folders, _ = path.split("/")
+    return "/".join(folders[: FOLDERS.get(folders[0], 1)]) if folders else ""
