@@ -75,7 +75,6 @@ print(json.dumps({
 @pytest.mark.docker
 @pytest.mark.slow
 def test_a_small_corpus_becomes_an_admitted_suite_though_its_worker_was_killed(tmp_path: Path) -> None:
-    pytest.importorskip("demo.scripted_drafter")
     told = {"SKILLGLASS_VAR": str(tmp_path), "REDIS_URL": "redis://127.0.0.1:1/0", "PYTHONPATH": str(ROOT)}
     environment = {**os.environ, **told, "DATABASE_URL": "", "DJANGO_SETTINGS_MODULE": "benchapp.settings"}
 
