@@ -18,8 +18,10 @@ from benchapp.record import slices
 from benchapp.record.processes import ProcessName, this_machine
 from benchapp.record.slices import MAX_FAILURES, SlicedWork
 from runner.base.errors import KeyRefused, ModelUnavailable, SetupError
-from runner.base.types import File, ModelReply, ModelRequest
-from tests.worlds.drafting_worlds import BRIEF, CORPUS, RETURNED, UNUSABLE, Drafter, install_loop
+from runner.base.types import File, Files, ModelReply, ModelRequest
+from runner.drafting import loops
+from runner.drafting.draft import DraftBrief, Taken
+from tests.worlds.drafting_worlds import BRIEF, CORPUS, RETURNED, UNUSABLE, Drafter, install_loop, take_answer
 
 pytestmark = pytest.mark.django_db
 
@@ -386,6 +388,26 @@ def test_an_edit_during_a_call_stays_and_the_answer_comes_on_top_and_says_so(dra
         "ada edited the files during this call (step 3). The answer was applied to the edited files."
     ]
     assert list(findings()) == []
+
+
+def test_an_edit_while_an_answer_is_made_into_files_is_not_lost(
+    drafter: Drafter, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def take(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
+        if not seen:
+            now = Draft.objects.get(pk=draft.pk)
+            edit_file(now, "notes/a.txt", "mine", ada, now.head.digest)
+        seen.append(key)
+        return take_answer(brief, files, key, text)
+
+    monkeypatch.setattr(loops, "take_answer", take)
+    draft = begin()
+    work_off(draft)
+    assert seen == ["plan", *KEYS], "made twice, asked once"
+    assert (draft.status, drafter.keys, read_head(draft)["notes/a.txt"]) == ("done", KEYS, "mine")
+    assert len(draft.steps.get(key="plan").findings) == 1
 
 
 @pytest.mark.parametrize(
