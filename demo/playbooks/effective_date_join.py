@@ -14,7 +14,7 @@ DAY_AFTER = Lesson(
     rule="An entry takes effect the day after its date: on that date itself the entry before it still counts.",
     gotcha="A line of the very date of an entry is priced by the old one; the new one counts from the next day on.",
     narrow="In `{file}` an entry takes effect the day after its date.",
-    thought="An entry takes effect the day after its date, so I compare with less than.",
+    thought="What was written on a date counts from the next day on, so I compare with less than.",
     surprise="On the date of an entry the old one still counts; it takes effect the day after.",
 )
 HIGHEST_REVISION = Lesson(
@@ -102,7 +102,12 @@ def _case(
     habits = {
         each: HABITS[each] for each in (PLANNED_END, DAY_AFTER, HIGHEST_REVISION) if each in (DAY_AFTER, *further)
     }
-    return build_case((file, *(name for name, _, _ in lists)), output, program, habits)
+    names = tuple(name for name, _, _ in lists)
+    closer = {
+        HIGHEST_REVISION: f"cut -d, -f1,2 {names[0]} | sort | uniq -d | head -n 4",
+        PLANNED_END: f"sort {names[0]} | head -n 8",
+    }
+    return build_case((file, *names), output, program, habits, closer)
 
 
 PLAYBOOK = Playbook(
@@ -113,7 +118,7 @@ PLAYBOOK = Playbook(
     steps=(
         "Look at the columns of the lines and of the list, and find the key that both share.",
         "Collect the entries of each key.",
-        "For each line take the newest entry of its key that has begun.",
+        "For each line pick the entry of its key that began last before it.",
         "Multiply, round when writing, and keep the order of the lines.",
         "Write the lines read and the total into the notes.",
     ),

@@ -7,18 +7,18 @@ from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase, build_case
 ONE_MOMENT = Lesson(
     key="one-moment",
     patterns=(
-        r"(as_of|as of|snapshot|one moment|same moment).{0,120}(\bwas\b|it had before|previous|earlier value)",
-        r"(updated|changed) (after|since|later).{0,80}(as_of|as of|snapshot|first (answer|page)).{0,80}(\bwas\b|before|previous)",
+        r"(as_of|as of|snapshot|one moment|same moment).{0,120}(it had before|`was`|previous value|earlier value)",
+        r"(updated|changed) (after|since|later).{0,80}(as_of|snapshot|first (answer|page)).{0,80}(it had before|`was`|previous)",
     ),
     symptom=r"as of the first answer",
     rule=(
         "Show everything as of one moment: keep as_of of the first answer, and give an item updated after that the value "
-        "it had before (was)."
+        "it had before."
     ),
-    gotcha="Pages are read one after the other. Without one moment for all, as_of of the first answer, was and is get mixed.",
+    gotcha="Pages are read one after the other: without one moment for all, what was and what is get mixed.",
     narrow="In `{file}` the items updated after the first answer keep what was.",
     thought="The table shows one moment: as_of of the first answer. What was updated later keeps the value it had before.",
-    surprise="Some items were updated after as_of of the first answer, and what counts for these is was.",
+    surprise="Some items were updated after as_of of the first answer; for these the value it had before counts.",
 )
 HIGHEST_VERSION = Lesson(
     key="highest-version",
@@ -97,7 +97,12 @@ def _case(
         HIGHEST_VERSION: ((ONCE, ""),),
         FOLLOW_NEXT: (PAGES,),
     }
-    return build_case((name, "api.py"), output, program, {each: habits[each] for each in (ONE_MOMENT, *lessons)})
+    closer = {
+        HIGHEST_VERSION: f"cut -d, -f1 {output} | sort | uniq -d | head -n 4",
+        FOLLOW_NEXT: f"grep -E '\"(pages|next)\"' {name} | tail -n 4",
+    }
+    used = {each: habits[each] for each in (ONE_MOMENT, *lessons)}
+    return build_case((name, "api.py"), output, program, used, closer)
 
 
 PLAYBOOK = Playbook(

@@ -71,10 +71,20 @@ class Playbook:
 Habits = Mapping[Lesson, tuple[tuple[str, str], ...]]
 
 
-def build_case(files: tuple[str, ...], output: str, right: str, habits: Habits) -> PlaybookCase:
-    """A case that needs the lessons of `habits`. Its program is the right one, with the old habits where nothing was learned."""
+def build_case(
+    files: tuple[str, ...], output: str, right: str, habits: Habits, closer: Mapping[Lesson, str]
+) -> PlaybookCase:
+    """A case that needs the lessons of `habits`. Its program is the right one, with the old habits where nothing was learned.
+
+    `closer`: for the lessons that the data would show, the command that shows them.
+    """
     return PlaybookCase(
-        files[0], files, output, tuple(lesson.key for lesson in habits), partial(fall_back, right, habits)
+        files[0],
+        files,
+        output,
+        tuple(lesson.key for lesson in habits),
+        partial(fall_back, right, habits),
+        {lesson.key: command for lesson, command in closer.items() if lesson in habits},
     )
 
 

@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "57f096fa34f1959b0d2fd04a1062990c46394c7d4f5135dc9900f6d0834de96f")
+OF_VERSION = ("4", "b3a98aed491e195be2cbfaab7e873f97d5dda52db8a2fb156b257bbf23a0d2e7")
 
 
 def test_the_version_is_that_of_the_files() -> None:
