@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -192,3 +193,18 @@ def test_its_verifiers_import_nothing_but_the_standard_library() -> None:
     for path in [*STARTER.rglob("*.py"), *STARTER_ENVIRONMENTS.rglob("*.py")]:
         names = set(re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.MULTILINE))
         assert names - set(sys.stdlib_module_names) <= {"verifier_lib"}, path
+
+
+def test_the_verdicts_that_six_environments_bring_along_are_of_these_tasks_and_of_the_scripted_model() -> None:
+    told = json.loads((STARTER_ENVIRONMENTS / "qualification.json").read_text())
+    assert told["digest"] == SIX.digest, "its tasks changed: tools/qualify_bundled.py starter-environments"
+    assert (told["asked"], told["status"]) == ("shell with scripted/apprentice", "done")
+    tasks = {task["task"]: task for task in told["tasks"]}
+    assert list(tasks) == [task.key for each in SIX.environments for family in each.families for task in family.tasks]
+    for task in tasks.values():
+        passed = {check["check"]: (check["passed"], check["failed"]) for check in task["checks"]}
+        assert (passed["solution"], passed["untouched"]) == ((3, 0), (0, 2))
+        assert passed.get("trap", (0, 2)) == (0, 2)
+    for number in range(1, 7):
+        admitted = [key for key, task in tasks.items() if key.startswith(f"E{number}-") and task["verdict"] == "admit"]
+        assert len(admitted) >= 4
