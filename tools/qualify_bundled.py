@@ -2,7 +2,7 @@
 
     SKILLGLASS_VAR=/tmp/qualified .venv/bin/python tools/qualify_bundled.py starter-environments
 
-Needs a var folder of its own, as it makes a database there. Takes minutes. Addresses and ids of that database are left out.
+Makes a record of its own below SKILLGLASS_VAR, and takes minutes. Ids and addresses of that record are left out.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from pathlib import Path
 
 import django
 from django.core.management import call_command
-from django.core.serializers.json import DjangoJSONEncoder
+from django.test import Client
 
-os.environ |= {"DJANGO_SETTINGS_MODULE": "benchapp.settings"}
+os.environ |= {"DJANGO_SETTINGS_MODULE": "benchapp.settings", "SINGLE_USER": "1", "DEBUG": "1"}
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 django.setup()
 
-from benchapp.record.json_shape import to_json  # noqa: E402
-from inspector.pages.suites.qualified import SHIPPED, read_qualification  # noqa: E402
+from inspector.pages.suites.qualified import SHIPPED  # noqa: E402
 from runner.suites import load_suite  # noqa: E402
 
 MODEL = "scripted/apprentice"
+OWN = {"id", "json", "url"}  # what is of use in that record alone
 
 
 def write_verdicts(key: str) -> Path:
-    suite = load_suite(key)
+    """What the page's twin says once all is tried."""
+    folder = load_suite(key).environments[0].families[0].tasks[0].folder.parent.parent
     call_command("migrate", verbosity=0)
     call_command("qualify_suite", key, model=MODEL, work=True)
-    told = to_json(read_qualification(key, suite.digest))
-    path = suite.environments[0].families[0].tasks[0].folder.parent.parent / SHIPPED
-    path.write_text(json.dumps(drop_addresses(told), indent=1, cls=DjangoJSONEncoder) + "\n")
+    told = Client(HTTP_HOST="localhost").get(f"/suites/{key}.json").json()["qualification"]
+    path = folder / SHIPPED
+    path.write_text(json.dumps(drop_own(told), indent=1) + "\n")
     return path
 
 
-def drop_addresses(value: object) -> object:
+def drop_own(value: object) -> object:
     if isinstance(value, dict):
-        return {name: drop_addresses(each) for name, each in value.items() if name not in ("id", "json", "url")}
-    return [drop_addresses(each) for each in value] if isinstance(value, list) else value
+        return {name: drop_own(each) for name, each in value.items() if name not in OWN}
+    return [drop_own(each) for each in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":
