@@ -108,7 +108,7 @@ def _case(
 PLAYBOOK = Playbook(
     slug="paged-api-merge",
     title="One table from an API that answers in pages",
-    words=("paged", "in pages"),
+    words=("paged", "api-merge", "in pages"),
     when="an API answers in pages and all of it has to become one table",
     steps=(
         "Ask for the first page and look at the fields of the answer and of an item.",

@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "b3a98aed491e195be2cbfaab7e873f97d5dda52db8a2fb156b257bbf23a0d2e7")
+OF_VERSION = ("4", "de97080eaa0157018b7f799265b412adc7978b6e72fff0dc2f19c112e78e2a56")
 
 
 def test_the_version_is_that_of_the_files() -> None:
