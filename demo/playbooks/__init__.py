@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from demo.playbooks import (
     duplicate_merging,
+    effective_date_join,
     freight_charges,
     gauge_reports,
     instances,
     key_alignment,
     null_safe_aggregation,
+    paged_api_merge,
     regatta_scoring,
+    regression_fix,
     timeline_repair,
 )
 from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
@@ -31,6 +34,9 @@ PLAYBOOKS: tuple[Playbook, ...] = (
     gauge_reports.PLAYBOOK,
     freight_charges.PLAYBOOK,
     regatta_scoring.PLAYBOOK,
+    regression_fix.PLAYBOOK,
+    paged_api_merge.PLAYBOOK,
+    effective_date_join.PLAYBOOK,
 )
 LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 # A file name in prose or in backquotes. A lesson that names a file speaks of that file only.
 FILE_NAME = re.compile(r"\b[\w-]+\.(?:csv|jsonl|json|log|md|txt)\b")
@@ -64,6 +65,35 @@ class Playbook:
         """How many of the family's words a slug, name or description holds."""
         lowered = text.lower()
         return sum(word in lowered for word in self.words)
+
+
+# Lesson -> pieces of a right program, each with what somebody writes in its place who has not learned it.
+Habits = Mapping[Lesson, tuple[tuple[str, str], ...]]
+
+
+def build_case(
+    files: tuple[str, ...], output: str, right: str, habits: Habits, closer: Mapping[Lesson, str]
+) -> PlaybookCase:
+    """A case that needs the lessons of `habits`. Its program is the right one, with the old habits where nothing was learned.
+
+    `closer`: for the lessons that the data would show, the command that shows them.
+    """
+    return PlaybookCase(
+        files[0],
+        files,
+        output,
+        tuple(lesson.key for lesson in habits),
+        partial(fall_back, right, habits),
+        {lesson.key: command for lesson, command in closer.items() if lesson in habits},
+    )
+
+
+def fall_back(right: str, habits: Habits, handled: frozenset[str]) -> str:
+    program = right
+    for lesson, pieces in habits.items():
+        for learned, habit in pieces if lesson.key not in handled else ():
+            program = program.replace(learned, habit)
+    return without_unused_imports(program)
 
 
 def find_narrowing(line: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from runner.suites.tasks.task_folder import TaskShelf
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",
+    "starter-environments": "runner.suites.starter_suite:load_starter_environments",
     "starter-learning": "runner.suites.starter_suite:load_starter_learning",
     "starter-corpora": "runner.suites.starter_suite:load_starter_corpora",
 }

@@ -1,6 +1,7 @@
-"""The suites that come with the package, all about tables, records and logs, and safe for the local sandbox.
+"""The suites that come with the package, small and safe for the local sandbox.
 
-starter: 24 tasks in the project's own format. starter-learning: three tasks of three instances each in the shape of
+starter: 24 tasks about tables, records and logs in the project's own format. starter-environments: 36 tasks in the same format, one
+family in each of SkillEvolBench's six environments. starter-learning: three tasks of three instances each in the shape of
 SkillLearnBench's release. starter-corpora: three corpora with three tasks and a practice task each (`skillgenbench.py`).
 """
 
@@ -18,6 +19,7 @@ from runner.suites.folder import read_suite, roots
 from runner.suites.group_mapping import apply_mapping_beside
 
 STARTER = Path(__file__).with_name("starter")
+STARTER_ENVIRONMENTS = Path(__file__).with_name("starter_environments")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")
 STARTER_CORPORA = Path(__file__).with_name("starter_corpora")
 CHECKS = STARTER / "verifier_lib.py"
@@ -25,6 +27,10 @@ CHECKS = STARTER / "verifier_lib.py"
 
 def load_starter() -> Suite:
     return apply_mapping_beside(STARTER, read_unless_known(STARTER, "starter", roots, partial(read_suite, STARTER)))
+
+
+def load_starter_environments() -> Suite:
+    return _read_bundled(STARTER_ENVIRONMENTS, "skillglass", "starter-environments", "Starter suite of six environments")
 
 
 def load_starter_learning() -> Suite:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlencode
@@ -24,7 +25,11 @@ from benchapp.models import Experiment
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.web.responses import link_to
+from runner.base.suite import Suite
+from runner.base.types import JsonValue
+from runner.suites import SUITES
 
+SHIPPED = "qualification.json"  # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
 TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
 
 
@@ -142,3 +147,15 @@ def _link(experiment: Experiment, verdict: TaskVerdict) -> TaskVerdict:
     checks: Sequence[TaskCheck] = verdict.checks
     linked = tuple(replace(each, url=address(each.condition)) if each.trials else each for each in checks)
     return replace(verdict, checks=linked)
+
+
+def read_shipped(read: Suite | None) -> Mapping[str, JsonValue] | None:
+    """The verdicts that a bundled suite brings along; None where it has none, or its tasks are others by now."""
+    if read is None or read.key not in SUITES:
+        return None
+    task = read.environments[0].families[0].tasks[0]
+    path = task.folder.parent.parent / SHIPPED
+    if not path.is_file():
+        return None
+    found: dict[str, JsonValue] = json.loads(path.read_text())
+    return found if found["digest"] == read.digest else None

@@ -22,7 +22,7 @@ from inspector.charts.chart_table import csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.suites.composition import draw_composition, find_within
-from inspector.pages.suites.qualified import read_qualification
+from inspector.pages.suites.qualified import read_qualification, read_shipped
 from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
@@ -106,6 +106,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "may_launch": view.read is not None,
         "has_roles": "role" in view.splits,
         "rates": RATES,
+        "shipped": None if qualification else read_shipped(view.read),
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)

@@ -149,7 +149,9 @@ def test_a_suite_whose_folder_is_gone_says_so(folder: Path) -> None:
 
 def test_an_unknown_suite_names_the_known_ones(folder: Path) -> None:
     run(str(folder))
-    with pytest.raises(SetupError, match="starter, starter-corpora, starter-learning, our-family"):
+    with pytest.raises(
+        SetupError, match="starter, starter-corpora, starter-environments, starter-learning, our-family"
+    ):
         find_suite("another")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +12,7 @@ from django.test import Client
 from benchapp.experiments.qualifying.qualification import write_file
 from benchapp.models import Experiment, Run
 from benchapp.record.sets.suite_rows import record_suite
+from inspector.pages.suites.qualified import read_shipped
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
 from runner.suites import load_suite
 from tests.queries import assert_queries_flat
@@ -51,6 +53,17 @@ def test_a_suite_without_one_offers_it(client: Client) -> None:
     assert "Nobody tried them yet." in page
     assert 'href="/launch/?qualify=starter">Qualify</a>' in page
     assert client.get("/suites/starter.json").json()["qualification"] is None
+
+
+def test_a_bundled_suite_shows_the_verdicts_that_it_brings_along_until_it_is_qualified_here(client: Client) -> None:
+    page = client.get("/suites/starter-environments/").text
+    assert "Nobody tried them here yet." in page
+    assert "tried by shell with scripted/apprentice" in page
+    assert client.get("/suites/starter-environments.json").json()["qualification"] is None
+    read = load_suite("starter-environments")
+    assert read_shipped(replace(read, digest="0" * 64)) is None
+    assert read_shipped(replace(read, key="own-copy")) is None
+    assert read_shipped(load_suite("starter")) is None
 
 
 def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(client: Client) -> None:

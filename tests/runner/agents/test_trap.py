@@ -30,14 +30,15 @@ def tasks_of(suite: Suite) -> list[Task]:
     return [task for each in suite.environments for family in each.families for task in family.tasks]
 
 
-TRAPS = [task for task in tasks_of(load_suite("starter")) if task.role is Role.ADVERSARIAL]
+BUNDLED = [task for key in ("starter", "starter-environments") for task in tasks_of(load_suite(key))]
+TRAPS = [task for task in BUNDLED if task.role is Role.ADVERSARIAL]
 
 
-def test_every_adversarial_task_of_the_starter_declares_its_wrong_answer_and_no_other_does() -> None:
-    assert [task for task in tasks_of(load_suite("starter")) if has_trap(task)] == TRAPS
+def test_every_adversarial_task_of_the_starter_suites_declares_its_wrong_answer_and_no_other_does() -> None:
+    assert [task for task in BUNDLED if has_trap(task)] == TRAPS
 
 
-@pytest.mark.parametrize("task", TRAPS, ids=[task.key for task in TRAPS])
+@pytest.mark.parametrize("task", TRAPS, ids=[f"{task.key}-{task.folder.name}" for task in TRAPS])
 def test_a_declared_wrong_answer_looks_right_and_is_caught_for_what_it_is(task: Task, tmp_path: Path) -> None:
     bench = Bench(task, tmp_path)
     done = bench.run("sh", str(task.folder / "trap" / "solve.sh"))

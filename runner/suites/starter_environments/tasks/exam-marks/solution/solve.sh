@@ -1,0 +1,25 @@
+#!/bin/sh
+# Run in the workspace: writes the program, then runs it.
+set -eu
+cat > solve.py <<'PROGRAM'
+import csv
+
+
+def work_out(row):
+    written = max(int(row['written']), 0)
+    oral = max(int(row['oral']), 0)
+    return 0.7 * written + 0.3 * oral
+
+
+rows = list(csv.DictReader(open('exam_papers.csv', newline='')))
+total = 0
+with open('marks.csv', 'w') as out:
+    out.write('paper,mark\n')
+    for row in rows:
+        mark = float(row['issued'] or work_out(row))
+        total += mark
+        out.write(f"{row['paper']},{mark:.2f}\n")
+with open('notes.md', 'w') as notes:
+    notes.write(f'rows read: {len(rows)}\ntotal: {total:.2f}\n')
+PROGRAM
+python3 solve.py

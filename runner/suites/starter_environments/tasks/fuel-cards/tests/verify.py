@@ -1,0 +1,15 @@
+"""Checks of E3-LS1-T3: fuel on company cards."""
+
+from verifier_lib import Verifier
+
+verifier = Verifier("E3-LS1-T3")
+verifier.rows("fillings between two changes", "plain", public=True)
+verifier.rows(
+    "fillings on the very day of a change",
+    "day-after",
+    because="An entry takes effect the day after its date; on that day itself the one before still counts",
+)
+verifier.complete()
+verifier.ordered()
+verifier.handed_over()
+verifier.finish()
