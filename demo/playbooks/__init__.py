@@ -10,8 +10,11 @@ from demo.playbooks import (
     gauge_reports,
     instances,
     key_alignment,
+    ledger_extraction,
+    meeting_slots,
     null_safe_aggregation,
     regatta_scoring,
+    source_reconciliation,
     timeline_repair,
 )
 from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
@@ -31,6 +34,9 @@ PLAYBOOKS: tuple[Playbook, ...] = (
     gauge_reports.PLAYBOOK,
     freight_charges.PLAYBOOK,
     regatta_scoring.PLAYBOOK,
+    ledger_extraction.PLAYBOOK,
+    source_reconciliation.PLAYBOOK,
+    meeting_slots.PLAYBOOK,
 )
 LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
 

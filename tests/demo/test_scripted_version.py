@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "57f096fa34f1959b0d2fd04a1062990c46394c7d4f5135dc9900f6d0834de96f")
+OF_VERSION = ("4", "e5f526a85201aa0b2a4272fb5a09cdd1a2d70c21399ec5d7cfa646527dd64de0")
 
 
 def test_the_version_is_that_of_the_files() -> None:
