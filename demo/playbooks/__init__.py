@@ -11,10 +11,13 @@ from demo.playbooks import (
     gauge_reports,
     instances,
     key_alignment,
+    ledger_extraction,
+    meeting_slots,
     null_safe_aggregation,
     paged_api_merge,
     regatta_scoring,
     regression_fix,
+    source_reconciliation,
     timeline_repair,
 )
 from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
@@ -37,6 +40,9 @@ PLAYBOOKS: tuple[Playbook, ...] = (
     regression_fix.PLAYBOOK,
     paged_api_merge.PLAYBOOK,
     effective_date_join.PLAYBOOK,
+    ledger_extraction.PLAYBOOK,
+    source_reconciliation.PLAYBOOK,
+    meeting_slots.PLAYBOOK,
 )
 LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
 

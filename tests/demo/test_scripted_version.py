@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "91e47897ab8d88e2581376383cbb8e5639a86b14e7538f2d13201962356b7678")
+OF_VERSION = ("4", "c88614fa6733fff1ae755dc41721304e83aa9cba7ae1c5f1542e5535873ebe2a")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -1,0 +1,25 @@
+"""Checks of E5-LS1-T6: brief on the flood."""
+
+from verifier_lib import Verifier
+
+verifier = Verifier("E5-LS1-T6")
+verifier.rows("topics on which all sources agree", "plain", public=True)
+verifier.rows(
+    "topics on which the sources disagree",
+    "lowest-figure",
+    because="Our sources disagree here, and where they do we quote the most cautious figure, the lowest",
+)
+verifier.rows(
+    "topics on which one source repeats another",
+    "copied-figures",
+    because="What is copied from another source comes from no source of its own, so it is not counted",
+)
+verifier.rows(
+    "topics with figures of a part",
+    "partial-counts",
+    because="A figure taken while the count was still going on is about a part, so it is neither counted nor quoted",
+)
+verifier.complete()
+verifier.ordered()
+verifier.handed_over()
+verifier.finish()

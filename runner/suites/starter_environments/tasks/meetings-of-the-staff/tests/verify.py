@@ -1,0 +1,15 @@
+"""Checks of E6-LS1-T1: meetings of the staff."""
+
+from verifier_lib import Verifier
+
+verifier = Verifier("E6-LS1-T1")
+verifier.rows("meetings on easy days", "plain", public=True)
+verifier.rows(
+    "meetings that follow closely on something else",
+    "ten-minutes",
+    because="Nobody goes straight from one appointment into the next: ten minutes stay free on either side of a meeting",
+)
+verifier.complete()
+verifier.ordered()
+verifier.handed_over()
+verifier.finish()
