@@ -10,6 +10,7 @@ from benchapp.models.people import User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.suites import Suite
 from runner.drafting.draft import Loop
+from runner.models import is_scripted
 
 
 class DraftQuerySet(SlicedQuerySet["Draft"]):
@@ -40,6 +41,11 @@ class Draft(SlicedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        """By the model that was asked for: its pages know more, from the answers."""
+        return find_stand_ins(is_scripted(self.model), self.model)
 
 
 class DraftStep(PublicModel):
