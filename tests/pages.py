@@ -34,7 +34,6 @@ from benchapp.stats.comparing.saved_comparisons import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
-from tests.worlds.drafting import make_whole_draft
 from tests.worlds.factories import (
     make_attempt,
     make_batch,
@@ -51,6 +50,7 @@ from tests.worlds.factories import (
 from tests.worlds.judging_worlds import Judge
 from tests.worlds.judging_worlds import make_world as make_judged_world
 from tests.worlds.probe_factories import make_probe
+from tests.worlds.recorded_drafts import make_whole_draft
 from tests.worlds.review_factories import make_queue, make_review
 from tests.worlds.workflow_worlds import draw
 

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, expect
 from benchapp.models import Draft
 from inspector.web.access import local_user
 from tests.browsing import inaccessible, open_in, settle
-from tests.worlds.drafting import make_whole_draft
+from tests.worlds.recorded_drafts import make_whole_draft
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

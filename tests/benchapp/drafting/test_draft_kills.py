@@ -26,7 +26,7 @@ from django.core.management import call_command
 from benchapp.audit import findings
 from benchapp.drafting import draft_orders
 from benchapp.models import Draft
-from tests.worlds.drafting_worlds import BRIEF, CORPUS, Drafter, install_loop
+from tests.worlds.drafting_loop import BRIEF, CORPUS, Drafter, install_loop
 
 hang = sys.argv[1]
 patch = pytest.MonkeyPatch()

@@ -21,7 +21,7 @@ from runner.base.errors import KeyRefused, ModelUnavailable, SetupError
 from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
 from runner.drafting.draft import DraftBrief, Taken
-from tests.worlds.drafting_worlds import BRIEF, CORPUS, RETURNED, UNUSABLE, Drafter, install_loop, take_answer
+from tests.worlds.drafting_loop import BRIEF, CORPUS, RETURNED, UNUSABLE, Drafter, install_loop, take_answer
 
 pytestmark = pytest.mark.django_db
 

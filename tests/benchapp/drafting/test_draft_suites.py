@@ -25,7 +25,7 @@ from runner.base.types import File
 from runner.drafting.draft import DraftBrief, Loop
 from runner.protocols.task_rules import Rule
 from runner.suites.workflows.workflow import to_plain
-from tests.worlds.drafting_worlds import CORPUS, Drafter, install_loop, plain_workflow
+from tests.worlds.drafting_loop import CORPUS, Drafter, install_loop, plain_workflow
 from tests.worlds.workflow_worlds import draw
 
 pytestmark = pytest.mark.django_db

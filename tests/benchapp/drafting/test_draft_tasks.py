@@ -12,7 +12,7 @@ from benchapp.drafting import draft_orders
 from benchapp.management.commands import draft_tasks
 from benchapp.models import Draft
 from benchapp.record.slices import SlicedWork
-from tests.worlds.drafting_worlds import UNUSABLE, Drafter, install_loop
+from tests.worlds.drafting_loop import UNUSABLE, Drafter, install_loop
 
 pytestmark = pytest.mark.django_db
 

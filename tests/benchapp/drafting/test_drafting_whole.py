@@ -29,7 +29,7 @@ from demo.scripted import Scripted
 from runner.base.types import File
 from runner.drafting.loops import brief_from_plain
 from runner.sandboxes import processes
-from tests.worlds.drafting_worlds import plain_workflow
+from tests.worlds.drafting_loop import plain_workflow
 
 stage, image, folder = sys.argv[1:]
 complete, asked = Scripted.complete, []

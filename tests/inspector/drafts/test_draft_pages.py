@@ -15,8 +15,8 @@ from inspector.pages.drafts import draft as draft_page
 from inspector.pages.drafts import draft_view
 from runner.base.errors import SetupError
 from tests.queries import assert_queries_flat
-from tests.worlds.drafting import add_answer, add_step, make_draft, make_whole_draft
 from tests.worlds.factories import make_suite, make_user
+from tests.worlds.recorded_drafts import add_answer, add_step, make_draft, make_whole_draft
 
 pytestmark = pytest.mark.django_db
 
