@@ -6,11 +6,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from benchapp.drafting.draft_orders import enqueue_due
-from benchapp.drafting.draft_steps import check_path, clean_files, record_step
+from benchapp.drafting.draft_steps import check_path, check_totals, clean_files, record_step
 from benchapp.models import Draft, DraftStep, Snapshot, User
 from benchapp.record.writing.human_acts import name_actor, note_activity
 from runner.base.errors import SetupError
 from runner.base.types import File, Files
+from runner.drafting.drafted_answers import collision_problem, path_problem
 
 
 class DraftConflict(SetupError):
@@ -45,12 +46,18 @@ def _change(files: dict[str, File], path: str, text: str | None) -> tuple[Files,
     check_path(path, files)
     if any(other.startswith(f"{path}/") for other in files):
         raise SetupError(f"{path}: it is a folder (expected a file)")
+    if problem := path_problem(path) or collision_problem({**files, path: File(b"")}):
+        raise SetupError(f"{path}: {problem}")
     mode = old.mode if old else 0o755 if path.endswith(".sh") else 0o644
     content = text.replace("\r\n", "\n").encode()  # forms send both
+    if old and b"\r\n" in old.content:
+        content = content.replace(b"\n", b"\r\n")
     cleaned, findings = clean_files({path: File(content, mode)})
     if old == cleaned[path]:
         raise SetupError(f"{path}: the file says this already")
-    return {**files, **cleaned}, findings, f"{'Changed' if old else 'Added'} {path}"
+    after = {**files, **cleaned}
+    check_totals(after)
+    return after, findings, f"{'Changed' if old else 'Added'} {path}"
 
 
 def _conflict(draft: Draft) -> DraftConflict:
@@ -61,9 +68,7 @@ def _conflict(draft: Draft) -> DraftConflict:
     if last is not None:
         who = f"the {last.role} ({last.model})" if last.kind == DraftStep.Kind.ANSWER else name_actor(last.by)
     told = f" in step {last.number}" if last else ""
-    return DraftConflict(
-        f"The files changed since you opened them: {who}{told}. Load the page again; nothing was saved."
-    )
+    return DraftConflict(f"The files changed since you opened them: {who}{told}.")
 
 
 @transaction.atomic

@@ -13,7 +13,14 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, Sum
 from django.utils import timezone
 
-from benchapp.drafting.draft_steps import begin_call, clean_files, list_answered, record_step, word_edits_since
+from benchapp.drafting.draft_steps import (
+    begin_call,
+    check_totals,
+    clean_files,
+    list_answered,
+    record_step,
+    word_edits_since,
+)
 from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
 from benchapp.record.call_budget import SliceOver, Stopped
 from benchapp.record.error_text import render_error, words_of
@@ -35,6 +42,7 @@ MAX_UNUSABLE = 3  # answers to one ask, before a person must look
 MAX_FAILED = 3  # calls in a row without a reply
 MAX_ERROR_CHARS = 4_000
 MAX_NAME = 200
+ANSWERED_TWICE = "Another call had answered this already. This reply is not used."
 VANISHED = "The worker vanished during this call. Its cost is unknown."
 
 WORK = SlicedWork(Draft.objects.all, "drafting", f"{__name__}.draft_slice")
@@ -51,6 +59,8 @@ def start_draft(
     max_usd: float | None = None,
 ) -> Draft:
     """Opens it with the files that were given. SetupError names what the loop lacks, the file or the model that cannot be."""
+    redactor = Redactor(own_secrets())
+    brief = loops.brief_from_plain(loops.brief_to_plain(replace(brief, goal=redactor.text(brief.goal))))
     files, findings = clean_files(files)
     given, files = files, loops.name_tasks(brief, files)
     if files != given:
@@ -61,7 +71,7 @@ def start_draft(
     with transaction.atomic():
         head = Snapshot.objects.put(files)
         draft = Draft.objects.create(
-            name=(name or brief.family)[:MAX_NAME],
+            name=redactor.text(name or brief.family)[:MAX_NAME],
             loop=brief.loop.value,
             brief=loops.brief_to_plain(brief),
             model=model,
@@ -150,6 +160,8 @@ class _Drafting:
         for step in self.draft.steps.filter(kind=DraftStep.Kind.ANSWER, status=DraftStep.Status.STARTED):
             if step.reply_id is None:
                 self._fail(step, VANISHED)
+            elif self.draft.steps.filter(key=step.key, status=DraftStep.Status.TAKEN).exists():
+                self._fail(step, ANSWERED_TWICE)
             else:
                 self._take(step)
 
@@ -209,8 +221,8 @@ class _Drafting:
         while True:
             head = Snapshot.objects.get(pk=Draft.objects.values_list("head", flat=True).get(pk=self.draft.pk))
             try:
-                taken = loops.take_answer(self.brief, head.read(), step.key, text)
-            except UnusableAnswer as error:
+                taken = _clean_taken(loops.take_answer(self.brief, files := head.read(), step.key, text), files)
+            except (UnusableAnswer, SetupError) as error:
                 self._note_unusable(step, str(error))
                 return
             if self._commit(step, head, taken):
@@ -230,7 +242,9 @@ class _Drafting:
         after = Snapshot.objects.put(taken.files)
         if not Draft.objects.filter(pk=self.draft.pk, head=head).update(head=after):
             return False
-        edited = word_edits_since(step) if step.before_id != head.pk else []
+        edited = (
+            [*word_edits_since(step), *_name_overwritten(step.before, head, after)] if step.before_id != head.pk else []
+        )
         step.before, step.after, step.status = head, after, DraftStep.Status.TAKEN
         step.summary, step.accepts, step.words = storable(taken.summary), taken.accepts, storable(taken.words)
         step.findings = [*edited, *map(storable, taken.findings)]
@@ -242,6 +256,22 @@ class _Drafting:
         """An answer is taken even where a person stopped the draft during the call, for it is paid for."""
         if not WORK.mine(self.draft).update(lease_until=timezone.now() + LEASE):
             raise SliceOver
+
+
+def _clean_taken(taken: Taken, before: Files) -> Taken:
+    """With secrets taken out of what changed: a reply is cleaned as it came, and its JSON may spell one otherwise. SetupError
+    where the draft grew too large."""
+    check_totals(taken.files)
+    cleaned, lines = clean_files({path: file for path, file in taken.files.items() if before.get(path) != file})
+    return replace(taken, files={**taken.files, **cleaned}, findings=(*taken.findings, *lines))
+
+
+def _name_overwritten(asked: Snapshot, head: Snapshot, after: Snapshot) -> list[str]:
+    """A line for each file that people changed during the call, and the answer once more."""
+    was, now, then = (each.manifest() for each in (asked, head, after))
+    paths = sorted(was.keys() | now.keys() | then.keys())
+    both = [path for path in paths if was.get(path) != now.get(path) and now.get(path) != then.get(path)]
+    return [f"{path}: the answer replaced what was edited during its call" for path in both]
 
 
 def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:

@@ -97,10 +97,7 @@ def word_edits_since(step: DraftStep) -> list[str]:
 
 def clean_files(files: Files) -> tuple[dict[str, File], list[str]]:
     """What people bring, without secrets, and a line for each file that held one. SetupError names a file that cannot be."""
-    if len(files) > MAX_FILES:
-        raise SetupError(f"{len(files):,} files (expected at most {MAX_FILES:,})")
-    if (total := sum(len(file.content) for file in files.values())) > MAX_TOTAL_BYTES:
-        raise SetupError(f"{total:,} bytes of files (expected at most {MAX_TOTAL_BYTES:,})")
+    check_totals(files)
     redactor = Redactor(own_secrets())
     cleaned, findings = dict[str, File](), list[str]()
     for path, file in sorted(files.items()):
@@ -111,6 +108,14 @@ def clean_files(files: Files) -> tuple[dict[str, File], list[str]]:
         if cleaned[path].content != file.content:
             findings.append(f"{path}: what looked like a key or a password was taken out")
     return cleaned, findings
+
+
+def check_totals(files: Files) -> None:
+    """SetupError where a draft cannot hold as much."""
+    if len(files) > MAX_FILES:
+        raise SetupError(f"{len(files):,} files (expected at most {MAX_FILES:,})")
+    if (total := sum(len(file.content) for file in files.values())) > MAX_TOTAL_BYTES:
+        raise SetupError(f"{total:,} bytes of files (expected at most {MAX_TOTAL_BYTES:,})")
 
 
 def check_path(path: str, others: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, take_screening
 from benchapp.drafting.draft_steps import record_step
-from benchapp.experiments.qualifying.qualification import find_qualification
+from benchapp.experiments.qualifying.qualification import find_qualification, has_tried_traps
 from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
 from benchapp.models import Draft, DraftStep, Experiment, Suite, TaskWorkflow, User
 from benchapp.record.sets import suite_files
@@ -197,6 +197,7 @@ class _Evidence:
     filed: ReadinessCheck | None
     verdicts: Mapping[str, TaskVerdict]
     is_qualifying: bool
+    has_tried_traps: bool  # the wrong answers that its tasks declare now
 
     @classmethod
     def of(cls, draft: Draft, files: Files) -> _Evidence:
@@ -215,6 +216,7 @@ class _Evidence:
             _check_workflow_file(files),
             {each.key: each for each in read_verdicts(qualification)} if qualification else {},
             bool(qualification and qualification.is_open),
+            bool(qualification and has_tried_traps(qualification, suite)),
         )
 
     def judge(self, key: str) -> TaskReadiness:
@@ -232,6 +234,8 @@ class _Evidence:
         mine = [each for each in self.screening.findings if key in each.tasks]
         if leaks := [each.says for each in mine if each.weight is Weight.LEAK]:
             return ReadinessCheck(Readiness.FAILED, "; ".join(leaks)[:MAX_SAYS], url)
+        if self.screening.more and not mine:
+            return ReadinessCheck(Readiness.OPEN, "the list of findings is cut: fix those that it has first", url)
         looks = f"{len(mine)} place{'' if len(mine) == 1 else 's'} to look at" if mine else "nothing found"
         return ReadinessCheck(Readiness.PASSED, looks, url)
 
@@ -250,6 +254,8 @@ class _Evidence:
         says = "; ".join(verdict.reasons)[:MAX_SAYS]
         if self.is_qualifying:
             return ReadinessCheck(Readiness.OPEN, "still running", url)
+        if not self.has_tried_traps:
+            return ReadinessCheck(Readiness.OPEN, "its wrong answer changed since", url)
         if verdict.admission is Admission.ADMIT:
             return ReadinessCheck(Readiness.PASSED, "admitted", url)
         rejects = verdict.admission is Admission.REJECT
@@ -297,7 +303,11 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
         raise NotReady(reasons)
     left_out = [each for each in ready if each not in chosen]
     files = dict(_without(draft.head.read(), left_out))
+    if Draft.objects.filter(suite__key=key).exists():
+        raise SetupError(f"{key} is the key of a draft under trial (expected another)")
     read = _read_folder(_write_folder(draft, files), key, draft.name, strict=True)
+    if leaks := _list_leaks(read.suite):
+        raise NotReady(leaks)
     with transaction.atomic():
         row = suite_files.record_folder(read, by)
         Draft.objects.filter(pk=draft.pk).update(admitted_as=row)
@@ -306,6 +316,13 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
         _record(draft, DraftStep.Kind.ADMISSION, by, f"Admitted as suite {key}: {_count(len(read.tasks))}", notes)
         note_activity(by, "draft.admitted", draft, detail={"suite": key, "tasks": len(read.tasks)})
     return row
+
+
+def _list_leaks(suite: runner_suite.Suite) -> list[str]:
+    """Of the chosen tasks alone: among all tasks a long list of findings may have hidden one."""
+    found = take_screening(suite)
+    findings = found.findings if found else ()
+    return [f"{', '.join(each.tasks)}: screening: {each.says}" for each in findings if each.weight is Weight.LEAK]
 
 
 def _without(files: Files, tasks: Sequence[str]) -> Iterator[tuple[str, File]]:

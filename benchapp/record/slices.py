@@ -17,7 +17,6 @@ from typing import Generic
 import django_rq
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
 
@@ -30,7 +29,7 @@ from runner.base.errors import SetupError
 log = logging.getLogger(__name__)
 
 SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one call, because of it
-LEASE = timedelta(minutes=30)  # longer than any single call
+LEASE = timedelta(minutes=75)  # longer than any single call with its tries: runner.models.litellm.client.CALL_SECONDS
 MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
 
@@ -101,18 +100,22 @@ class SlicedWork(Generic[Sliced]):
     def claim(self, row_id: str) -> Sliced | None:
         """None where another has it, or nothing is to be done."""
         now = timezone.now()
-        free = self.rows().filter(pk__in=self.rows().due(now).filter(public_id=row_id).values("pk"))
-        if free.filter(failures__gte=MAX_FAILURES).update(status="stopped", worker="", lease_until=None):
-            reason = f"{MAX_FAILURES} processes in a row vanished while they worked on it"
-            self.rows().filter(public_id=row_id, reason="").update(reason=reason)
+        row = self.rows().due(now).filter(public_id=row_id).first()
+        if row is None:
             return None
-        taken = free.update(
-            worker=str(this_process()),
-            lease_until=now + LEASE,
-            lease_epoch=F("lease_epoch") + 1,
-            failures=F("failures") + 1,
-        )
-        return self.rows().get(public_id=row_id) if taken else None
+        if row.failures >= MAX_FAILURES:
+            reason = row.reason or f"{MAX_FAILURES} processes in a row vanished while they worked on it"
+            self.mine(row).update(status="stopped", worker="", lease_until=None, reason=reason)
+            return None
+        taken = {"worker": str(this_process()), "lease_until": now + LEASE, "failures": row.failures + 1}
+        epoch = row.lease_epoch + 1
+        # By the epoch that was read: of two who read the same row one writes, on every database.
+        if not self.mine(row).open().update(**taken, lease_epoch=epoch):
+            return None
+        row.lease_epoch = epoch
+        for name, value in taken.items():
+            setattr(row, name, value)
+        return row
 
     def mine(self, row: Sliced) -> SlicedQuerySet[Sliced]:
         """The row, while it is held as `row` says. Empty once another holds it."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
+from runner.authoring.contract.contract_rules import MAX_SLUG_CHARS
 from runner.base.errors import SetupError
 from runner.base.types import File, Files, JsonObject, JsonValue
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Taken, UnusableAnswer
@@ -35,7 +36,7 @@ from runner.drafting.family_tasks import list_tasks_in, select_corpus
 READER, PLANNER, WRITER = "reader", "planner", "task writer"
 UNITS, SCENARIOS = "notes/units.json", "notes/scenarios.json"
 MAX_UNITS = 100
-MAX_TITLE_CHARS, MAX_TEXT_CHARS = 300, 2_000
+MAX_ID_CHARS, MAX_TITLE_CHARS, MAX_TEXT_CHARS = 40, 300, 2_000
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
         units = read_units(files)
         if SCENARIOS not in files:
             return _ask_planner(brief, units)
-        scenarios = read_scenarios(files, units)
+        scenarios = read_scenarios(brief, files, units)
     except UnusableAnswer as error:  # a person broke it
         return Ended(False, str(error))
     for scenario in scenarios:
@@ -161,7 +162,7 @@ def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
         return _take_notes(files, UNITS, plain, answer, f"{len(units)} knowledge units.")
     if key == "scenarios":
         answer, ids = read_object(text, "scenarios"), {unit.id for unit in read_units(files)}
-        scenarios = _collect(answer, "scenarios", lambda entry, place: _scenario(entry, place, ids), brief.tasks)
+        scenarios = _collect(answer, "scenarios", lambda entry, place: _scenario(brief, entry, place, ids), brief.tasks)
         plain = {"scenarios": [asdict(scenario) for scenario in scenarios]}
         return _take_notes(files, SCENARIOS, plain, answer, f"{len(scenarios)} scenarios.")
     answer, task = read_object(text, "files"), task_of(brief, key.partition("/")[2])
@@ -180,13 +181,15 @@ def read_units(files: Files) -> list[KnowledgeUnit]:
     return _read_notes(files, UNITS, "units", lambda entry, place: _unit(entry, place, files))
 
 
-def read_scenarios(files: Files, units: list[KnowledgeUnit]) -> list[Scenario]:
+def read_scenarios(brief: DraftBrief, files: Files, units: list[KnowledgeUnit]) -> list[Scenario]:
     ids = {unit.id for unit in units}
-    return _read_notes(files, SCENARIOS, "scenarios", lambda entry, place: _scenario(entry, place, ids))
+    return _read_notes(files, SCENARIOS, "scenarios", lambda entry, place: _scenario(brief, entry, place, ids))
 
 
 def _read_notes(files: Files, path: str, name: str, read: Callable[[JsonValue, str], T]) -> list[T]:
     try:
+        if path not in files:
+            raise UnusableAnswer("there is no such file (expected the list that was drafted)")
         answer = read_object(files[path].content.decode("utf-8", "replace"), name)
         found = _collect(answer, name, read, MAX_UNITS)
         if answer.findings:
@@ -229,14 +232,15 @@ def _unit(entry: JsonValue, place: str, files: Files) -> KnowledgeUnit:
     )
 
 
-def _scenario(entry: JsonValue, place: str, known: set[str]) -> Scenario:
+def _scenario(brief: DraftBrief, entry: JsonValue, place: str, known: set[str]) -> Scenario:
     fields = _fields(entry, place)
     units = fields.get("units")
     if not isinstance(units, list) or not units or not all(isinstance(each, str) and each in known for each in units):
         raise UnusableAnswer(f"{place}.units: {json.dumps(units)[:100]}, expected ids of knowledge units")
     title = read_words(fields.get("title"), f"{place}.title", MAX_TITLE_CHARS)
     what = read_words(fields.get("what"), f"{place}.what", MAX_TEXT_CHARS)
-    return Scenario(_read_id(fields, place), title, what, tuple(dict.fromkeys(map(str, units))))
+    longest = min(MAX_ID_CHARS, MAX_SLUG_CHARS - len(brief.family) - 1)  # as a task it is named after the family
+    return Scenario(_read_id(fields, place, longest), title, what, tuple(dict.fromkeys(map(str, units))))
 
 
 def _fields(entry: JsonValue, place: str) -> JsonObject:
@@ -245,9 +249,9 @@ def _fields(entry: JsonValue, place: str) -> JsonObject:
     return entry
 
 
-def _read_id(fields: JsonObject, place: str) -> str:
+def _read_id(fields: JsonObject, place: str, longest: int = MAX_ID_CHARS) -> str:
     found = fields.get("id")
-    if not isinstance(found, str) or not _ID.fullmatch(found) or len(found) > 40:
-        expected = "lower-case letters and digits with single hyphens between them, at most 40"
+    if not isinstance(found, str) or not _ID.fullmatch(found) or len(found) > longest:
+        expected = f"lower-case letters and digits with single hyphens between them, at most {longest}"
         raise UnusableAnswer(f"{place}.id: {json.dumps(found)[:60]}, expected {expected}")
     return found

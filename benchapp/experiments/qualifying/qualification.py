@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
 from benchapp.models import Experiment, Run
 from runner.agents.oracle import has_solution
-from runner.agents.trap import has_trap
+from runner.agents.trap import digest_traps, has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
@@ -60,6 +60,13 @@ def find_qualification(key: str, digest: str = "") -> Experiment | None:
 def read_digest(qualification: Experiment) -> str:
     """Of the state of the suite that it tried; "" where what was imported does not say."""
     return str(qualification.runs.values_list("setup__suite__digest", flat=True).first() or "")
+
+
+def has_tried_traps(qualification: Experiment, suite: Suite) -> bool:
+    """Whether it tried the wrong answers that the suite declares now. No digest of a task covers them."""
+    if not any(map(has_trap, iterate_counted_tasks(suite))):
+        return True
+    return qualification.runs.filter(condition=TRAP, setup__traps=digest_traps(suite)).exists()
 
 
 def list_admitted(suite: Suite) -> tuple[str, ...]:

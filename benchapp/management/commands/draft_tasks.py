@@ -76,9 +76,10 @@ class Command(BaseCommand):
             told = step.summary or step.error
             line = f"{step.number:>3}  {step.kind:<9}  {step.status:<8}  {step.role:<10}  {told}".rstrip()
             self.stdout.write(replace_unprintable(line))
+        taken_over = ": a worker continues it" if draft.status == Draft.Status.WAITING and draft.worker else ""
         scripted = " (scripted)" if draft.steps.filter(scripted=True).exists() else ""
         self.stdout.write(
-            f"{draft.status}{scripted}" + (f": {replace_unprintable(draft.reason)}" if draft.reason else "")
+            f"{draft.status}{scripted}{taken_over}" + (f": {replace_unprintable(draft.reason)}" if draft.reason else "")
         )
         if draft.status != Draft.Status.DONE:
             raise SystemExit(INCOMPLETE)

@@ -14,7 +14,14 @@ from benchapp.experiments.work.progress import workforce
 from benchapp.models import Draft, DraftStep
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
-from inspector.pages.drafts.drafted_steps import DraftedFile, DraftedStep, group_files, list_files, read_steps
+from inspector.pages.drafts.drafted_steps import (
+    DraftedFile,
+    DraftedStep,
+    group_files,
+    list_files,
+    order_by_effect,
+    read_steps,
+)
 from inspector.web.responses import PathLink
 from runner.drafting.draft import Loop
 
@@ -132,7 +139,7 @@ class ShownDraft(Shaped):
     @property
     def is_edited(self) -> bool:
         """Whether a person changed files after the last answer, so that the loop may find something to ask again."""
-        changed = [step for step in self.steps if step.changes]
+        changed = [step for step in order_by_effect(self.steps) if step.changes]
         return bool(changed) and changed[-1].is_edit
 
     @property
@@ -188,7 +195,7 @@ def _describe_rest(draft: ShownDraft) -> DraftState:
         opens = DraftAct("Open the suite", url=reverse("suite", args=[row.admitted_as.key]))
         return DraftState(f"Admitted as {row.admitted_as.key}.", "Launch experiments over it.", (opens,))
     if row.suite is None:
-        return DraftState(f"{drafted}.", "Try them as a suite. Then you can screen and qualify them.", (TRY,))
+        return DraftState(f"{drafted}.", "Try them as a suite: this screens them. Then qualify them.", (TRY,))
     if not draft.is_tried:
         return DraftState(f"{drafted}, and changed since they were tried.", "Try them again as they are now.", (TRY,))
     return _describe_tried(draft, row.suite.key)

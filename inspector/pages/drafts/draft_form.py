@@ -22,6 +22,7 @@ from inspector.pages.launch.launch import Option, list_models, list_suite_option
 from runner.base.errors import RunnerError, SetupError
 from runner.base.trees import check_relative
 from runner.base.types import File, Files
+from runner.drafting import loops
 from runner.drafting.draft import DraftBrief, Loop
 
 MAX_FILES = 30  # typed into the form; more come from a folder by the command
@@ -35,14 +36,14 @@ class BriefForm(forms.Form):
     loop = forms.ChoiceField(choices=[(each.value, LOOP_WORDS[each][0]) for each in LOOP_WORDS])
     family = forms.RegexField(
         SLUG,
-        max_length=60,
+        max_length=loops.MAX_FAMILY_CHARS,
         error_messages={
             "invalid": "Expected lower-case letters, digits and single hyphens, such as late-fees.",
             "required": "Name the family: its tasks' keys begin with it.",
         },
     )
     goal = forms.CharField(required=False, max_length=4_000)
-    tasks = forms.IntegerField(min_value=1, max_value=50)
+    tasks = forms.IntegerField(min_value=1, max_value=loops.MAX_TASKS)
     image = forms.CharField(required=False, max_length=200)
     model = forms.CharField(max_length=200, error_messages={"required": "Choose a model."})
     max_revisions = forms.IntegerField(min_value=0, max_value=20)

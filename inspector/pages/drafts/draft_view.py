@@ -54,13 +54,13 @@ def _act(request: HttpRequest, row: Draft) -> str:
     act, user = request.POST.get("act", ""), user_of(request)
     if act == "stop":
         stop(row, user)
-        return "Stopped. The call that is open is not lost."
+        return "Stopped. If a call is under way, its answer will still be used."
     if act == "go-on":
         go_on(row, user)
-        return "It continues when a worker is free."
+        return "The draft will continue as soon as a worker is free."
     if act == "try":
         suite = try_as_suite(row, user)
-        return f"Tried as the suite {suite.key}. Screen and qualify it next."
+        return f"Written as suite {suite.key} and screened. Check its workflow, then qualify it."
     if act == "admit":
         key = request.POST.get("key", "").strip()[:MAX_KEY]
         suite = admit(row, key, user, tasks=request.POST.getlist("task"))

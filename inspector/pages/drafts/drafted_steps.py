@@ -115,10 +115,16 @@ def _compare(before: Versions, after: Versions) -> list[FileChange]:
     return compare_versions(gone, come)
 
 
+def order_by_effect(steps: Iterable[DraftedStep]) -> list[DraftedStep]:
+    """As they changed the files: an edit during a call has the later number, and came first."""
+    over = [step for step in steps if step.row.finished_at is not None]
+    return sorted(over, key=lambda step: (step.row.finished_at, step.row.number))
+
+
 def list_files(steps: Iterable[DraftedStep]) -> list[DraftedFile]:
     """What the steps left, in reading order. A draft's first step is what it was given, so nothing is older."""
     found: dict[str, DraftedFile] = {}
-    for step in steps:
+    for step in order_by_effect(steps):
         for change in step.changes:
             if change.new is None:
                 found.pop(change.path, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import orjson
@@ -359,7 +360,7 @@ def test_an_edit_of_files_that_moved_is_refused_and_names_who_was_first(drafter:
     seen = draft.head.digest
     bob = User.objects.create_user("bob", level="operator")
     edit_file(draft, "notes/a.txt", "of bob", bob, seen)
-    with pytest.raises(DraftConflict, match=r"bob in step 2\. Load the page again"):
+    with pytest.raises(DraftConflict, match=r"bob in step 2\.$"):
         edit_file(draft, "notes/a.txt", "of ada", ada, seen)
     seen = draft.head.digest
     work_off(draft)
@@ -390,6 +391,76 @@ def test_an_edit_during_a_call_stays_and_the_answer_comes_on_top_and_says_so(dra
     assert list(findings()) == []
 
 
+def test_an_answer_that_replaces_what_was_edited_during_its_call_names_the_file(drafter: Drafter, ada: User) -> None:
+    def edited() -> str:
+        now = Draft.objects.get(pk=draft.pk)
+        edit_file(now, "notes/plan.txt", "mine", ada, now.head.digest)
+        return "planned"
+
+    drafter.replies = {"plan": [edited]}
+    draft = begin()
+    work_off(draft)
+    assert read_head(draft)["notes/plan.txt"] == "planned"
+    told = "notes/plan.txt: the answer replaced what was edited during its call"
+    assert draft.steps.get(key="plan").findings[1:] == [told]
+
+
+def test_of_two_workers_that_read_the_same_free_draft_one_takes_it(
+    drafter: Drafter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes between the first one's look and its write, as two workers may on any database."""
+    draft, mine, others = begin(), SlicedWork.mine, list[Draft | None]()
+
+    def meanwhile(work: SlicedWork[Draft], row: Draft) -> object:
+        if not others:
+            others.append(None)
+            others.append(WORK.claim(str(draft.public_id)))
+        return mine(work, row)
+
+    monkeypatch.setattr(SlicedWork, "mine", meanwhile)
+    assert WORK.claim(str(draft.public_id)) is None
+    held = others[1]
+    draft.refresh_from_db()
+    assert held is not None
+    assert (held.lease_epoch, held.failures, held.worker) == (draft.lease_epoch, draft.failures, draft.worker)
+    assert draft.lease_epoch == 1
+
+
+def test_a_reply_to_what_another_call_answered_meanwhile_is_kept_and_not_used(drafter: Drafter) -> None:
+    draft = begin()
+    work_off(draft)
+    taken = draft.steps.get(key="plan")
+    DraftStep.objects.filter(pk=taken.pk).update(status="started", number=99)
+    DraftStep.objects.create(
+        draft=draft, number=100, kind="answer", status="taken", key="plan", before=taken.before, after=taken.after,
+        started_at=timezone.now(),
+    )  # fmt: skip
+    go_on(draft, None)
+    work_off(draft)
+    assert (draft.status, drafter.keys) == ("done", KEYS)
+    late = draft.steps.get(pk=taken.pk)
+    assert (late.status, late.error) == ("failed", draft_orders.ANSWERED_TWICE)
+
+
+def test_a_brief_that_no_loop_can_go_by_starts_nothing() -> None:
+    for changes, told in (({"tasks": 50}, "tasks"), ({"family": "f" * 41}, "family"), ({"image": "a b"}, "image")):
+        with pytest.raises(SetupError, match=told):
+            start_draft(replace(BRIEF, **changes), CORPUS, "scripted/careful")  # type: ignore[arg-type]
+    assert not Draft.objects.exists()
+
+
+def test_keys_in_goal_and_name_are_taken_out(drafter: Drafter) -> None:
+    draft = start_draft(replace(BRIEF, goal=f"Use {SECRET}."), CORPUS, "litellm/test/drafter", name=f"With {SECRET}")
+    assert SECRET not in f"{draft.name} {draft.brief}"
+
+
+def test_an_edit_keeps_the_line_ends_of_a_file(drafter: Drafter, ada: User) -> None:
+    files = {**CORPUS, "corpus/a.csv": File(b"a\r\n1\r\n")}
+    draft = start_draft(BRIEF, files, "litellm/test/drafter")
+    edit_file(draft, "corpus/a.csv", "a\n2\n", ada, draft.head.digest)
+    assert read_head(draft)["corpus/a.csv"] == "a\r\n2\r\n"
+
+
 def test_an_edit_while_an_answer_is_made_into_files_is_not_lost(
     drafter: Drafter, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +486,8 @@ def test_an_edit_while_an_answer_is_made_into_files_is_not_lost(
     [
         ("../x", "y", "plain relative path"),
         ("corpus", "y", "it is a folder"),
+        ("corpus/Rules.md", "y", "differ only in case"),
+        ("corpus/ä.md", "y", "beyond printable ASCII"),
         ("corpus/rules.md/x", "y", "is a file already"),
         ("corpus/none.md", None, "no such file"),
         ("corpus/rules.md", "# Fees\n\n- A fee above 100 is halved.\n", "says this already"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from benchapp.analysis.suite_screening import take_screening
 from benchapp.audit import findings
 from benchapp.drafting import draft_orders, draft_suites
 from benchapp.drafting.draft_edits import edit_file
@@ -17,13 +19,17 @@ from benchapp.drafting.draft_orders import start_draft, work_off
 from benchapp.drafting.draft_suites import NotReady, Readiness, admit, read_readiness, try_as_suite
 from benchapp.experiments.qualifying.qualification import write_file
 from benchapp.experiments.qualifying.task_verdicts import TaskCheck, TaskVerdict
-from benchapp.models import Activity, Draft, Experiment, Suite, Task, TaskWorkflow, User
+from benchapp.models import Activity, Draft, Experiment, Run, Suite, Task, TaskWorkflow, User
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.record.slices import SlicedWork
+from runner.agents.trap import digest_traps
+from runner.base import suite as runner_suite
 from runner.base.errors import SetupError
 from runner.base.types import File
 from runner.drafting.draft import DraftBrief, Loop
+from runner.protocols.qualification import TRAP
 from runner.protocols.task_rules import Rule
+from runner.screening.suite_findings import Screening, SuiteFinding, Weight
 from runner.suites.workflows.workflow import to_plain
 from tests.worlds.drafting_loop import CORPUS, Drafter, install_loop, plain_workflow
 from tests.worlds.workflow_worlds import draw
@@ -116,6 +122,63 @@ def test_trying_the_same_files_again_adds_nothing_and_other_files_a_further_stat
     assert (again.path == path, again.digest == digest, Path(path).is_dir()) == (False, False, True)
     assert Task.objects.get(suite=again, key="fees-1").revisions.count() == 2
     assert draft.steps.filter(kind="trial").count() == 2
+
+
+def test_a_wrong_answer_that_changed_is_tried_again_before_its_task_is_ready(
+    ada: User, verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No digest of a task covers it, so the qualification is still of these tasks."""
+    draft = drafted()
+    suite = try_as_suite(draft, ada)
+    verdicts(fees_1=True, fees_2=True)
+    assert {each.qualification.state for each in read_readiness(draft)} == {PASSED}
+    edit_file(draft, "tasks/fees-1/trap/solve.sh", "echo wrong\n", ada, draft.head.digest)
+    assert try_as_suite(draft, ada).digest == suite.digest
+    qualified = Experiment.objects.create(name="Qualification", suite=suite, spec={}, status="done")
+    monkeypatch.setattr(draft_suites, "find_qualification", lambda key, digest: qualified)
+    says = {(each.qualification.state, each.qualification.says) for each in read_readiness(draft)}
+    assert says == {(OPEN, "its wrong answer changed since")}
+    traps = digest_traps(find_suite(suite.key))
+    Run.objects.create(experiment=qualified, condition=TRAP, replicate=1, setup={"traps": traps})
+    assert {each.qualification.state for each in read_readiness(draft)} == {PASSED}
+
+
+def test_where_the_list_of_findings_is_cut_what_has_none_stays_open(
+    ada: User, verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = drafted()
+    suite = try_as_suite(draft, ada)
+    found = take_screening(find_suite(suite.key))
+    assert found is not None
+    monkeypatch.setattr(draft_suites, "take_screening", lambda _: replace(found, more=3))
+    assert {each.screening.state for each in read_readiness(draft)} == {OPEN}
+
+
+def test_a_leak_that_only_the_chosen_tasks_show_keeps_them_out(
+    ada: User, verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = drafted()
+    tried = try_as_suite(draft, ada)
+    verdicts(fees_1=True, fees_2=True)
+    leak = SuiteFinding("answer-in-instruction", Weight.LEAK, ("fees-1",), "the instruction says 42", ())
+    real = draft_suites.take_screening
+
+    def take(suite: runner_suite.Suite) -> Screening | None:
+        found = real(suite)
+        return found if found is None or suite.key == tried.key else replace(found, findings=(leak,))
+
+    monkeypatch.setattr(draft_suites, "take_screening", take)
+    with pytest.raises(NotReady, match="fees-1: screening: the instruction says 42"):
+        admit(draft, "fees", ada, tasks=["fees-1"])
+    assert not Suite.objects.filter(key="fees").exists()
+
+
+def test_the_key_of_a_draft_under_trial_is_no_key_for_admitted_tasks(ada: User, verdicts: Verdicts) -> None:
+    draft = drafted()
+    suite = try_as_suite(draft, ada)
+    verdicts(fees_1=True, fees_2=True)
+    with pytest.raises(SetupError, match="of a draft under trial"):
+        admit(draft, suite.key, ada)
 
 
 def test_a_draft_is_not_tried_anew_while_an_experiment_runs_over_its_earlier_state(ada: User) -> None:

@@ -232,7 +232,7 @@ def test_stop_and_try_reach_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Draft.objects.get().status == "stopped"
     monkeypatch.setattr(draft_view, "try_as_suite", lambda row, by: make_suite(key="draft-y"))
     said = client.post(page_of(draft), {"act": "try"}, follow=True).text
-    assert "Tried as the suite draft-y." in said
+    assert "Written as suite draft-y and screened." in said
     assert client.post(page_of(draft), {"act": "explode"}).status_code == 404
 
 
@@ -333,7 +333,7 @@ def test_a_path_outside_a_binary_file_and_too_long_a_text_are_refused() -> None:
     client, _ = login()
     draft = make_draft({"corpus/a.bin": "\x00\x01", "corpus/fees.md": "x"})
     assert client.get(f"{page_of(draft)}files/../../etc/passwd/").status_code == 404
-    assert "no text, or more than" in client.get(f"{page_of(draft)}files/corpus/a.bin/").text
+    assert "is not shown: it is binary" in client.get(f"{page_of(draft)}files/corpus/a.bin/").text
     long = {"text": "x" * 200_001, "head": draft.head.digest}
     assert client.post(f"{page_of(draft)}files/corpus/fees.md/", long).status_code == 422
     for path in ("../x", "/etc/passwd", "a//b", "x" * 400, "a\x07b"):

@@ -293,6 +293,16 @@ def test_scenarios_name_units_that_are_there_and_are_no_more_than_were_asked_for
     assert [each["id"] for each in json.loads(taken.files["notes/scenarios.json"].content)["scenarios"]] == ["a", "c"]
     assert "scenarios[2].units" in taken.findings[0]
     assert "more than 2" in taken.findings[1]
+    long = make_brief(Loop.CORPUS, family="f" * 40)  # a task's key is both, and has a longest length
+    fits, too_long = (json.dumps({"scenarios": [{**listed[0], "id": "s" * length}]}) for length in (23, 24))
+    assert loops.take_answer(long, files, "scenarios", fits)
+    with pytest.raises(UnusableAnswer, match="at most 23"):
+        loops.take_answer(long, files, "scenarios", too_long)
+
+
+def test_scenarios_of_units_that_a_person_removed_are_unusable() -> None:
+    with pytest.raises(UnusableAnswer, match=r"units\.json.*no such file"):
+        loops.take_answer(make_brief(Loop.CORPUS), CORPUS, "scenarios", json.dumps({"scenarios": []}))
 
 
 SKILL = "---\nname: fee-tables\ndescription: Adds up tables of fees by group. Use it for CSV files of fees.\n---\n\n1. Add.\n"
