@@ -12,6 +12,8 @@ from inspector.web.access import local_user
 from tests.browsing import inaccessible, open_in, settle
 from tests.worlds.recorded_drafts import make_whole_draft
 
+# A choice that is made before the new form listens is not followed.
+LISTENS = "() => !document.querySelector('.htmx-swapping, .htmx-settling')"
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
@@ -45,8 +47,13 @@ def test_the_form_follows_the_loop_and_keeps_what_was_typed(context: BrowserCont
     page.get_by_label("Family", exact=True).fill("late-fees")
     expect(page.get_by_label("Corpus", exact=True)).to_be_visible()
     page.get_by_role("radio", name="Instances of a task").check()
+    expect(page.get_by_label("Suite", exact=True)).to_be_visible()
+    settle(page)
+    page.wait_for_function(LISTENS)
     page.get_by_label("Suite", exact=True).select_option("starter")
     expect(page.locator("#id_begin option[value='E1-LS1-T1']")).to_have_count(1)
+    settle(page)
+    page.wait_for_function(LISTENS)
     page.get_by_label("Task", exact=True).select_option("E1-LS1-T1")
     settle(page)
     assert inaccessible(page) == []
