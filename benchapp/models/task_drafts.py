@@ -16,6 +16,10 @@ from runner.models import is_scripted
 class DraftQuerySet(SlicedQuerySet["Draft"]):
     """Drafts by who works on them. One that is done goes on too when a person says so: they may have edited it."""
 
+    def of_suite(self, suite: Suite) -> DraftQuerySet:
+        """Those that try their tasks there, or had them admitted into it."""
+        return self.filter(Q(admitted_as=suite) | Q(suite=suite))
+
 
 class Draft(SlicedModel):
     """A family of tasks in the making. What it is now is `head`; how it became so, its steps."""

@@ -6,7 +6,6 @@ from hashlib import sha256
 from urllib.parse import urlencode
 
 import orjson
-from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -57,29 +56,17 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
-    drafts = list(Draft.objects.filter(Q(admitted_as=view.row) | Q(suite=view.row))) if view.row else []
+    drafts = list(Draft.objects.of_suite(view.row)) if view.row else []
     data = {
-        "key": view.key,
-        "id": view.row.public_id if view.row else None,
-        "name": view.name,
-        "version": view.version or None,
-        "format": view.format,
-        "digest": view.digest or None,
+        **_describe(view),
         "says": summarise(view, by, counts),
-        "absent": view.absent or None,
         "problems": problems,
         "by": by,
         "within": within,
-        "splits": view.splits,
-        "attributes": view.attributes,
-        "families": view.families,
         "groups": counts,
-        "tasks": view.tasks,
         "task": task,
-        "notes": list(view.read.notes) if view.read else [],
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
-        "experiments": EXPERIMENT.read_all(view.experiments),
         "qualification": qualification,
         "composition": drawing.table.records(),
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
@@ -110,6 +97,25 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+def _describe(view: SuiteView) -> dict[str, object]:
+    """What the twin says of the suite, whatever was asked about it."""
+    return {
+        "key": view.key,
+        "id": view.row.public_id if view.row else None,
+        "name": view.name,
+        "version": view.version or None,
+        "format": view.format,
+        "digest": view.digest or None,
+        "absent": view.absent or None,
+        "splits": view.splits,
+        "attributes": view.attributes,
+        "families": view.families,
+        "tasks": view.tasks,
+        "notes": list(view.read.notes) if view.read else [],
+        "experiments": EXPERIMENT.read_all(view.experiments),
+    }
 
 
 @require_safe
