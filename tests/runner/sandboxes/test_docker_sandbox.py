@@ -409,7 +409,8 @@ def test_it_says_that_the_engines_disk_is_full(task: Task, monkeypatch: pytest.M
         done = opened.execute("sleep 30", timeout_seconds=30)
     finally:
         opened.close()
-    assert done.exit_code is None
+    assert done.exit_code in (None, 126)  # ended, or refused where the first look at the disk came before it
+    assert done.duration_seconds < 30
     assert "MiB are left on the engine's disk" in done.output
 
 
