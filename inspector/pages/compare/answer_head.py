@@ -24,7 +24,7 @@ from inspector.pages.compare.trial_squares import SquareTable, read_squares
 from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
-COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
+COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as a percentage
 EACH_ALONE = "comparisons within each experiment"
 DECLARED = "what was declared, or for all comparisons where it was not"
 
@@ -119,7 +119,7 @@ def write_headline(answer: Answer) -> str:
             again = did if metric.is_of_verdicts else again
         return f"{who} {did} {counts[0]:.0f} of {of} {counted}; {base} {again} {counts[1]:.0f}."
     own, other = (percent_text(share, 0) for share in (found.own, found.other))
-    return f"{who} {name.did} {own} of 100 {name.tasks}; {base} {again} {other}."
+    return f"{who} {name.did} {own} % of {name.tasks}; {base} {again} {other} %."
 
 
 def _write_alone(answer: Answer) -> str:
@@ -133,7 +133,7 @@ def _write_alone(answer: Answer) -> str:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
         return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.done}."
-    return f"{percent_text(best.value or 0.0, 0)} of 100 {name.tasks} {name.done}."
+    return f"{percent_text(best.value or 0.0, 0)} % of {name.tasks} {name.done}."
 
 
 def _write_delta(answer: Answer) -> str:

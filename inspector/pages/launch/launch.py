@@ -102,6 +102,7 @@ _FIELDS = (
     LaunchField("feedback", "Feedback to the author", "choice"),
     LaunchField("profile", "Author's contract", "choice"),
     LaunchField("judge_model", "Judge model", "text", "Judges what tasks cannot check. Empty: none."),
+    LaunchField("judging.model", "Judge of finished runs", "text", "Judges skills and attempts. Empty: none."),
     LaunchField("placebo_replay", "Replay also where nothing was learned", "tick"),
     LaunchField("record", "Keep every model call, to replay runs without a network", "tick"),
 )
@@ -130,6 +131,7 @@ MORE = (
         "limits.max_output_tokens",
         "limits.timeout_seconds",
         "judge_model",
+        "judging.model",
         "placebo_replay",
         "record",
     ),
@@ -244,6 +246,9 @@ def _put_value(file: dict[str, object], name: str, value: object) -> None:
         else:
             file[outer] = value
         return
+    if name == "judging.model" and not value:  # its prompts and limits are of nobody then
+        file.pop(outer, None)
+        return
     before = file.get(outer)
     kept = dict(before) if isinstance(before, dict) else {}
     kept.pop(inner, None)
@@ -266,7 +271,9 @@ def _find_default(name: str) -> object:
     outer, _, inner = name.partition(".")
     found = LaunchSpec.model_fields[outer]
     value = "" if found.is_required() else found.default
-    return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
+    if inner:
+        return getattr(value, inner, "")  # of nothing, where the outer field is null
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _show_value(each: LaunchField, value: object) -> Value:

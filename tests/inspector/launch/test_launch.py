@@ -546,6 +546,19 @@ def test_a_file_cannot_write_markup(client: Client, small: dict[str, Any]) -> No
     assert "<b>x</b>" not in text
 
 
+def test_a_judge_of_finished_runs_is_a_field_and_keeps_its_limits(client: Client, small: dict[str, Any]) -> None:
+    field = "judging.model"
+    judged = client.post("/launch/", sent(small, act="write", **{field: "scripted/judge"}))
+    assert shown_file(judged) == {**small, "judging": {"model": "scripted/judge"}}
+    limited = {**small, "judging": {"model": "scripted/judge", "usd": 2.0, "metrics": ["coverage"]}}
+    other = client.post("/launch/", sent(limited, act="write", **{field: "scripted/other"}))
+    assert shown_file(other)["judging"] == {**limited["judging"], "model": "scripted/other"}
+    assert shown_file(client.post("/launch/", sent(limited, act="write", **{field: ""}))) == small
+    unknown = client.post("/launch/", sent(limited, act="check", **{field: "no such model"}))
+    assert unknown.status_code == 422
+    assert 'id="id_judging_model_errors"' in unknown.text
+
+
 def test_hypotheses_outlast_fields_and_the_form_says_what_no_result_could_show(
     client: Client, small: dict[str, Any]
 ) -> None:
