@@ -45,8 +45,8 @@ def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterato
 def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
     """Everything but the closing brace."""
     yield json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()[:-1] + b', "steps": ['
-    for place, line in enumerate(iterate_lines(trajectory)):
-        yield (b",\n" if place else b"\n") + line
+    for place, lines in enumerate(iterate_lines(trajectory)):
+        yield (b",\n" if place else b"\n") + b",\n".join(lines)
     yield b"\n]"
 
 

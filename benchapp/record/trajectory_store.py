@@ -343,11 +343,11 @@ def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
         yield from _whole_steps(chunk.blob.content())
 
 
-def iterate_lines(trajectory: Trajectory) -> Iterator[bytes]:
-    """Every step in full as the JSON of an ATIF step, one chunk in memory at a time."""
+def iterate_lines(trajectory: Trajectory) -> Iterator[list[bytes]]:
+    """Every step in full as the JSON of an ATIF step, a chunk of them at a time, which is all that is in memory."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
-        for line in chunk.blob.content().splitlines():
-            yield orjson.dumps(_restore(orjson.loads(line))) if b'"$' in line else line
+        lines = chunk.blob.content().splitlines()
+        yield [orjson.dumps(_restore(orjson.loads(line))) if b'"$' in line else line for line in lines]
 
 
 def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
