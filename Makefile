@@ -33,7 +33,7 @@ else
 endif
 
 test-all: $(VENV)/.development
-	@$(BIN)/pytest $(PARALLEL)
+	@$(BIN)/pytest $(PARALLEL) --durations=100 --durations-min=3
 
 check: check-code test-all
 
