@@ -52,6 +52,9 @@ class ArchivedRecord:
             raise RecordError(f"{path}: {error}") from error
 
     def experiments(self) -> RecordRows:
+        return RecordRows(self._shape(self._summarize()), EXPERIMENTS)
+
+    def _summarize(self) -> Iterator[JsonRow]:
         shared, (row,) = ArchivedTables(self._shared), self._shared["experiment"]
         trials = [trial for run in self._runs for trial in run.lines["trial"]]
         runs = [run for each in self._runs for run in each.lines["run"]]
@@ -70,7 +73,7 @@ class ArchivedRecord:
             "trials_scored": sum(each["success"] is not None for each in trials),
             "trials_passed": sum(each["success"] is True for each in trials),
         }
-        return RecordRows([{name: found[name] for name in EXPERIMENTS}], EXPERIMENTS)
+        yield {name: found[name] for name in EXPERIMENTS}
 
     def trials(self, experiment: str = "") -> RecordRows:
         """One row per planned trial, in the columns of the served ones; `settled_at` is a record's own and not known here."""
@@ -121,7 +124,9 @@ class ArchivedRecord:
         try:
             return list(rows)
         except (TypeError, LookupError) as error:
-            raise RecordError(f"{self._path}: a line refers to none that is there: {error!r}") from error
+            raise RecordError(
+                f"{self._path}: a line lacks a column, or refers to none that is there: {error!r}"
+            ) from error
 
     def _read(self) -> None:
         with open_members(self._path) as members:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 from http.client import HTTPException
 from http.cookiejar import CookieJar
-from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from skillglass.record_columns import DECISIONS, EXPERIMENTS
@@ -61,36 +60,40 @@ class ServedRecord:
         return RecordRows(self._read_decisions(experiment), DECISIONS)
 
     def _read_decisions(self, experiment: str) -> Iterator[JsonRow]:
-        for run in self._read_pages(f"/experiments/{experiment}.json", {}, "runs"):
+        for run in self._read_pages(f"/experiments/{quote(experiment, safe='')}.json", {}, "runs"):
             address = f"/runs/{run['id']}/library.json"
-            first = self._read(address)
+            first = self._read(address, {}, "episodes")
             for episode in first["episodes"]:
                 if not episode["decisions"]:
                     continue
                 is_open = first["episode"] == episode["id"]
-                page = first if is_open else self._read(address, {"episode": episode["id"]})
+                page = first if is_open else self._read(address, {"episode": episode["id"]}, "decisions")
                 for each in page["decisions"]:
                     yield _shape_decision(experiment, run, episode, each)
 
     def _export(self, what: str, experiment: str, choices: dict[str, object]) -> RecordRows:
         chosen = {**choices, **({"experiment": experiment} if experiment else {})}
-        found = self._read(f"/compare/export/{what}.json", chosen)
+        found = self._read(f"/compare/export/{what}.json", chosen, "rows", "columns")
         return RecordRows(found["rows"], {each["name"]: each["type"] for each in found["columns"]})
 
     def _read_pages(self, path: str, query: dict[str, object], name: str) -> Iterator[JsonRow]:
         number, more = 1, True
         while more:
-            found = self._read(path, {**query, "page": number})
+            found = self._read(path, {**query, "page": number}, name, "next")
             yield from found[name]
             number, more = number + 1, found["next"] is not None
 
-    def _read(self, path: str, query: dict[str, object] | None = None) -> Any:
-        address = f"{self._root}{path}{'?' if query else ''}{urlencode(query or {}, doseq=True)}"
+    def _read(self, path: str, query: dict[str, object], *members: str) -> JsonRow:
+        """An object with these members, as every version of Skillglass that has the address gives it."""
+        address = f"{self._root}{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
         _, content = self._ask(Request(address, headers={"Accept": "application/json"}))
         try:
-            return json.loads(content)
-        except ValueError as error:
+            found = json.loads(content)
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"{address}: expected JSON of Skillglass; {error}") from error
+        if not isinstance(found, dict) or (set(members) - found.keys()):
+            raise RecordError(f"{address}: expected JSON of Skillglass, an object with {', '.join(members)}")
+        return found
 
     def _log_in(self, user: str, password: str) -> None:
         """By the form that people use; a wrong password counts as one there."""

@@ -41,7 +41,7 @@ def test_what_is_not_told_is_not_known(tmp_path: Path) -> None:
 
 def test_a_line_that_refers_to_nothing_is_told(tmp_path: Path) -> None:
     record = skillglass.open(archive(tmp_path / "a.tar.gz", RUN, EPISODE, ["trial", {"episode": 7}]))
-    with pytest.raises(skillglass.RecordError, match="a.tar.gz: a line refers to none that is there"):
+    with pytest.raises(skillglass.RecordError, match="a.tar.gz: a line lacks a column, or refers to none"):
         record.trials()
 
 

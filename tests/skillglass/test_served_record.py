@@ -203,8 +203,9 @@ def test_an_address_that_is_none_is_told_without_its_secret(address: str) -> Non
 
 
 def test_other_servers_and_none_are_told_by_address(live_server: LiveServer) -> None:
-    with answering(200, b"<html>") as (address, _), pytest.raises(skillglass.RecordError, match="expected JSON"):
-        skillglass.open(address).experiments()
+    for content in (b"<html>", b"[" * 100_000, b"[]", b'{"experiments": []}'):
+        with answering(200, content) as (address, _), pytest.raises(skillglass.RecordError, match="expected JSON"):
+            skillglass.open(address).experiments()
     with pytest.raises(skillglass.RecordError, match="does not answer"):
         skillglass.open(address).experiments()
     with pytest.raises(skillglass.RecordError, match=r"/experiments/.*\.json.*answered 404"):
