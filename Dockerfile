@@ -42,7 +42,7 @@ COPY . /app
 
 # Compiled and collected while it is built, as root: what runs can read it and change none of it. The key is of this
 # line only; SKILLGLASS_VAR points away so that nothing is left where the volume will lie.
-RUN python3 -m compileall -q /app/benchapp /app/demo /app/inspector /app/runner \
+RUN python3 -m compileall -q /app/benchapp /app/demo /app/inspector /app/runner /app/skillglass \
     && SECRET_KEY=only-to-collect SKILLGLASS_VAR=/tmp/collecting python3 manage.py collectstatic --noinput --verbosity 0 \
     && rm -rf /tmp/collecting
 

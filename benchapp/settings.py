@@ -11,13 +11,14 @@ from django.core.management.utils import get_random_secret_key
 
 from benchapp.deploy import environ, log_format
 from benchapp.deploy.embedded_broker import broker_url
+from runner import __version__
+from runner.base.var_folder import var_folder
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = "0.1.0"
+VERSION = __version__
 
 # Everything the installation writes lies here: database, keys, broker, logs, sandboxes.
-VAR_DIR = Path(environ.text("SKILLGLASS_VAR") or BASE_DIR / "var").resolve()
-
+VAR_DIR = var_folder()
 
 try:
     VAR_DIR.mkdir(parents=True, exist_ok=True)

@@ -59,6 +59,7 @@ def test_every_module_of_the_runner_can_be_the_first_to_be_imported():
         ),  # the demo's models are found by name: runner.models.MODELS
         ("demo", {"benchapp", "inspector", "django"}),
         ("benchapp", {"inspector"}),
+        ("skillglass", {"inspector", "benchapp", "runner", "demo", "django"}),
     ],
 )
 def test_no_module_imports_from_a_layer_above(layer, above):

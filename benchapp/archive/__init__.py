@@ -14,18 +14,7 @@ leases, paths and times of import.
 
 from __future__ import annotations
 
-FORMAT = "skillglass-archive/1"
-MANIFEST = "manifest.json"
-SHARED = "shared.jsonl"
+from skillglass.envelope import FORMAT, MANIFEST, SHARED, ArchiveError
+
+__all__ = ["ENDINGS", "FORMAT", "MANIFEST", "SHARED", "ArchiveError"]
 ENDINGS = (".tar.zst", ".tar.gz", ".tgz")
-
-
-class ArchiveError(Exception):
-    """The file cannot be taken as it stands, or the experiment cannot be written. Nothing was changed.
-
-    place: member of the archive, with the line where there is one. expected: what should have been there.
-    """
-
-    def __init__(self, place: str, expected: str, message: str) -> None:
-        super().__init__(f"{place}: expected {expected}; {message}" if place else f"expected {expected}; {message}")
-        self.place, self.expected, self.message = place, expected, message

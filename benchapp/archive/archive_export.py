@@ -18,7 +18,6 @@ from django.db.models import Model, Q, QuerySet
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
 from benchapp.archive.archive_values import encode_value
-from benchapp.archive.envelope import Writer, open_writer
 from benchapp.models import (
     Attempt,
     Blob,
@@ -41,6 +40,8 @@ from benchapp.models import (
     Trial,
 )
 from benchapp.record.record_digest import record_digest
+from runner.base.var_folder import MANAGE
+from skillglass.envelope import Writer, open_writer
 
 READ_AT_ONCE = 200  # contents asked for in one query
 ROWS_AT_ONCE = 2_000
@@ -130,7 +131,7 @@ def _write_contents(writer: Writer, digests: list[bytes]) -> None:
             writer.add_bytes(f"blobs/{blob.digest}", blob.content())
             found += 1
         if found != len(wanted):
-            raise ArchiveError("", "every content of the record", "one is missing: manage.py check_record names it")
+            raise ArchiveError("", "every content of the record", f"one is missing: {MANAGE} check_record names it")
 
 
 # --- rows -------------------------------------------------------------------------------------------------------

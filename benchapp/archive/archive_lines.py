@@ -15,8 +15,6 @@ from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, A
 from benchapp.archive.archive_values import DIGEST, Stored, decode_value
 from runner.base.types import JsonValue
 
-MAX_LINE = 64 * 1024 * 1024  # bytes
-
 Counts = dict[str, int]  # table -> lines so far
 Value = TypeVar("Value", str, int, UUID)
 

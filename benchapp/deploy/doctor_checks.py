@@ -18,6 +18,7 @@ from django.db.utils import DatabaseError
 from benchapp.deploy import embedded_broker, engine_checks, environ
 from runner import programs
 from runner.base.errors import SetupError
+from runner.base.var_folder import DEMO, MANAGE
 from runner.generators import PROVIDER, find_generator, generator_folders
 
 KEYS = {
@@ -113,7 +114,7 @@ def _embedded_broker() -> tuple[str, bool]:
     found = _attempt("Broker", embedded_broker.broker_binary, "")
     if not found.is_there:
         return f"no embedded Valkey for this machine: {found.detail}", False
-    return "embedded Valkey, not running: `make demo` starts it", True
+    return f"embedded Valkey, not running: `{DEMO}` starts it", True
 
 
 def _docker_version() -> str:
@@ -122,7 +123,7 @@ def _docker_version() -> str:
 
 
 def _program(name: str, there: set[str] | None) -> DoctorFinding:
-    cost = f"no trials with {name}; run: manage.py install_program {name}"
+    cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
     return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
 
 

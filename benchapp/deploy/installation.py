@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from benchapp.deploy import embedded_broker, small_model
 from benchapp.deploy.supervisor import Child, Supervisor
 from benchapp.experiments.work import advance
+from runner.base.var_folder import DEMO
 
 log = logging.getLogger(__name__)
 
@@ -108,9 +109,7 @@ class Installation:
             try:
                 probe.bind(("127.0.0.1", self.port))
             except OSError as error:
-                message = (
-                    f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 make demo`"
-                )
+                message = f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 {DEMO}`"
                 raise Unable(message) from error
 
     def _web(self) -> Child:

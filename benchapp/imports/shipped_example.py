@@ -7,11 +7,11 @@ from pathlib import Path
 from django.conf import settings
 
 from benchapp.archive.archive_check import read_manifest
-from benchapp.archive.envelope import open_members
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Experiment, Suite
 from benchapp.record.sets.suite_files import record_groups
 from runner.suites import SUITES
+from skillglass.envelope import open_members
 
 FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
 NAMES = ("example.tar.zst", "example-probe.tar.zst", "example-probe-control.tar.zst")  # a probe after what it is of

@@ -7,6 +7,8 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.core.checks import Error, Tags, register
 
+from runner.base.var_folder import MANAGE
+
 # "testserver" is the name under which Django's own test client calls; no network resolves it.
 LOOPBACK_NAMES = ("localhost", "testserver")
 
@@ -31,6 +33,6 @@ def check_single_user(app_configs: object = None, **kwargs: object) -> list[Erro
     hosts = strange_hosts() if settings.SINGLE_USER else []
     if not hosts:
         return []
-    hint = "Unset SINGLE_USER and make accounts with `manage.py add_user`, or name loopback hosts alone."
+    hint = f"Unset SINGLE_USER and make accounts with `{MANAGE} add_user`, or name loopback hosts alone."
     said = f"SINGLE_USER gives every visitor every right, but ALLOWED_HOSTS also names {', '.join(hosts)}."
     return [Error(said, hint=hint, id="skillglass.E001")]

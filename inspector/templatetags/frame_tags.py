@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from inspector.web.key_map import KeyGroup, KeyRow, describe_keys, group_rows
+from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 register = template.Library()
 _LISTED = "keys_of_this_page"
@@ -25,6 +26,17 @@ PLACES = {
     "documents": "documents document",
     "you": "account people activity comments password",
 }
+
+
+@register.simple_tag
+def manage(interpreter: str = "") -> str:
+    """What a person types before the name of a command. `interpreter`: named before it in a clone."""
+    return MANAGE if IS_INSTALLED else f"{interpreter} {MANAGE}".lstrip()
+
+
+@register.simple_tag
+def start_demo() -> str:
+    return DEMO
 
 
 @register.simple_tag(takes_context=True)

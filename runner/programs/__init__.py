@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.base.errors import NotOnThisMachine, SetupError
-from runner.base.var_folder import var_folder
+from runner.base.var_folder import MANAGE, var_folder
 from runner.sandboxes.needs import Program
 
 PINS = Path(__file__).parent / "pins"
@@ -72,7 +72,7 @@ def machine() -> str:
 
 
 def programs_folder() -> Path:
-    """SKILLGLASS_PROGRAMS, else `programs` in the folder SKILLGLASS_VAR, which is `var` beside manage.py."""
+    """SKILLGLASS_PROGRAMS, else `programs` in the var folder."""
     if folder := os.environ.get("SKILLGLASS_PROGRAMS"):
         return Path(folder).resolve()
     return var_folder() / "programs"
@@ -86,7 +86,7 @@ def find_installed(name: str, folder: Path | None = None) -> Program:
     pin = pin_of(name)
     home = (folder or programs_folder()) / pin.installation
     if not (home / "bin" / name).is_file():
-        raise NotOnThisMachine(f"{name} {pin.version} is not installed; run: manage.py install_program {name}")
+        raise NotOnThisMachine(f"{name} {pin.version} is not installed; run: {MANAGE} install_program {name}")
     return Program(name, pin.version, home, f"{TARGET}/{name}")
 
 

@@ -6,7 +6,6 @@ of ours, and which marks in double braces stand for themselves.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from runner.base.digests import digest_json
 from runner.base.errors import SetupError, SuiteError
+from runner.base.var_folder import MANAGE, var_folder
 from runner.prompts.roles import JUDGE, NAME, OWN, PAPER, VALUES, Asked
 from runner.suites.documents import read_text, read_yaml
 
@@ -121,8 +121,7 @@ class PromptPack(_Part):
 
 def packs_folder() -> Path:
     """The folder `prompts` of the installation's data."""
-    var = os.environ.get("SKILLGLASS_VAR", "").strip() or Path(__file__).resolve().parents[2] / "var"
-    return Path(var).expanduser().absolute() / "prompts"
+    return var_folder() / "prompts"
 
 
 def list_packs() -> list[str]:
@@ -133,7 +132,7 @@ def find_pack(name: str) -> PromptPack:
     """SetupError names the known packs, or the file, place and expectation where one is not as it should be."""
     if not NAME.fullmatch(name) or not (packs_folder() / name / PACK_FILE).is_file():
         known = ", ".join(list_packs()) or "none"
-        raise SetupError(f"unknown prompt pack {name!r:.80}; known: {known}; manage.py read_prompts takes one in")
+        raise SetupError(f"unknown prompt pack {name!r:.80}; known: {known}; {MANAGE} read_prompts takes one in")
     return read_pack(packs_folder() / name)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from runner.base.errors import SetupError
+from runner.base.var_folder import MANAGE
 
 MAX_CHOICE = 65  # it stands in a condition's name, for which there are 100
 OWN, PAPER = "skillglass", "paper"
@@ -107,7 +108,7 @@ def read_choice(text: str) -> dict[str, str]:
         if not NAME.fullmatch(name):
             raise SetupError(
                 f"prompts {name[:80]!r}: expected {OWN}, {PAPER} or the name of a pack (lower-case letters, digits, '-');"
-                " manage.py read_prompts FOLDER takes in a pack"
+                f" {MANAGE} read_prompts FOLDER takes in a pack"
             )
         for each in (role,) if is_one else CHOSEN:
             if each in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError
 from runner.base.types import JsonValue
+from runner.base.var_folder import MANAGE
 from runner.prompts.pack_layout import PackLayout, layout_of
 from runner.prompts.prompt_pack import PackPrompt, PromptPack, find_pack, list_packs
 from runner.prompts.roles import OWN, PAPER, Asked, is_for_all, read_choice
@@ -69,7 +70,7 @@ def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | 
     if layout.name not in list_packs():
         raise SetupError(
             f"the prompts of {layout.source} are not here: take them out of your copy of the paper or its release with"
-            f" manage.py read_prompts PATH (expected {OWN} until then)"
+            f" {MANAGE} read_prompts PATH (expected {OWN} until then)"
         )
     printed = {each.condition for each in layout.prompts if each.asked == asked}
     its_own = _method(condition) if _method(condition) in printed else ""
@@ -77,7 +78,7 @@ def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | 
     if prompt is None or prompt.condition != its_own:
         told = f"{asked}{f', {its_own}' if its_own else ''}"
         raise SetupError(
-            f"{layout.source}: the prompt ({told}) is missing; manage.py read_prompts PATH says what a copy lacks"
+            f"{layout.source}: the prompt ({told}) is missing; {MANAGE} read_prompts PATH says what a copy lacks"
         )
     return prompt
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.base.errors import SetupError
+from runner.base.var_folder import MANAGE
 
 TABLE = Path(__file__).with_name("releases.toml")
 UNKNOWN = "unknown"
@@ -57,7 +58,7 @@ def read_releases(table: Path | None = None) -> dict[str, PublicRelease]:
 def find_release(name: str) -> PublicRelease:
     known = read_releases()
     if name not in known:
-        raise SetupError(f"unknown release {name!r}; known: {', '.join(known)}; manage.py load_suite loads a folder")
+        raise SetupError(f"unknown release {name!r}; known: {', '.join(known)}; {MANAGE} load_suite loads a folder")
     return known[name]
 
 

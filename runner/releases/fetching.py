@@ -22,6 +22,7 @@ from pathlib import Path
 from runner.base.digests import digest_json
 from runner.base.errors import SetupError, SuiteError
 from runner.base.file_digests import FileDigests, is_plain, look_at, store_for, walk
+from runner.base.var_folder import MANAGE
 from runner.releases import UNKNOWN, PublicRelease
 from runner.releases.git_source import fill_from_git, is_repository
 from runner.releases.hub_source import fill_from_hub
@@ -96,7 +97,7 @@ def _find_there(place: Path, asked: tuple[str, str], tell: Callable[[str], None]
     """What was fetched to the place before. SetupError where that was something else, or the files have changed."""
     fetched = _read(_receipt(place))
     if fetched is None:
-        raise SetupError(f"{place}: was not put there by fetch_suite; load it with manage.py load_suite, or move it")
+        raise SetupError(f"{place}: was not put there by fetch_suite; load it with {MANAGE} load_suite, or move it")
     if fetched.asked != asked:
         was, wanted = (f"{source} at {commit}" for source, commit in (fetched.asked, asked))
         raise SetupError(f"{place}: holds {was}; move it to fetch {wanted}, or give another folder with --to")

@@ -10,6 +10,7 @@ from runner.agents.oracle import has_solution
 from runner.agents.trap import digest_traps, has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
+from runner.base.var_folder import MANAGE
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
 from runner.protocols.registry import QUALIFICATION
 from runner.protocols.stages import iterate_counted_tasks
@@ -75,7 +76,7 @@ def list_admitted(suite: Suite) -> tuple[str, ...]:
     found = find_qualification(suite.key, suite.digest)
     if found is None or found.is_open:
         told = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"
-        raise SetupError(f"{told} (expected one that ended: manage.py qualify_suite {suite.key})")
+        raise SetupError(f"{told} (expected one that ended: {MANAGE} qualify_suite {suite.key})")
     admitted = {each.key for each in read_verdicts(found) if each.admission is Admission.ADMIT}
     if not admitted:
         raise SetupError(f"the qualification of {suite.key} admits none of its tasks (/suites/{suite.key}/ says why)")

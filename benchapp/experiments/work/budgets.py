@@ -19,6 +19,7 @@ from benchapp.record.writing.human_acts import note_activity
 from benchapp.stats.metrics.spending import select_known_part
 from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage
+from runner.base.var_folder import MANAGE
 
 REASON = "Budget spent."  # how the reason of a block begins; raising the budget lets exactly these episodes go on
 
@@ -97,7 +98,7 @@ def require(run: Run, used: Spent) -> None:
     if run.budget_tokens is not None:
         limits.append(f"{used.tokens:,} of {run.budget_tokens:,} tokens")
     raise BudgetSpent(
-        f"{REASON} Run {run.public_id} has used {' and '.join(limits)}. Raise it, with `manage.py raise_budget"
+        f"{REASON} Run {run.public_id} has used {' and '.join(limits)}. Raise it, with `{MANAGE} raise_budget"
         f" {run.public_id}` or on the run's page, and it continues."
     )
 

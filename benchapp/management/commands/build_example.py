@@ -12,12 +12,13 @@ from benchapp.experiments.launch import experiment_id
 from benchapp.imports.shipped_example import FOLDER, NAMES
 from benchapp.models import Experiment
 from benchapp.record.log_context import errors_only
+from runner.base.var_folder import MANAGE
 
 
 class Command(BaseCommand):
     help = (
         "Runs the example experiment and its probes with the scripted model, and writes them as the archives that"
-        " `manage.py demo` takes in. Use a record of its own: SKILLGLASS_VAR=/tmp/example."
+        f" `{MANAGE} demo` takes in. Use a record of its own: SKILLGLASS_VAR=/tmp/example."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -7,10 +7,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.management.lookups import end_on, find_experiment
 from benchapp.models.experiments import StillReviewed, StillRunning
+from runner.base.var_folder import MANAGE
 
 
 class Command(BaseCommand):
-    help = "Deletes an experiment. It disappears now; `manage.py sweep` then removes it for good."
+    help = f"Deletes an experiment. It disappears now; `{MANAGE} sweep` then removes it for good."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("experiment", type=UUID, help="experiment id, from its address")
@@ -23,4 +24,4 @@ class Command(BaseCommand):
             raise CommandError(f"the experiment is named {found.name!r}, not {confirm!r}: nothing was deleted")
         with end_on(StillReviewed, StillRunning):
             found.entomb(actor=None, reason=reason)
-        self.stdout.write(f"{found.name}: deleted. Run `manage.py sweep` to remove it for good.")
+        self.stdout.write(f"{found.name}: deleted. Run `{MANAGE} sweep` to remove it for good.")

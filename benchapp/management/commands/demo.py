@@ -117,7 +117,7 @@ class Command(BaseCommand):
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
         if experiment is not None and experiment.status in OPEN:
             self.stdout.write("  A finished example opens in a moment. The demo experiment runs next to it.")
-        self.stdout.write(f"  Logs: {installation.log_folder}. Ctrl-C ends everything.\n")
+        self.stdout.write(f"  Stored in {settings.VAR_DIR}, with logs in log/. Ctrl-C ends everything.\n")
         self.stdout.flush()
 
     def _tell_end(self, experiment: Experiment) -> bool:

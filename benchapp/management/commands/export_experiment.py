@@ -10,11 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_export import write_archive
 from benchapp.models import Experiment
+from runner.base.var_folder import MANAGE
 
 
 class Command(BaseCommand):
     help = (
-        "Archives one experiment with all its evidence in one file. `manage.py import_runs` reads it elsewhere, with the same"
+        f"Archives one experiment with all its evidence in one file. `{MANAGE} import_runs` reads it elsewhere, with the same"
         " record digest. Leaves out reviews and comments."
     )
 

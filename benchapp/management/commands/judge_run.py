@@ -11,6 +11,7 @@ from benchapp.management.lookups import end_on, find_run, name_recording, parse_
 from benchapp.models import Run
 from benchapp.record.call_budget import Budget
 from runner.base.errors import SetupError
+from runner.base.var_folder import MANAGE
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--prompts",
             metavar="NAME",
-            help="paper (SkillLearnBench's figures) or a pack of your own (manage.py read_prompts); what it does not ask,"
+            help=f"paper (SkillLearnBench's figures) or a pack of your own ({MANAGE} read_prompts); what it does not ask,"
             " we do",
         )
         parser.add_argument("--record", metavar="FILE", help="write this pass to a file for recorded/FILE")

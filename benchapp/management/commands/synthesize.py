@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from benchapp.management.lookups import end_on
 from benchapp.synthesis.campaign import AlreadyThere, Size, write_campaign
 from benchapp.synthesis.monster import BYTES, EVENTS, write_monster
+from runner.base.var_folder import MANAGE
 
 
 class Command(BaseCommand):
@@ -38,7 +39,7 @@ class Command(BaseCommand):
             job = write_monster(folder, events=events, size=size, seed=seed)
         except FileExistsError as error:
             raise CommandError(f"{error.filename}: already exists; name an empty folder") from None
-        self.stdout.write(f"{job}: import it with `manage.py import_runs {job}`")
+        self.stdout.write(f"{job}: import it with `{MANAGE} import_runs {job}`")
 
     def _write_campaign(self, size: Size, seed: int) -> None:
         if size.trials < 1 or size.steps < 0 or size.decisions < 0:

@@ -15,6 +15,7 @@ from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
+from runner.base.var_folder import MANAGE
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
 from runner.suites.group_mapping import GroupMapping
 
@@ -68,7 +69,7 @@ def find_suite(key: str) -> Suite:
     if row is None:
         loaded = models.Suite.objects.exclude(path="").values_list("key", flat=True)
         known = ", ".join([*sorted(SUITES), *sorted(loaded)])
-        raise SetupError(f"unknown suite {key!r}; known: {known}; manage.py load_suite takes in more")
+        raise SetupError(f"unknown suite {key!r}; known: {known}; {MANAGE} load_suite takes in more")
     if not Path(row.path).is_dir():
         raise SetupError(f"suite {key}: its folder {row.path} is not on this machine; put it at the same path here")
     return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)

@@ -20,9 +20,10 @@ from inspector.charts.drawing.quantities import plural
 from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.authoring.pattern import PATTERNS
+from runner.base.var_folder import MANAGE
 
 OVERALL = "overall"
-UNREAD = "Rules have read no library of these runs yet. A worker reads them, or manage.py diagnose_libraries does."
+UNREAD = f"Rules have read no library of these runs yet. A worker reads them, or {MANAGE} diagnose_libraries does."
 PAPER, TABLE = "skilllearnbench", "Table 5"
 NAMES = {"A": "A, instructions only", "B": "B, with scripts", "C": "C, with MCP or subagents"}
 KINDS = kinds_of_part(*NAMES.values())

@@ -14,9 +14,12 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
+
 INDEX = "README"
 _FOLDER = Path(settings.BASE_DIR) / "docs"
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
+_IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
 _TAGS = {
     *("h2", "h3", "h4", "p", "br", "hr", "blockquote", "ul", "ol", "li", "strong", "em", "code", "pre", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "img", "picture", "source"),
@@ -41,7 +44,7 @@ class ProjectDocument:
 
 def read_document(name: str) -> ProjectDocument:
     """The document of that name. KeyError where there is none."""
-    title, _, text = _find_files("*.md")[f"{name}.md"].read_text("utf-8").partition("\n")
+    title, _, text = _name_commands(_find_files("*.md")[f"{name}.md"].read_text("utf-8")).partition("\n")
     return ProjectDocument(name, title.lstrip("# "), text.strip(), _render(text, posixpath.dirname(name)))
 
 
@@ -53,6 +56,14 @@ def find_picture(name: str) -> Path:
 def _find_files(pattern: str) -> dict[str, Path]:
     """Path below docs/ -> file. A name is looked up among what is there, so none leads out of the folder."""
     return {path.relative_to(_FOLDER).as_posix(): path for path in _FOLDER.rglob(pattern)}
+
+
+def _name_commands(text: str) -> str:
+    """As they are typed here. Documents are written for a clone; what runs in a container is typed there as it stands."""
+    if not IS_INSTALLED:
+        return text
+    text = text.replace("make demo MODEL=small", f"{DEMO} --model small").replace("make demo", DEMO)
+    return _IN_A_CLONE.sub(f"{MANAGE} ", text)
 
 
 def _render(text: str, folder: str) -> SafeString:

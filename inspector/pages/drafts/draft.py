@@ -23,6 +23,7 @@ from inspector.pages.drafts.drafted_steps import (
     read_steps,
 )
 from inspector.web.responses import PathLink
+from runner.base.var_folder import MANAGE
 from runner.drafting.draft import Loop
 
 LOOP_WORDS = {
@@ -181,7 +182,7 @@ def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
     crew = workforce()
     if crew.workers is None:
         return DraftState("Waiting for a worker.", "The broker of the jobs does not answer.", (STOP,))
-    hint = "One of them takes it next." if crew.workers else "No worker runs. Start one: manage.py work"
+    hint = "One of them takes it next." if crew.workers else f"No worker runs. Start one: {MANAGE} work"
     return DraftState("Waiting for a worker.", hint, (STOP,))
 
 

@@ -22,6 +22,7 @@ from inspector.web.access import needs
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.var_folder import MANAGE
 
 
 @require_safe
@@ -67,7 +68,7 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
-        messages.error(request, "The broker does not answer, so no worker runs it. Use `manage.py diagnose_libraries`.")
+        messages.error(request, f"The broker does not answer, so no worker runs it. Use `{MANAGE} diagnose_libraries`.")
     else:
         messages.success(
             request, f"A worker checks {asked} librar{'y' if asked == 1 else 'ies'}. Reload this page soon."

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
+from inspector.pages.documents import documents
 from inspector.pages.documents.documents import read_document
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -27,6 +28,15 @@ def test_every_link_of_a_document_leads_to_a_document_a_picture_or_a_heading(nam
             target = target or "README"
             assert target in NAMES, link
             assert not anchor or anchor in anchors[target], link
+
+
+def test_documents_of_an_installed_program_name_commands_as_they_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"IS_INSTALLED": True, "MANAGE": "skillglass", "DEMO": "skillglass demo"}.items():
+        monkeypatch.setattr(documents, name, value)
+    assert "skillglass demo --model small" in read_document("reference/models").text
+    texts = {name: read_document(name).text for name in NAMES}
+    assert [name for name, text in texts.items() if "python manage.py" in text or "make demo" in text] == []
+    assert "python3 manage.py add_user" in texts["how-to/deploy"]  # in the container, where it is so
 
 
 @pytest.mark.django_db

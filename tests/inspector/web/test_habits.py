@@ -260,19 +260,28 @@ def test_the_server_prints_no_other_cookie(client: Client) -> None:
 # --- documents --------------------------------------------------------------------------------------------------
 
 
+NAMED_COMMAND = re.compile(r"(?:manage\.py|\{% manage [^%]*%\}) ([a-z_]+)")
+
+
 def documented() -> list[tuple[str, str]]:
     found = []
     for path in DOCUMENTS:
         if path.exists():
             found += [(path.name, name) for name in re.findall(r"manage\.py ([a-z_]+)", path.read_text())]
     for path in TEMPLATES:
-        found += [(path.name, name) for name in re.findall(r"manage\.py ([a-z_]+)", path.read_text())]
+        found += [(path.name, name) for name in NAMED_COMMAND.findall(path.read_text())]
     return sorted(set(found))
 
 
 @pytest.mark.parametrize(("document", "command"), documented())
 def test_every_command_a_document_names_exists(document: str, command: str) -> None:
     assert command in {*get_commands(), "help"}, f"{document} names manage.py {command}"
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_page_names_commands_as_they_are_typed_where_it_runs(path: Path) -> None:
+    """`{% manage %}`: a wheel has no manage.py. A capsule has equal bytes wherever it is made."""
+    assert path.name == "capsule.html" or "manage.py " not in path.read_text()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

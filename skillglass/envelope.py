@@ -18,15 +18,28 @@ from typing import IO, BinaryIO
 
 import zstandard
 
-from benchapp.archive import ArchiveError
-
 Stream = IO[bytes] | gzip.GzipFile
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1024 * 1024
 LEVEL = 3  # contents are many and each is written once
 MAX_WINDOW = 128 * 1024 * 1024  # bytes a zstd stream may make its reader hold
 MAX_MEMBER = 8 * 1024**3  # what a plain header can say
+FORMAT = "skillglass-archive/1"
+MANIFEST = "manifest.json"
+SHARED = "shared.jsonl"
+MAX_LINE = 64 * 1024 * 1024  # bytes
 _MAGIC = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
+
+
+class ArchiveError(Exception):
+    """The file cannot be taken as it stands, or the experiment cannot be written. Nothing was changed.
+
+    place: member of the archive, with the line where there is one. expected: what should have been there.
+    """
+
+    def __init__(self, place: str, expected: str, message: str) -> None:
+        super().__init__(f"{place}: expected {expected}; {message}" if place else f"expected {expected}; {message}")
+        self.place, self.expected, self.message = place, expected, message
 
 
 # --- writing ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,32 @@
+"""Skillglass from Python: the trials, decisions and metrics of a record, as rows and as data frames.
+
+    import skillglass
+
+    record = skillglass.open("http://127.0.0.1:8000")    # or "experiment.tar.zst", an archive
+    trials = record.trials(record.experiments()[0]["experiment"])
+    trials.frame().groupby("condition").success.mean()   # frame() needs pandas
+
+It reads what the pages and `export_experiment` give out, and knows neither Django nor the rest of the project.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from skillglass.archived_record import ArchivedRecord
+from skillglass.record_rows import RecordError, RecordRows
+from skillglass.served_record import ServedRecord
+
+__all__ = ["ArchivedRecord", "RecordError", "RecordRows", "ServedRecord", "open"]
+
+
+def open(  # noqa: A001  (as in `skillglass.open`)
+    place: str | PathLike[str], user: str = "", password: str = ""
+) -> ServedRecord | ArchivedRecord:
+    """`place`: the address of an installation, or an archive. `user`, `password`: where its pages ask for them.
+
+    RecordError says what does not answer, or what is wrong in the file."""
+    if isinstance(place, str) and "://" in place:
+        return ServedRecord(place, user, password)
+    return ArchivedRecord(Path(place))

@@ -1,0 +1,38 @@
+"""Rows of a record: a list of dicts that becomes a data frame where pandas is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+JsonRow = dict[str, Any]  # values as JSON has them, under the names of the columns
+
+
+class RecordError(Exception):
+    """What was asked for is not to be had; the message names the address or file, and what was expected."""
+
+
+class RecordRows(list[JsonRow]):
+    """`columns`: name -> type (text, id, integer, number, boolean, time, numbers), in their order. None: not known."""
+
+    def __init__(self, rows: Iterable[JsonRow], columns: Mapping[str, str]) -> None:
+        super().__init__(rows)
+        self.columns = dict(columns)
+
+    def frame(self) -> pandas.DataFrame:
+        """One row each; missing values stay missing. ImportError without pandas, which Skillglass does not bring."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("frame() needs pandas: pip install pandas") from error
+        frame = pandas.DataFrame(list(self), columns=list(self.columns))
+        for name in self._of("time"):
+            frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
+        kept = {"integer": "Int64", "boolean": "boolean", "number": "float64"}
+        return frame.astype({name: kind for told, kind in kept.items() for name in self._of(told)})
+
+    def _of(self, kind: str) -> Sequence[str]:
+        return [name for name, told in self.columns.items() if told == kind]

@@ -1,0 +1,155 @@
+"""A record behind the pages of an installation, read from what every page offers to programs: exports and JSON twins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPException
+from http.cookiejar import CookieJar
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+from skillglass.record_columns import DECISIONS, EXPERIMENTS
+from skillglass.record_rows import JsonRow, RecordError, RecordRows
+
+SECONDS = 300  # without a byte: a comparison of many runs is computed before the first one
+MAX_TOLD = 300  # characters of an answer that is quoted
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A session belongs to the address that was opened: nothing follows where an answer points."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+class ServedRecord:
+    """Logs in as a person does where `user` is given; the session stays in memory, and goes to this address alone."""
+
+    def __init__(self, address: str, user: str = "", password: str = "") -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise RecordError(
+                f"{parts.hostname or address}: expected http://HOST or https://HOST, without a name in it"
+            )
+        self._root = f"{parts.scheme}://{parts.netloc}"
+        self._cookies = CookieJar()
+        self._opener: OpenerDirector = build_opener(_NoRedirects, HTTPCookieProcessor(self._cookies))
+        if user:
+            self._log_in(user, password)
+
+    def experiments(self, **query: object) -> RecordRows:
+        """Newest first. `query`: as in the address of the first page, such as `q="demo"` or `probes=1`."""
+        return RecordRows(map(_shape_experiment, self._read_pages("/index.json", query, "experiments")), EXPERIMENTS)
+
+    def trials(self, experiment: str = "", **choices: object) -> RecordRows:
+        """One row per planned trial. `choices`: as in the address of `/compare/`, such as `condition="no-skill"`."""
+        return self._export("trials", experiment, choices)
+
+    def metrics(self, experiment: str = "", **choices: object) -> RecordRows:
+        """One row per group and metric, with k, n, the value and its interval."""
+        return self._export("aggregates", experiment, choices)
+
+    def differences(self, experiment: str = "", **choices: object) -> RecordRows:
+        """One row per group with a baseline and metric: the deciding test, its interval, p and sentence."""
+        return self._export("differences", experiment, choices)
+
+    def decisions(self, experiment: str) -> RecordRows:
+        """One row per answer of an author, in the order of runs, episodes and numbers."""
+        return RecordRows(self._read_decisions(experiment), DECISIONS)
+
+    def _read_decisions(self, experiment: str) -> Iterator[JsonRow]:
+        for run in self._read_pages(f"/experiments/{quote(experiment, safe='')}.json", {}, "runs"):
+            address = f"/runs/{run['id']}/library.json"
+            first = self._read(address, {}, "episodes")
+            for episode in first["episodes"]:
+                if not episode["decisions"]:
+                    continue
+                is_open = first["episode"] == episode["id"]
+                page = first if is_open else self._read(address, {"episode": episode["id"]}, "decisions")
+                for each in page["decisions"]:
+                    yield _shape_decision(experiment, run, episode, each)
+
+    def _export(self, what: str, experiment: str, choices: dict[str, object]) -> RecordRows:
+        chosen = {**choices, **({"experiment": experiment} if experiment else {})}
+        found = self._read(f"/compare/export/{what}.json", chosen, "rows", "columns")
+        return RecordRows(found["rows"], {each["name"]: each["type"] for each in found["columns"]})
+
+    def _read_pages(self, path: str, query: dict[str, object], name: str) -> Iterator[JsonRow]:
+        number, more = 1, True
+        while more:
+            found = self._read(path, {**query, "page": number}, name, "next")
+            yield from found[name]
+            number, more = number + 1, found["next"] is not None
+
+    def _read(self, path: str, query: dict[str, object], *members: str) -> JsonRow:
+        """An object with these members, as every version of Skillglass that has the address gives it."""
+        address = f"{self._root}{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
+        _, content = self._ask(Request(address, headers={"Accept": "application/json"}))
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise RecordError(f"{address}: expected JSON of Skillglass; {error}") from error
+        if not isinstance(found, dict) or (set(members) - found.keys()):
+            raise RecordError(f"{address}: expected JSON of Skillglass, an object with {', '.join(members)}")
+        return found
+
+    def _log_in(self, user: str, password: str) -> None:
+        """By the form that people use; a wrong password counts as one there."""
+        address = f"{self._root}/login/"
+        self._ask(Request(address))
+        token = next((each.value for each in self._cookies if each.name == "csrftoken"), None) or ""
+        form = urlencode({"username": user, "password": password, "csrfmiddlewaretoken": token}).encode()
+        status, _ = self._ask(Request(address, data=form, headers={"Referer": address}), expected=(200, 302))
+        if status != 302:  # the form again
+            raise RecordError(f"{address}: {user} is not known by this password")
+
+    def _ask(self, request: Request, expected: tuple[int, ...] = (200,)) -> tuple[int, bytes]:
+        try:
+            with self._opener.open(request, timeout=SECONDS) as answer:
+                status, content = answer.status, answer.read()
+        except HTTPError as error:
+            with error:
+                if error.code in expected:
+                    return error.code, b""
+                raise RecordError(f"{request.full_url}: {_explain(error)}") from None
+        except (URLError, OSError, HTTPException) as error:
+            raise RecordError(f"{request.full_url}: does not answer; {getattr(error, 'reason', error)}") from error
+        return status, content
+
+
+def _explain(error: HTTPError) -> str:
+    """What the server said, short enough for a message."""
+    if 300 <= error.code < 400:
+        place = error.headers.get("Location", "")[:MAX_TOLD]
+        return f"leads to {place!r}, and nothing is sent there; open that address where it is yours"
+    if error.code == 401:
+        return "expected a login: skillglass.open(address, user, password)"
+    told = error.read(MAX_TOLD).decode("utf-8", "replace").strip()
+    return f"answered {error.code}; {told!r}"
+
+
+def _shape_experiment(row: JsonRow) -> JsonRow:
+    trials = row["trials"]
+    taken = {
+        name: row[name] for name in ("status", "suite", "scripted", "is_probe", "runs", "started_at", "finished_at")
+    }
+    counts = {"trials": trials["total"], "trials_scored": trials["scored"], "trials_passed": trials["passed"]}
+    texts = {name: sorted(row[name]) for name in ("conditions", "agent_models")}
+    found = {"experiment": row["id"], "experiment_name": row["name"], **taken, **counts, **texts}
+    return {name: found[name] for name in EXPERIMENTS}
+
+
+def _shape_decision(experiment: str, run: JsonRow, episode: JsonRow, row: JsonRow) -> JsonRow:
+    after = row["after_trial"] or {}
+    found = {
+        **{name: run[name] for name in ("condition", "agent_model", "author_model", "replicate")},
+        **{name: row[name] for name in DECISIONS if name in row},
+        **{"decision": row["id"], "experiment": experiment, "run": run["id"]},
+        **{"episode": episode["id"], "episode_key": episode["key"]},
+        **{"after_trial": after.get("id"), "after_task": after.get("task"), "after_success": after.get("success")},
+        **{"before_digest": row["before"], "after_digest": row["after"]},
+        **{"lines_added": row["lines"]["added"], "lines_removed": row["lines"]["removed"]},
+    }
+    return {name: None if found[name] == "" else found[name] for name in DECISIONS}
