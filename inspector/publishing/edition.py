@@ -32,7 +32,7 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """`kind`: the content type without its parameters."""
 
     kind: str
@@ -60,7 +60,7 @@ def make_reader() -> User:
     return User(pk=0, username="", level=User.Level.VIEWER)
 
 
-def ask(address: str, edition: Edition) -> Answer | None:
+def ask(address: str, edition: Edition) -> PageAnswer | None:
     """What the page answers; None where it shows nothing to this reader."""
     request = PublishedRequest(address, edition)
     try:
@@ -69,7 +69,7 @@ def ask(address: str, edition: Edition) -> Answer | None:
         return None
     if response.status_code != 200:
         return None
-    return Answer(response.get("Content-Type", "").partition(";")[0], _read(response))
+    return PageAnswer(response.get("Content-Type", "").partition(";")[0], _read(response))
 
 
 def _view(request: HttpRequest) -> HttpResponse:

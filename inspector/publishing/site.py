@@ -25,7 +25,7 @@ from benchapp.stats.comparing.choices import parse_choices
 from inspector.publishing.edition import HOST, Edition, ask
 from inspector.publishing.site_assets import name_asset, prepare_assets, write_assets
 from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
-from inspector.publishing.site_scope import SiteScope, Target
+from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_numbers import make_static_csv, make_static_json
 from inspector.publishing.static_page import Find, make_static
 
@@ -49,7 +49,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SitePage:
     """An answer that is kept until every page of the site is known: only then can links be written."""
 
     place: str
@@ -66,7 +66,7 @@ class Site:
     scope: SiteScope
     edition: Edition
     folder: Path
-    pages: dict[str, Page] = field(default_factory=dict)
+    pages: dict[str, SitePage] = field(default_factory=dict)
     windows: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     assets: set[str] = field(default_factory=set)
 
@@ -82,25 +82,25 @@ class Site:
                     seen.add(place)
                     waiting.append(place)
 
-    def _ask(self, place: str) -> Page | None:
+    def _ask(self, place: str) -> SitePage | None:
         answer = ask(self.scope.address_of(place), self.edition)
         if answer is None:
             return None
         kept = self.folder / str(len(self.pages))
         kept.write_bytes(answer.content)
         route = resolve(place.partition("?")[0]).url_name or ""
-        self.pages[place] = Page(place, answer.kind, kept, self.scope.file_of(place, answer.kind), route)
+        self.pages[place] = SitePage(place, answer.kind, kept, self.scope.file_of(place, answer.kind), route)
         return self.pages[place]
 
-    def _list_linked(self, page: Page) -> Iterator[str]:
+    def _list_linked(self, page: SitePage) -> Iterator[str]:
         address = ORIGIN + self.scope.address_of(page.place)
-        linked = LINKED.findall(page.kept.read_text()) if page.kind == "text/html" else ()
+        linked = LINKED.findall(page.kept.read_bytes().decode()) if page.kind == "text/html" else ()
         for href in dict.fromkeys(linked):
             if target := self.scope.settle(urljoin(address, unescape(href))):
                 yield target.place
         yield from self._list_windows(page)
 
-    def _list_windows(self, page: Page) -> Iterator[str]:
+    def _list_windows(self, page: SitePage) -> Iterator[str]:
         """A trial's page shows some of its steps, and names the next by one of them."""
         path, _, query = page.place.partition("?")
         numbers = STEP_ID.findall(content := page.kept.read_bytes()) if page.route == "trial" else ()
@@ -121,7 +121,7 @@ class Site:
             files.write(page.file, content, address=page.place)
         write_assets(files, self.assets)
 
-    def _make_static(self, page: Page, find: Find) -> bytes:
+    def _make_static(self, page: SitePage, find: Find) -> bytes:
         content, address = page.kept.read_bytes(), ORIGIN + self.scope.address_of(page.place)
         if page.kind == "text/html":
             return make_static(content.decode(), address, find).encode()
@@ -133,7 +133,7 @@ class Site:
             return b"\xef\xbb\xbf" + content  # a plain file host does not say that it is UTF-8
         return content
 
-    def _link_from(self, page: Page) -> Find:
+    def _link_from(self, page: SitePage) -> Find:
         folder = posixpath.dirname(page.file)
 
         def find(address: str) -> str | None:
@@ -149,7 +149,7 @@ class Site:
 
         return find
 
-    def _file_of(self, target: Target) -> str | None:
+    def _file_of(self, target: SiteLink) -> str | None:
         place = target.place
         if target.step and (windows := self.windows.get(place)):
             asked = windows[-1][0] if target.step == "last" else int(target.step) if target.step.isdecimal() else 1

@@ -33,7 +33,7 @@ def _views(*views: str) -> frozenset[frozenset[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownPage:
     """A page by the name of its address. `of`: what its path names, or "compare" where its query names the experiment.
     `ignored`: what of the query only marks a place in the page."""
 
@@ -43,51 +43,51 @@ class Shown:
 
 
 _GROUP = "condition agent_model harness"  # with `author_model` where a condition has an author
-PAGES: Mapping[str, Shown] = {
-    "experiment": Shown("experiment", _views("", "metric", "q", "runs")),
-    "run": Shown("run", _views("", "episode", "page")),
-    "skills": Shown("run", _views("", "episode skill")),
-    "library": Shown("run", _views("", "episode", "episode decision", "episode decision file")),
-    "library-file": Shown("run", _views("episode file", "episode decision file")),
-    "blame": Shown(
+PAGES: Mapping[str, ShownPage] = {
+    "experiment": ShownPage("experiment", _views("", "metric", "q", "runs")),
+    "run": ShownPage("run", _views("", "episode", "page")),
+    "skills": ShownPage("run", _views("", "episode skill")),
+    "library": ShownPage("run", _views("", "episode", "episode decision", "episode decision file")),
+    "library-file": ShownPage("run", _views("episode file", "episode decision file")),
+    "blame": ShownPage(
         "run",
         _views("", "episode", "episode skill", "episode file", "at episode", "at episode file"),
         ignored=("line",),
     ),
-    "findings": Shown("run", _views("", "episode", "episode round")),
-    "author-call": Shown("run", _views("episode decision", "episode decision show")),
-    "author-text": Shown("run"),
-    "trial": Shown(
+    "findings": ShownPage("run", _views("", "episode", "episode round")),
+    "author-call": ShownPage("run", _views("episode decision", "episode decision show")),
+    "author-text": ShownPage("run"),
+    "trial": ShownPage(
         "trial",
         _views("", "first", "attempt", "attempt first", "trajectory", "trajectory first"),
         ignored=STEP_KEYS,
     ),
-    "trial-text": Shown("trial", _views("", "attempt")),
-    "trial-field": Shown("trial", _views("trajectory step field", "trajectory step field start end")),
-    "trial-trajectory": Shown("trial", _views("", "attempt")),
-    "chart": Shown("compare"),
-    "chart-json": Shown("compare"),
-    "chart-csv": Shown("compare"),
-    "compare-trials": Shown(
+    "trial-text": ShownPage("trial", _views("", "attempt")),
+    "trial-field": ShownPage("trial", _views("trajectory step field", "trajectory step field start end")),
+    "trial-trajectory": ShownPage("trial", _views("", "attempt")),
+    "chart": ShownPage("compare"),
+    "chart-json": ShownPage("compare"),
+    "chart-csv": ShownPage("compare"),
+    "compare-trials": ShownPage(
         "compare",
         _views(
             "", "page", "outcome", _GROUP, f"{_GROUP} author_model", f"{_GROUP} metric", f"{_GROUP} author_model metric"
         ),
     ),
-    "compare-failures": Shown("compare", _views("", "page", "class", "class page")),
-    "compare-lines": Shown("compare", _views("", "condition agent_model")),
-    "compare-replay": Shown("compare"),
-    "compare-libraries": Shown("compare"),
-    "compare-dictionary": Shown(""),
-    "comparison": Shown("comparison"),
-    "published": Shown("", _views("", "paper")),
-    "document": Shown("document"),
+    "compare-failures": ShownPage("compare", _views("", "page", "class", "class page")),
+    "compare-lines": ShownPage("compare", _views("", "condition agent_model")),
+    "compare-replay": ShownPage("compare"),
+    "compare-libraries": ShownPage("compare"),
+    "compare-dictionary": ShownPage(""),
+    "comparison": ShownPage("comparison"),
+    "published": ShownPage("", _views("", "paper")),
+    "document": ShownPage("document"),
 }
 DOCUMENTS = ("glossary",)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SiteLink:
     """Where a link leads: a place, the part of the page, and for a trial the step ("14", "last") that must be on it."""
 
     place: str
@@ -112,7 +112,7 @@ class SiteScope:
     def home(self) -> str:
         return self.experiment.get_absolute_url()
 
-    def settle(self, address: str) -> Target | None:
+    def settle(self, address: str) -> SiteLink | None:
         """Of an address of this installation, whole or from its root; None where no page of the site answers it."""
         url = urlsplit(address)
         try:
@@ -130,7 +130,7 @@ class SiteScope:
         if frozenset(key for key, _ in kept) not in shown.views:
             return None
         step = next((value for key, value in query if key in STEP_KEYS), "") if name == "trial" else ""
-        return Target(url.path + (f"?{urlencode(sorted(kept))}" if kept else ""), url.fragment, step)
+        return SiteLink(url.path + (f"?{urlencode(sorted(kept))}" if kept else ""), url.fragment, step)
 
     def address_of(self, place: str) -> str:
         """What answers it: a page of several experiments is asked for this one."""
@@ -148,8 +148,8 @@ class SiteScope:
         file = "-".join(filter(None, (stem, mark))) + dot + ending if dot else (mark or "index") + SUFFIXES[kind]
         return f"{folder}/{file}" if folder else file
 
-    def _owns(self, shown: Shown, named: Mapping[str, object]) -> bool:
-        owners: Mapping[str, Collection[object]] = {
+    def _owns(self, shown: ShownPage, named: Mapping[str, object]) -> bool:
+        owned: Mapping[str, Collection[object]] = {
             "experiment": (self.experiment.public_id,),
             "run": self.runs,
             "trial": self.trials,
@@ -157,11 +157,9 @@ class SiteScope:
         }
         if shown.of == "document":
             return named["name"] in DOCUMENTS
-        return (
-            named["public_id"] in owners[shown.of] if shown.of in owners else not named.get("as_json") or "key" in named
-        )
+        return shown.of not in owned or named["public_id"] in owned[shown.of]
 
-    def _chooses_only_this(self, shown: Shown, query: Iterable[tuple[str, str]]) -> bool:
+    def _chooses_only_this(self, shown: ShownPage, query: Iterable[tuple[str, str]]) -> bool:
         chosen = {value for key, value in query if key == "experiment"}
         own = {str(self.experiment.public_id)}
         return chosen == own if shown.of == "compare" else chosen <= own
