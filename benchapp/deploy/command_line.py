@@ -29,7 +29,7 @@ class CommandLine(ManagementUtility):
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command: BaseCommand = super().fetch_command(subcommand)
-        if type(command).__module__.startswith("benchapp."):  # Django's own colour what they say
+        if type(command).__module__.startswith(("benchapp.", "inspector.")):  # Django's own colour what they say
             command.stdout = VisibleOutput(sys.stdout)
             told = command.stderr.style_func
             command.stderr = VisibleOutput(sys.stderr)

@@ -14,6 +14,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
     name = request.resolver_match.url_name if request.resolver_match else None
     user = getattr(request, "user", None)
     return {
+        "published": getattr(request, "published", None),
         "theme": theme if theme in {"light", "dark"} else "",
         "single_user": settings.SINGLE_USER,
         "skillglass_version": settings.VERSION,

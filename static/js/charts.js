@@ -74,7 +74,7 @@ async function draw(chart) {
   const figure = laidOut(chart, plot.parentElement.clientWidth);
   plot.style.minWidth = `${narrowest(figure)}px`;
   await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
-  plot.on("plotly_click", ({ points }) => follow(points[0]));
+  plot.on("plotly_click", ({ points }) => follow(chart, points[0]));
   plot.on("plotly_hover", ({ points }) => tell(chart, hovered(points[0])));
   chart.points = walkable(plot);
   plot.classList.toggle("leads", chart.points.some((point) => address(point.customdata)));
@@ -141,15 +141,16 @@ async function repaint() {
 
 // --- points: where they lead, what they say, how they are walked ---------------------------------------------------------
 
-/** The address a point carries: of this site only. */
+/** The address a point carries: of this site only. A published site has no root of its own: there it is read from where
+ *  the figure lies. */
 function address(customdata) {
   const first = Array.isArray(customdata) ? customdata[0] : customdata;
-  return typeof first === "string" && /^\/(?![/\\])/.test(first) ? first : "";
+  return typeof first === "string" && /^(\/(?![/\\])|\.\.?\/)/.test(first) ? first : "";
 }
 
-function follow(point) {
+function follow(chart, point) {
   const target = address(point?.customdata);
-  if (target) location.assign(target);
+  if (target) location.assign(new URL(target, new URL(chart.element.dataset.chart, location.href)));
 }
 
 /** Plotly's texts carry a little HTML; a reader hears words. A break after a space only wraps a long line. */
@@ -250,7 +251,7 @@ function walk(event) {
     chart.at = event.key === "Home" ? 0 : chart.points.length - 1;
     show(chart);
   } else if (event.key === "Enter" && chart.at >= 0) {
-    follow(chart.points[chart.at]);
+    follow(chart, chart.points[chart.at]);
   } else {
     return;
   }

@@ -1,0 +1,205 @@
+"""`manage.py publish`: the pages of one experiment as files. Each page is asked for in this process, then its links are made
+to lead from file to file; so there is one way to draw a page."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.http import QueryDict
+from django.urls import resolve, reverse
+from django.utils import timezone
+
+from benchapp.models import Comparison, Experiment, Trial
+from benchapp.record.record_digest import record_digest
+from benchapp.stats.comparing.choices import parse_choices
+from inspector.publishing.edition import HOST, Edition, ask
+from inspector.publishing.site_assets import name_asset, prepare_assets, write_assets
+from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
+from inspector.publishing.site_scope import SiteLink, SiteScope
+from inspector.publishing.static_numbers import make_static_csv, make_static_json
+from inspector.publishing.static_page import Find, make_static
+
+ORIGIN = f"http://{HOST}"
+MOST_TRIALS = 500  # unless they are named: some 30 MB of pages
+MOST_WINDOWS = 20  # pages of one trajectory: a thousand steps
+LINKED = re.compile(r' (?:href|data-chart|data-page)="([^"#][^"]*)"')
+STEP_ID = re.compile(rb'<li id="step-(\d+)"')
+MORE_BELOW = b'data-way="first"'
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was written. `trials`: with a page, of how many there are."""
+
+    files: int
+    bytes: int
+    trials: tuple[int, int]
+    site_digest: str
+    manifest_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SitePage:
+    """An answer that is kept until every page of the site is known: only then can links be written."""
+
+    place: str
+    kind: str
+    kept: Path
+    file: str
+    route: str
+
+
+@dataclass(slots=True)
+class Site:
+    """Pages by place; `windows`: of a trial's trajectory, the last step on each of its pages."""
+
+    scope: SiteScope
+    edition: Edition
+    folder: Path
+    pages: dict[str, SitePage] = field(default_factory=dict)
+    windows: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    assets: set[str] = field(default_factory=set)
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def collect(self, seeds: Sequence[str]) -> None:
+        """Every page of the scope that one of these leads to, over as many links as it takes."""
+        waiting, seen = deque(seeds), set(seeds)
+        while waiting:
+            page = self._ask(waiting.popleft())
+            for place in self._list_linked(page) if page else ():
+                if place not in seen:
+                    seen.add(place)
+                    waiting.append(place)
+
+    def _ask(self, place: str) -> SitePage | None:
+        answer = ask(self.scope.address_of(place), self.edition)
+        if answer is None:
+            return None
+        kept = self.folder / str(len(self.pages))
+        kept.write_bytes(answer.content)
+        route = resolve(place.partition("?")[0]).url_name or ""
+        self.pages[place] = SitePage(place, answer.kind, kept, self.scope.file_of(place, answer.kind), route)
+        return self.pages[place]
+
+    def _list_linked(self, page: SitePage) -> Iterator[str]:
+        address = ORIGIN + self.scope.address_of(page.place)
+        linked = LINKED.findall(page.kept.read_bytes().decode()) if page.kind == "text/html" else ()
+        for href in dict.fromkeys(linked):
+            if target := self.scope.settle(urljoin(address, unescape(href))):
+                yield target.place
+        yield from self._list_windows(page)
+
+    def _list_windows(self, page: SitePage) -> Iterator[str]:
+        """A trial's page shows some of its steps, and names the next by one of them."""
+        path, _, query = page.place.partition("?")
+        numbers = STEP_ID.findall(content := page.kept.read_bytes()) if page.route == "trial" else ()
+        if not numbers:
+            return
+        parts = [part for part in query.split("&") if part and not part.startswith("first=")]
+        windows = self.windows.setdefault("?".join(filter(None, (path, "&".join(parts)))), [])
+        last = int(numbers[-1])
+        windows.append((last, page.place))
+        if MORE_BELOW in content and len(windows) < MOST_WINDOWS:
+            yield f"{path}?{'&'.join(sorted([*parts, f'first={last + 1}']))}"
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def write(self, files: SiteFiles) -> None:
+        for page in self.pages.values():
+            content = self._make_static(page, self._link_from(page))
+            files.write(page.file, content, address=page.place)
+        write_assets(files, self.assets)
+
+    def _make_static(self, page: SitePage, find: Find) -> bytes:
+        content, address = page.kept.read_bytes(), ORIGIN + self.scope.address_of(page.place)
+        if page.kind == "text/html":
+            return make_static(content.decode(), address, find).encode()
+        if page.route == "chart-json":
+            return make_static_json(content, address, find)
+        if page.kind == "text/csv":
+            return make_static_csv(content.decode(), address, find).encode()
+        if page.kind == "text/plain" and not content.isascii():
+            return b"\xef\xbb\xbf" + content  # a plain file host does not say that it is UTF-8
+        return content
+
+    def _link_from(self, page: SitePage) -> Find:
+        folder = posixpath.dirname(page.file)
+
+        def find(address: str) -> str | None:
+            if asset := name_asset(urlsplit(address).path):
+                self.assets.add(asset)
+                return posixpath.relpath(asset, folder)
+            target = self.scope.settle(address)
+            file = self._file_of(target) if target else None
+            if target is None or file is None:
+                return None
+            path = posixpath.relpath(file, folder)
+            return f"{path if path.startswith('.') else f'./{path}'}{'#' * bool(target.fragment)}{target.fragment}"
+
+        return find
+
+    def _file_of(self, target: SiteLink) -> str | None:
+        place = target.place
+        if target.step and (windows := self.windows.get(place)):
+            asked = windows[-1][0] if target.step == "last" else int(target.step) if target.step.isdecimal() else 1
+            place = next((held for last, held in windows if asked <= last), "")
+        return self.pages[place].file if place in self.pages else None
+
+
+def publish(experiment: Experiment, folder: Path, trials: Collection[UUID], *, replace: bool) -> Published:
+    """`trials`: public ids of those that get a page, as `choose_trials` finds them."""
+    prepare_assets()
+    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept:
+        scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
+        digest = record_digest(experiment)
+        listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
+        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed), Path(kept))
+        seeds = [scope.home, reverse("published"), *(reverse("comparison", args=[each]) for each in scope.comparisons)]
+        site.collect(seeds)
+        if record_digest(experiment) != digest:
+            raise PublishingError(f"{experiment.name}: the record changed while its pages were drawn; publish it again")
+        site.write(files)
+        total = Trial.objects.filter(episode__run__experiment=experiment).count()
+        manifest = files.write_manifest(
+            skillglass=settings.VERSION,
+            experiment=str(experiment.public_id),
+            name=experiment.name,
+            record_digest=digest,
+            published_at=timezone.now().isoformat(timespec="seconds"),
+            trials={"published": len(scope.trials), "of": total},
+        )
+        return Published(len(files.rows) + 1, files.size, (len(scope.trials), total), files.digest, manifest)
+
+
+def list_comparisons(experiment: Experiment) -> list[UUID]:
+    """Saved ones of this experiment alone."""
+    own = (experiment.public_id,)
+    saved = Comparison.objects.order_by("pk")
+    return [each.public_id for each in saved if parse_choices(QueryDict(each.query))[0].experiment == own]
+
+
+def choose_trials(experiment: Experiment, wanted: Sequence[str]) -> list[UUID]:
+    """`wanted`: "all", "failed", "none", or public ids. Of "all" and "failed" at most MOST_TRIALS: failed ones first, since
+    readers of results ask for these, then the others, each in the order they were planned."""
+    found = Trial.objects.filter(episode__run__experiment=experiment)
+    if wanted in (["all"], ["failed"]):
+        failed = found.filter(success=False).order_by("pk").values_list("public_id", flat=True)
+        others = found.exclude(success=False).order_by("pk").values_list("public_id", flat=True)
+        return [*failed, *(others if wanted == ["all"] else ())][:MOST_TRIALS]
+    if wanted == ["none"]:
+        return []
+    known = {str(each): each for each in found.values_list("public_id", flat=True)}
+    if strange := next((each for each in wanted if each not in known), None):
+        raise PublishingError(f"--trials {strange}: expected all, failed, none, or ids of trials of this experiment")
+    return [known[each] for each in dict.fromkeys(wanted)]
