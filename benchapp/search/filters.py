@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from django.db import connection
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
@@ -16,6 +16,7 @@ from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
 MANY = 5_000  # rows of one kind
+WEIGHED = 8  # words of a query whose weight orders its hits
 
 
 def match_of(query: SearchQuery) -> TokenCondition:
@@ -28,7 +29,16 @@ def match_of(query: SearchQuery) -> TokenCondition:
                 unwanted += facts
             elif not _column_values(part):  # failed,error: either the trial failed or the step shows an error
                 wanted.append(facts)
-    return TokenCondition(tuple(wanted), tuple(unwanted))
+    return TokenCondition(tuple(wanted), tuple(unwanted), tuple(_words_of(query))[:WEIGHED])
+
+
+def _words_of(query: SearchQuery) -> Iterator[Phrase]:
+    """The words as they are written: what has only the parts of such an identifier weighs nothing."""
+    for term in query.terms:
+        if not term.negated:
+            written = phrases_of(term)[0]
+            yield from (Phrase((token,)) for token in written.tokens[:-1])
+            yield Phrase(written.tokens[-1:], written.prefix)
 
 
 def phrases_of(term: Term) -> tuple[Phrase, ...]:

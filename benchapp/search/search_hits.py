@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -19,7 +19,8 @@ from benchapp.search.sections import Section, sections_of
 from runner.protocols.conditions import unpooled_conditions
 
 Kind = SearchDocument.Kind
-MOST = 1_000  # hits counted and listed; of more only the newest
+MOST = 1_000  # hits listed and counted at once
+MAX_PLACE = 20  # characters of a place in an address
 # facet -> the column of a document it counts; the names are filters of the language
 FACETS = {
     "kind": "kind",
@@ -33,49 +34,87 @@ FACETS = {
 
 
 @dataclass(frozen=True, slots=True)
+class HitPlace:
+    """Where a hit stands among all of a query: by the class of its words, then by the number of its document."""
+
+    weight: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.weight}-{self.number}"
+
+    @classmethod
+    def read(cls, text: str) -> HitPlace | None:
+        """None where the text is no place."""
+        weight, _, number = text.partition("-")
+        if not (text.isascii() and weight.isdigit() and number.isdigit() and len(text) <= MAX_PLACE):
+            return None
+        return cls(min(int(weight), search_index.HEAVIEST), int(number))
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """`numbers` of the documents, newest first and those of probes and qualifications after all others, at most MOST; `is_capped` where there
-    are more. `facets` count them."""
+    """`numbers` of at most MOST documents, in order, those of probes and qualifications after all others. `facets` count
+    them. `last`: the place after which the next ones follow; None where there are no more."""
 
     numbers: list[int] = field(default_factory=list)
     facets: Mapping[str, Counter[str]] = field(default_factory=dict)
-    is_capped: bool = False
+    last: HitPlace | None = None
 
 
-def find(query: SearchQuery, user: User) -> Found:
-    """Three queries, or five for somebody who reviews blind."""
+def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found:
+    """The hits after a place. Three queries, one more for each class of words, two more for somebody who reviews blind."""
     if query.is_empty or query.problems:
         return Found()
-    numbers = list(_select_documents(query, user).values_list("pk", flat=True)[: MOST + 1])
-    rows = _read_columns(numbers[:MOST])
+    places = _list_places(query, user, after)
+    rows = _read_columns([place.number for place in places[:MOST]])
     columns = list(zip(*rows.values(), strict=True)) or [()] * len(FACETS)
     facets = {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
     condition = list(FACETS).index("condition")
     extra = unpooled_conditions()
     ordered = sorted(rows, key=lambda number: rows[number][condition] in extra)
-    return Found(ordered, facets, len(numbers) > MOST)
+    return Found(ordered, facets, places[MOST - 1] if len(places) > MOST else None)
 
 
-def has_hits(query: SearchQuery, user: User) -> bool:
-    return _select_documents(query, user).exists()
+def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list[HitPlace]:
+    """One more than are listed, where there are more: class by class, the newest of each first."""
+    visible = documents_for(user)
+    heaviest = search_index.HEAVIEST if match_of(query).words else 0
+    found: list[HitPlace] = []
+    for weight in range(min(after.weight, heaviest) if after else heaviest, -1, -1):
+        before = after.number if after and after.weight == weight else None
+        documents = _select_documents(query, visible, weight if heaviest else None, before)
+        numbers = documents.values_list("pk", flat=True)[: MOST + 1 - len(found)]
+        found += [HitPlace(weight, number) for number in numbers]
+        if len(found) > MOST:
+            break
+    return found
+
+
+def has_hits(query: SearchQuery, visible: QuerySet[SearchDocument]) -> bool:
+    """Among what `documents_for` lets a person find: who asks several queries takes that once."""
+    return _select_documents(query, visible).exists()
 
 
 def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Number -> what facets count, in this order. Of these documents alone: the filters' query needs none of these
+    """Number -> what facets count, in the order of the numbers. Of these documents alone: the filters' query needs none of these
     columns, and is planned better without."""
-    documents = (
-        SearchDocument.objects.filter(pk__in=numbers).order_by("-pk") if numbers else SearchDocument.objects.none()
-    )
-    return {number: tuple(values) for number, *values in documents.values_list("pk", *FACETS.values())}
+    documents = SearchDocument.objects.filter(pk__in=numbers) if numbers else SearchDocument.objects.none()
+    found = {number: tuple(values) for number, *values in documents.values_list("pk", *FACETS.values())}
+    return {number: found[number] for number in numbers if number in found}
 
 
-def _select_documents(query: SearchQuery, user: User) -> QuerySet[SearchDocument]:
-    """Newest first."""
-    documents = documents_for(user).order_by("-pk")
-    match = match_of(query)
+def _select_documents(
+    query: SearchQuery, visible: QuerySet[SearchDocument], weight: int | None = None, before: int | None = None
+) -> QuerySet[SearchDocument]:
+    """Newest first. `weight`: only those in whose words the lightest has this class; `before`: only older ones."""
+    documents = visible.order_by("-pk")
+    match = replace(match_of(query), weight=weight)
     if match.all_of:
-        documents = search_index.filter_holding(documents, match)
-    elif match.none_of:
+        documents = search_index.filter_holding(documents, match, before)
+    elif before is not None:
+        documents = documents.filter(pk__lt=before)
+    if match.none_of and not match.all_of:
         unwanted = search_index.TokenCondition(all_of=(match.none_of,))
         documents = documents.exclude(pk__in=search_index.select_matching(unwanted))
     for part in query.filters:

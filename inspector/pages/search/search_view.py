@@ -15,7 +15,7 @@ from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
-from benchapp.search.search_hits import MOST, Found, find, has_hits
+from benchapp.search.search_hits import Found, HitPlace, documents_for, find, has_hits
 from inspector.pages.search.search import SearchHit, chips, facets, gather, help_rows, hits, point_out
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -40,21 +40,23 @@ EXAMPLES = (  # those are shown that find something in the record at hand
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = user_of(request)
     query = parse(request.GET.get("q", ""))
-    found, known = find(query, reader), progress()
+    after = HitPlace.read(request.GET.get("after", ""))
+    found, known = find(query, reader, after), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
     shown = hits(list(page), query)
     listed = facets(query, found)
+    onward = _query(query.text, found.last) if found.last and not page.has_next() else ""
     data = {
         "query": query.text,
         "problems": PROBLEM.read_all(query.problems),
         "total": len(found.numbers),
-        "capped": found.is_capped,
+        "capped": found.last is not None,
         "indexed": known.indexed,
         "to_index": known.total,
         "unread": known.unread,
         "facets": {facet.name: {each.value: each.count for each in facet.values} for facet in listed},
         "hits": [_hit_twin(request, hit) for hit in shown],
-        "next": next_url(request, page),
+        "next": request.build_absolute_uri(f"{request.path}{onward}") if onward else next_url(request, page),
     }
     context = {
         "section": "search",
@@ -63,7 +65,9 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "listed": [(facet, [(each, _address(each.query)) for each in facet.values]) for facet in listed],
         "chips": [(chip.text, _address(chip.without)) for chip in chips(query)],
         "wrong": [(each.message, *point_out(query, each)) for each in query.problems],
-        "says": _says(query, found, known),
+        "says": _says(query, found, known, after),
+        "onward": onward,
+        "is_further": after is not None,
         "known": known,
         "is_empty": query.is_empty,
         "examples": [] if shown or as_json else _list_examples(reader),
@@ -85,30 +89,36 @@ def search_complete(request: HttpRequest) -> JsonResponse:
 
 
 def _address(text: str) -> str:
-    return f"{reverse('search')}?{urlencode({'q': text})}" if text else ""
+    return f"{reverse('search')}{_query(text)}" if text else ""
+
+
+def _query(text: str, after: HitPlace | None = None) -> str:
+    return f"?{urlencode({'q': text, **({'after': after} if after else {})})}"
 
 
 def _list_examples(reader: User) -> list[tuple[str, str, str]]:
     """All of them where none finds anything: they still show how to write."""
-    finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), reader))
+    visible = documents_for(reader)
+    finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), visible))
     shown = list(islice(finding, SHOWN_EXAMPLES)) or EXAMPLES[:SHOWN_EXAMPLES]
     return [(text, means, _address(text)) for text, means in shown]
 
 
-def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
+def _says(query: SearchQuery, found: Found, known: IndexProgress, after: HitPlace | None) -> str:
     """The answer in a sentence; what is not indexed yet is no "not found"."""
     if query.is_empty or query.problems:
         return ""
-    if found.is_capped:
-        return (
-            f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow the search to see the others."
-        )
     total = len(found.numbers)
-    if not total:
+    if not total and not after:
         return "No hits" + (". Use fewer words or filters." if known.is_complete else " in the texts indexed so far.")
     extra = sum(found.facets["condition"][name] for name in unpooled_conditions())
     words = "probes" if extra == found.facets["condition"][PROBE] else "probes and qualifications"
-    return f"{total:,} hit{'' if total == 1 else 's'}, newest first{f', {words} last' if 0 < extra < total else ''}."
+    order = "best match first" if any(not term.negated for term in query.terms) else "newest first"
+    order += f", {words} last" if 0 < extra < total else ""
+    if found.last or after:
+        which = f"The next {total:,} hits" if after else f"More than {total:,} hits"
+        return f"{which}, {order}. The counts are of {'these' if after else f'the first {total:,}'}."
+    return f"{total:,} hit{'' if total == 1 else 's'}, {order}."
 
 
 def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:

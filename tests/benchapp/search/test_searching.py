@@ -17,7 +17,7 @@ from benchapp.search.filters import glob_pattern, match_of
 from benchapp.search.hit_marks import marks, show
 from benchapp.search.indexing import has_waiting, index_anew, index_waiting, progress
 from benchapp.search.query import parse, quote
-from benchapp.search.search_hits import find, read_hits
+from benchapp.search.search_hits import HitPlace, find, read_hits
 from benchapp.search.tokens import stream
 from inspector.web.access import local_user
 from runner.base.types import File
@@ -136,17 +136,74 @@ def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None
         assert find(parse(text), local_user()).numbers == few != []
 
 
-@pytest.mark.parametrize("text", ["zebra", "kind:step", "-nosuchword", "failed zebra"])
-def test_of_too_many_hits_the_newest_are_listed_and_counted(text: str) -> None:
+@pytest.mark.parametrize("text", ["zebra", "kind:step", "-nosuchword", "failed zebra", "cells"])
+def test_of_too_many_hits_some_are_listed_and_the_others_follow(text: str) -> None:
     make_search_world()
     every = find(parse(text), local_user())
-    assert every.numbers == sorted(every.numbers, reverse=True)
-    assert not every.is_capped
+    assert every.last is None
     with patch("benchapp.search.search_hits.MOST", 1):
-        newest = find(parse(text), local_user())
-    assert newest.numbers == every.numbers[:1]
-    assert newest.is_capped
-    assert newest.facets["kind"].total() == 1
+        first = find(parse(text), local_user())
+        assert first.facets["kind"].total() == 1
+        assert walk(text) == every.numbers
+
+
+def walk(text: str) -> list[int]:
+    """All hits, page after page."""
+    found = find(parse(text), local_user())
+    numbers = list(found.numbers)
+    while found.last:
+        found = find(parse(text), local_user(), HitPlace.read(str(found.last)))
+        numbers += found.numbers
+        assert len(numbers) < 10_000
+    return numbers
+
+
+FILLER = "some other words that say nothing of it "
+
+
+@pytest.mark.parametrize("text", ["gnu", "gnu herd", "gn*", '"gnu herd"', "gnu -lion", "tool:bash gnu"])
+def test_hits_in_which_the_words_stand_out_come_first_and_the_newest_first_among_equals(text: str) -> None:
+    often, once, mixed, again = "gnu herd " * 40, "gnu herd", "gnu herd " * 40 + "gnu " * 9, "gnu herd"
+    run = make_run()
+    for said in (f"{often}{FILLER * 20}", f"{once} {FILLER * 150}", mixed, f"{again} {FILLER * 150}"):
+        record_steps(make_trial(make_unordered_episode(run)).counting_attempt(), [step(1, said, "ls")])
+    index_waiting()
+    oldest_first = list(SearchDocument.objects.filter(kind="step").order_by("pk").values_list("pk", flat=True))
+    place = [oldest_first.index(number) for number in find(parse(text), local_user()).numbers]
+    assert place == [2, 0, 3, 1]
+    with patch("benchapp.search.search_hits.MOST", 1):
+        assert [oldest_first.index(number) for number in walk(text)] == place
+
+
+def test_a_hit_is_as_good_as_the_lightest_of_its_words() -> None:
+    run = make_run()
+    for said in (f"{'gnu herd ' * 12}{FILLER * 20}", f"{'gnu ' * 200} herd {FILLER * 60}"):
+        record_steps(make_trial(make_unordered_episode(run)).counting_attempt(), [step(1, said)])
+    index_waiting()
+    even, uneven = SearchDocument.objects.filter(kind="step").order_by("pk").values_list("pk", flat=True)
+    assert find(parse("gnu"), local_user()).numbers == [uneven, even]
+    assert find(parse("gnu herd"), local_user()).numbers == [even, uneven]
+
+
+def test_documents_of_an_older_index_are_found_the_newest_first() -> None:
+    """They have no classes: after an update the index serves on until it is made anew."""
+    with patch.object(search_index, "_weigh", lambda tokens: iter(())):
+        make_search_world()
+    found = find(parse("cells"), local_user()).numbers
+    assert found == sorted(found, reverse=True)
+    assert len(found) == 4
+
+
+def test_a_query_of_many_words_is_answered() -> None:
+    make_search_world()
+    assert find(parse("zebra " * 30), local_user()).numbers
+    assert find(parse(quote("raise KeyError region " * 40)), local_user()).numbers == []
+
+
+def test_nonsense_is_no_place() -> None:
+    for text in ("", "1", "-", "a-b", "1-", "-5", "1-²", "1-2-3", "1-" + "9" * 30):
+        assert HitPlace.read(text) is None
+    assert HitPlace.read("9-12") == HitPlace(search_index.HEAVIEST, 12)
 
 
 # --- a second, slow implementation ----------------------------------------------------------------------------------

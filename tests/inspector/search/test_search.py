@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
@@ -134,6 +135,32 @@ def test_pages_follow_one_another(client: Client) -> None:
     assert len(set(seen)) == len(seen) == 45
 
 
+def test_pages_go_on_behind_what_is_counted_at_once(client: Client) -> None:
+    run = make_run()
+    for number in range(45):
+        trial = make_trial(make_unordered_episode(run))
+        record_steps(trial.counting_attempt(), [step(1, f"gnu {number} " + "gnu " * (number % 3))])
+    index_waiting()
+    with patch("benchapp.search.search_hits.MOST", 30):
+        page = client.get("/search/?q=gnu").text
+        assert "More than 30 hits, best match first. The counts are of the first 30." in page
+        assert "The hits after these" not in page
+        page = client.get("/search/?q=gnu&page=2").text
+        onward = unescape(page.partition('data-key="&gt;" href="')[2].partition('"')[0])
+        page = client.get(f"/search/{onward}").text
+        assert "The next 15 hits, best match first. The counts are of these." in page
+        assert "The hits after these" not in page
+        assert "The first hits" in page
+        seen, url = [], "/search.json?q=gnu"
+        while url:
+            data = client.get(url).json()
+            assert data["capped"] == (len(seen) < 30)
+            seen += [hit["trial"] for hit in data["hits"]]
+            url = data["next"]
+    assert len(set(seen)) == len(seen) == 45
+    assert client.get("/search/?q=gnu&after=x").status_code == 200
+
+
 # --- blind reviewers ------------------------------------------------------------------------------------------------
 
 
@@ -228,12 +255,12 @@ def test_facets_name_values_as_pages_do_and_keep_the_words_of_the_language_in_th
 
 def test_it_says_that_probes_come_last_where_there_are_some(client: Client) -> None:
     make_search_world()
-    assert "3 hits, newest first." in client.get("/search/", {"q": "zebra"}).text
+    assert "3 hits, best match first." in client.get("/search/", {"q": "zebra"}).text
     trial = make_trial(make_unordered_episode(make_run(condition="library-probe")))
     record_steps(trial.counting_attempt(), [step(1, "A zebra.")])
     index_waiting()
-    assert "4 hits, newest first, probes last." in client.get("/search/", {"q": "zebra"}).text
-    assert "1 hit, newest first." in client.get("/search/", {"q": "condition:library-probe zebra"}).text
+    assert "4 hits, best match first, probes last." in client.get("/search/", {"q": "zebra"}).text
+    assert "1 hit, best match first." in client.get("/search/", {"q": "condition:library-probe zebra"}).text
 
 
 def test_only_examples_that_find_something_are_offered(client: Client) -> None:
