@@ -5,7 +5,7 @@
 Twice the same experiment with the same seed. First on one host, in peace (as in `benchmarks/chaos.py`). Then on five:
 one has the database, one the pages and the broker, three have a worker each, with a Docker engine of its own. Every host
 is a set of namespaces of this machine with its own name, address, process ids, temporary folder and var folder. All
-their frames go through a switch in this process: it delays each, loses some, and cuts a host off. The database is cut off
+their frames go through a switch in this process: it holds up each for half of --delay, loses some, and cuts a host off. The database is cut off
 once, then one worker that is in the middle of an attempt, each for longer than a lease. Trials, decisions, histories and final
 libraries must be equal, no slot may have two counting attempts, and `check_record` must find nothing. Exit status 1 where not.
 
@@ -49,7 +49,7 @@ from benchmarks.kill_workers import compare, outcome  # noqa: E402
 HOME, DATABASE, WORKERS = "home", "database", ("alpha", "beta", "gamma")
 ADDRESSES = {name: f"10.77.0.{number}" for number, name in enumerate((HOME, DATABASE, *WORKERS), start=1)}
 LEASE_SECONDS = 10
-DEADLINE_SECONDS = 1800
+DEADLINE_SECONDS = 2400
 MAX_TOLD = 20  # workers that do not live are no benchmark
 BASE_IMAGE = "skillglass-test-base:1"
 PORT, BROKER_PORT = 8000, 6379
@@ -248,6 +248,8 @@ class PageWatch:
         threading.Thread(target=self._ask, name="pages", daemon=True).start()
 
     def _ask(self) -> None:
+        while self._status("healthz") != "200":  # they are being started
+            time.sleep(0.5)
         while True:
             for page in ("healthz", "readyz"):
                 began = time.monotonic()
@@ -273,7 +275,7 @@ def run_hosts(options: argparse.Namespace) -> dict[str, Any]:
 
     Called in namespaces of its own, which are the host of the pages and the broker.
     """
-    switch = Switch(options.delay / 1000, options.loss / 100, options.seed)
+    switch = Switch(options.delay / 2000, options.loss / 100, options.seed)
     hosts = {name: Host(name, options.folder / name) for name in (HOME, DATABASE, *WORKERS)}
     try:
         for name, host in hosts.items():
@@ -476,7 +478,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--sandbox", choices=["docker", "local"], default="docker")
-    parser.add_argument("--delay", type=float, default=20, help="milliseconds that each frame waits in the switch")
+    parser.add_argument("--delay", type=float, default=20, help="milliseconds of a round trip between two hosts")
     parser.add_argument("--loss", type=float, default=1, help="per cent of all frames")
     parser.add_argument("--cut", type=float, default=40, help="seconds that a host is cut off")
     parser.add_argument("--condition", action="append", default=[], help=f"default: {', '.join(chaos.CONDITIONS)}")
