@@ -58,7 +58,7 @@ def limits() -> str:
         info, folder = client.info(), engine_folder(client)
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
-    return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info)}"
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info.get('DockerRootDir'))}"
 
 
 def buildkit() -> str:
@@ -69,11 +69,11 @@ def buildkit() -> str:
     return f"the engine's own, through {buildx()}"
 
 
-def _describe_disk(folder: Path | None, info: dict[str, Any]) -> str:
+def _describe_disk(folder: Path | None, root: object) -> str:
     """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
     if folder is not None:
         return "disk watched from outside"
-    return f"of disk only the size of a container's layer is seen: {info.get('DockerRootDir')} cannot be read from here"
+    return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
 
 
 def volumes() -> set[str] | None:

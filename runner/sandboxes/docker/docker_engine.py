@@ -41,14 +41,15 @@ FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPE
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
 
-class EngineClient(APIClient):
-    """Trusts whom DOCKER_CERT_PATH says. REQUESTS_CA_BUNDLE, which is about the web, would go before it in requests."""
+def _merge_settings(
+    client: APIClient, url: str, proxies: object, stream: object, verify: object, cert: object
+) -> object:
+    """Whom DOCKER_CERT_PATH says is trusted. REQUESTS_CA_BUNDLE, which is about the web, would go before it in requests."""
+    chosen = client.verify if verify is None else verify
+    return APIClient.merge_environment_settings(client, url, proxies, stream, chosen, cert)
 
-    def merge_environment_settings(
-        self, url: str, proxies: object, stream: object, verify: object, cert: object
-    ) -> object:
-        chosen = self.verify if verify is None else verify
-        return super().merge_environment_settings(url, proxies, stream, chosen, cert)
+
+EngineClient = type("EngineClient", (APIClient,), {"merge_environment_settings": _merge_settings})
 
 
 def connect(timeout: float = API_SECONDS) -> APIClient:
