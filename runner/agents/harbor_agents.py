@@ -16,7 +16,7 @@ from runner.agents.agent_trajectory import Notebook
 from runner.agents.oracle import require_solution
 from runner.agents.program_log import ProgramLog, read_log
 from runner.base.digests import digest_json, manifest
-from runner.base.errors import SandboxError, SetupError, VerifierError
+from runner.base.errors import ModelRefused, SandboxError, SetupError, VerifierError
 from runner.base.types import (
     Failure,
     Observation,
@@ -44,6 +44,8 @@ _OF_THE_AGENT = {
     "OutputLengthExceededError": PROGRAM_FAILED,
 }
 NO_TOKEN_LIMIT = "limits.max_total_tokens cannot be held by Harbor's agents (expected none)"
+# What litellm, by which Terminus 2 asks, calls a request that its provider refuses: asked again, it would be again.
+_REFUSED = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError", "PermissionDeniedError"})
 _DONE = "mark_task_complete"
 _NO_REWARD = frozenset(
     {"RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError", "VerifierTimeoutError"}
@@ -148,6 +150,8 @@ def _read_failure(trial: HarborTrial) -> Failure | None:
     kind, message = str(told.get("exception_type")), str(told.get("exception_message"))[:TOLD_CHARS]
     if kind in _OF_THE_AGENT:
         return Failure(_OF_THE_AGENT[kind], message)
+    if kind in _REFUSED:
+        raise ModelRefused(message)
     if kind in _NO_REWARD:
         return None  # `_verify` says so
     raise SandboxError(f"Harbor ended the trial with {kind}: {message}")
