@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,22 +60,28 @@ def main() -> int:
 
 
 class Database:
-    """A PostgreSQL cluster of its own. The server refuses to run as root, so root lends it to the user `postgres`."""
+    """A PostgreSQL cluster of its own. The server refuses to run as root, so root lends it to the user `postgres`.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+    enter: a command that starts another one on the host where the server shall run; address: that host's, on a network
+    that nobody else is on.
+    """
+
+    def __init__(self, folder: Path, address: str = "127.0.0.1", enter: Sequence[str] = ()) -> None:
+        self.folder, self.address, self.port = folder, address, free_port()
         self.programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
-        self.user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        self.user = [*enter, *(["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else [])]
 
     @property
     def url(self) -> str:
-        return f"postgresql://skillglass@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://skillglass@{self.address}:{self.port}/postgres"
 
     def start(self) -> None:
         self.folder.mkdir()
-        if self.user:
+        if os.getuid() == 0:
             shutil.chown(self.folder, "postgres")
         self._run("initdb", "-D", f"{self.folder}/data", "-U", "skillglass", "-A", "trust", "--no-sync")
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {self.address}/24 trust\n")
         self._control("start")
 
     def restart(self) -> None:
@@ -86,7 +92,7 @@ class Database:
         self._control("stop", "-m", "fast")
 
     def _control(self, verb: str, *more: str) -> None:
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1"
+        options = f"-p {self.port} -k {self.folder} -c listen_addresses={self.address}"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log", "-o", options, verb, *more)
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -21,6 +21,7 @@ BASE_IMAGE = "skillglass-test-base:1"
 SUITE = "bookworm"
 PYTHON = "3.11"  # of that suite
 PACKAGES = ("bash", "ca-certificates", "git", "python3", "procps")
+TMUX = ("tmux", "libevent-core-2.1-7", "libutempter0", "libtinfo6")
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 
 
@@ -45,6 +46,29 @@ def image_with(package: str) -> str:
             with tempfile.TemporaryDirectory(prefix=f"skillglass-{name}-") as folder:
                 _build_with(package, tag, Path(folder))
     return tag
+
+
+@cache
+def image_with_tmux() -> str:
+    """The base image with tmux, in which Harbor's own agent types. From Debian's packages, as the base image is."""
+    tag = "skillglass-test-tmux:1"
+    with Path(tempfile.gettempdir(), f"skillglass-test-tmux-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if subprocess.run(["docker", "image", "inspect", tag], capture_output=True).returncode != 0:
+            with tempfile.TemporaryDirectory(prefix="skillglass-tmux-") as folder:
+                _build_with_tmux(tag, Path(folder))
+    return tag
+
+
+def _build_with_tmux(tag: str, folder: Path) -> None:
+    subprocess.run(["apt-get", "download", *TMUX], cwd=folder, check=True, capture_output=True)
+    for package in folder.glob("*.deb"):
+        _run("dpkg", "-x", str(package), str(folder / "root"))
+    shutil.copytree(
+        folder / "root" / "lib", folder / "root" / "usr" / "lib", dirs_exist_ok=True
+    )  # /lib is a link there
+    (folder / "Dockerfile").write_text(f"FROM {base_image()}\nCOPY root/usr /usr\nRUN tmux -V\n")
+    _run("docker", "build", "--quiet", "--tag", tag, str(folder))
 
 
 def _build_with(package: str, tag: str, folder: Path) -> None:

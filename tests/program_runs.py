@@ -95,16 +95,18 @@ def preset_for(agent: str, address: str, model: str, *, key_header: str = "autho
 
 def attempt(
     agent: Agent,
-    preset: Preset,
+    preset: Preset | None,
     folder: Path,
     *,
     library: Files = LIBRARY,
     limits: Limits = LIMITS,
     budget: Callable[[Usage], None] = no_budget,
     instruction: str = ASKED,
+    sandbox: str = "docker",
+    task: Task | None = None,
 ) -> Ran:
     """Runs one trial of a task with a container of its own: write the number of birds into birds.txt."""
-    task = birds_task(folder, instruction)
+    task = task or birds_task(folder, instruction)
     environment = Environment("E1", "Birds", (Family("birds", SKILL, "Birds", "Counting.", "E1", (task,), LIBRARY),))
     plan = EpisodePlan(
         "E1",
@@ -113,11 +115,11 @@ def attempt(
         run_seed=1,
         setup_digest="0" * 64,
         agent=agent.name,
-        sandbox="docker",
+        sandbox=sandbox,
         limits=limits,
     )
     recorder = ListRecorder(plan)
-    toolbox = Toolbox(agent, sandbox_kind("docker"), LiteLLM.of_preset(preset), budget=budget)
+    toolbox = Toolbox(agent, sandbox_kind(sandbox), preset and LiteLLM.of_preset(preset), budget=budget)
     step = RunTrial(SLOT, "birds", None, EMPTY_LIBRARY, library=bool(library))
     try:
         run_trial(step, library, plan, recorder, toolbox)

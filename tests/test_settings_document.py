@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 READ = re.compile(r"""environ(?:\.(?:text|flag|number|words|secret|get)\(|\[)\s*["']([A-Z_]+)["']""")
 OUTSIDE: set[str] = set()  # read by somebody else's code
-OF_THE_SYSTEM = {"PATH", "HOME", "XDG_DATA_HOME", "DOCKER_CONFIG", "PYTEST_CURRENT_TEST"}
+OF_THE_SYSTEM = {"PATH", "HOME", "XDG_DATA_HOME", "DOCKER_CONFIG", "DOCKER_HOST", "PYTEST_CURRENT_TEST"}
 OF_TESTS = {
     "TEST_POSTGRESQL_URL",
     "SKILLGLASS_REQUIRE_ALL",

@@ -117,11 +117,6 @@ def _embedded_broker() -> tuple[str, bool]:
     return f"embedded Valkey, not running: `{DEMO}` starts it", True
 
 
-def _docker_version() -> str:
-    with engine_checks.engine() as client:
-        return f"engine {client.version()['Version']}"
-
-
 def _program(name: str, there: set[str] | None) -> DoctorFinding:
     cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
     return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
@@ -147,7 +142,7 @@ def _base_image_there() -> str:
     from runner.sandboxes.docker.docker_images import base_name
 
     with engine_checks.engine() as client:
-        return f"{base_name()}, {client.images.get(base_name()).id[:19]}"
+        return f"{base_name()}, {client.inspect_image(base_name())['Id'][:19]}"
 
 
 def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
@@ -159,7 +154,7 @@ def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
 
 def _engine() -> Iterator[DoctorFinding]:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
-    yield _attempt("Docker", _docker_version, cost)
+    yield _attempt("Docker", engine_checks.version, cost)
     yield _attempt("Docker storage", engine_checks.storage, "unknown where images go and how much room they have")
     yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from runner.base.errors import NotOnThisMachine
 from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker.docker_buildkit import buildx, what_is_missing
+from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_programs import volume_name
 
 # What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
@@ -26,17 +29,22 @@ class NoBuildKit(Exception):
 
 @contextmanager
 def engine() -> Iterator[Any]:
-    import docker
-
-    client = docker.from_env(timeout=5)
+    client = connect(timeout=5)
     try:
         yield client
     finally:
         client.close()
 
 
+def version() -> str:
+    """The engine's, with the machine that it runs on and how it is reached. Raises as `storage` does."""
+    with engine() as client:
+        way = f", by {os.environ['DOCKER_HOST']}" if os.environ.get("DOCKER_HOST") else ""
+        return f"engine {client.version()['Version']} on {client.info().get('Name')}{way}"
+
+
 def storage() -> str:
-    """Where and how the engine keeps its images. Raises whatever the client raises when no engine answers."""
+    """Where and how the engine keeps its images. Raises SandboxError when no engine answers."""
     with engine() as client:
         info = client.info()
     under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
@@ -47,25 +55,23 @@ def storage() -> str:
 def limits() -> str:
     """The limits that the engine enforces. NoLimits names those it does not."""
     with engine() as client:
-        info = client.info()
+        info, folder = client.info(), engine_folder(client)
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
-    return (
-        f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(str(info.get('DockerRootDir') or ''))}"
-    )
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info.get('DockerRootDir'))}"
 
 
 def buildkit() -> str:
     """How images of tasks are built. NoBuildKit says what to do where it is the classic builder."""
     with engine() as client:
-        if missing := what_is_missing(client.api):
+        if missing := what_is_missing(client):
             raise NoBuildKit(missing)
     return f"the engine's own, through {buildx()}"
 
 
-def _describe_disk(root: str) -> str:
+def _describe_disk(folder: Path | None, root: object) -> str:
     """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
-    if os.access(root, os.R_OK | os.X_OK):
+    if folder is not None:
         return "disk watched from outside"
     return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
 
@@ -74,7 +80,7 @@ def volumes() -> set[str] | None:
     """Names of the engine's volumes; None when no engine answers."""
     try:
         with engine() as client:
-            return {row["Name"] for row in client.api.volumes()["Volumes"] or ()}
+            return {row["Name"] for row in client.volumes()["Volumes"] or ()}
     except Exception:  # whatever the client raises; the engine has a line of its own
         return None
 

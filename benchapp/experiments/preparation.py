@@ -29,7 +29,7 @@ from benchapp.judges.judging_orders import find_prompts, read_metrics
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.metrics.catalogue import METRICS
 from runner import protocols
-from runner.agents import MODELLESS, make_agent
+from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
@@ -57,6 +57,7 @@ _UNUSED = {
     True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
     False: "every condition's author is an outside program (expected generators only)",
 }
+_HARBORS = " or ".join(sorted(IN_HARBOR))
 _CONTAINED = "programs need a sandbox in a container (expected 'docker', not 'local')"
 
 
@@ -243,6 +244,7 @@ class _Check:
                 elif model in self._models:
                     yield from self._try_read("agents", partial(self._pair, agent, model))
         yield from self._programs()
+        yield from self._harbor()
 
     def _pair(self, agent: str, model: str | None) -> None:
         name = published_harness(model) if agent == PUBLISHED_HARNESS else agent
@@ -264,6 +266,20 @@ class _Check:
         if programs and self.spec.sandbox == "local":
             told = ", ".join(programs)
             yield SpecProblem("sandbox", f"{told}: {_CONTAINED}")
+
+    def _harbor(self) -> Iterator[SpecProblem]:
+        """Harbor's agents and its sandbox go together, and nothing else fits either of them."""
+        spec, inside = self.spec, self.spec.sandbox == "harbor"
+        for agent in spec.agents:
+            if inside and agent not in IN_HARBOR:
+                yield SpecProblem("agents", f"{agent} in the sandbox 'harbor' (expected {_HARBORS})")
+            if not inside and agent in IN_HARBOR:
+                yield SpecProblem("sandbox", f"{agent}: expected 'harbor', not {spec.sandbox!r}")
+        for agent in filter(None, spec.author_agents):
+            if inside or agent in IN_HARBOR:
+                yield SpecProblem("author_agents", f"{agent}: Harbor runs no author (expected none)")
+        if inside and spec.limits.max_total_tokens is not None:
+            yield SpecProblem("limits.max_total_tokens", "Harbor's agents cannot be held to it (expected none)")
 
     def _author(self) -> Iterator[SpecProblem]:
         writing = [condition for condition in self._conditions if condition.has_author]
@@ -330,10 +346,11 @@ class _Check:
                     "agent_models", f"{name} writes skills and works on no task (expected an author model)"
                 )
         for name, model in self._models.items():
-            if not isinstance(model, GeneratorModel) or self.spec.sandbox != "local":
+            if not isinstance(model, GeneratorModel) or self.spec.sandbox == "docker":
                 continue
             if model.container_reason:
-                yield SpecProblem("sandbox", f"{name}: {model.container_reason} (expected 'docker', not 'local')")
+                told = f"{name}: {model.container_reason} (expected 'docker', not {self.spec.sandbox!r})"
+                yield SpecProblem("sandbox", told)
 
     def _budget(self) -> Iterator[SpecProblem]:
         """A budget in money limits only models with prices."""

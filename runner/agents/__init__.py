@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from runner.base.errors import SetupError
-from runner.base.types import Failure, Step, Task, Trajectory, Usage
+from runner.base.types import Failure, Step, Task, Trajectory, Usage, Verdict
 from runner.models import Model
 from runner.sandboxes import Sandbox
 from runner.sandboxes.needs import Needs
@@ -43,6 +43,15 @@ class AgentJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Verified:
+    """What the task's verifier said, run elsewhere; and how long agent and verifier took there."""
+
+    verdict: Verdict
+    agent_seconds: float | None
+    verifier_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentRun:
     """What an agent leaves beside the files in its sandbox."""
 
@@ -50,6 +59,7 @@ class AgentRun:
     usage: Usage
     turns: int | None
     failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
+    verified: Verified | None = None  # where whoever ran the agent ran the verifier, too
 
 
 PROGRAM_FAILED = "ProgramFailed"  # the type of a failure: a program crashed, or says that it failed
@@ -81,6 +91,8 @@ AGENTS: dict[str, str] = {
     "gemini-cli": "runner.agents.gemini_cli:GeminiCli",
     "qwen-code": "runner.agents.qwen_code:QwenCode",
     "kimi-code": "runner.agents.kimi_code:KimiCode",
+    "harbor-oracle": "runner.agents.harbor_agents:HarborOracle",
+    "harbor-terminus-2": "runner.agents.harbor_agents:Terminus2",
 }
 TITLES = {  # as their makers write them
     "shell": "shell loop",
@@ -89,8 +101,13 @@ TITLES = {  # as their makers write them
     "gemini-cli": "Gemini CLI",
     "qwen-code": "Qwen Code",
     "kimi-code": "Kimi Code",
+    "harbor-oracle": "Harbor's oracle",
+    "harbor-terminus-2": "Terminus 2",
 }
-MODELLESS = frozenset({"oracle", "nop", "trap"})  # these ask no model
+IN_HARBOR = frozenset(
+    {"harbor-oracle", "harbor-terminus-2"}
+)  # these work in the sandbox "harbor", and nothing else does
+MODELLESS = frozenset({"oracle", "nop", "trap", "harbor-oracle"})  # these ask no model
 # These have a tool that opens a skill by its name. Codex has none: it reads skills as files.
 WITH_SKILL_TOOL = frozenset({"shell", "claude-code", "gemini-cli", "qwen-code", "kimi-code"})
 

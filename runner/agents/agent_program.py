@@ -27,7 +27,7 @@ from runner.models.preset import Preset
 from runner.programs import find_installed, pin_of
 from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.needs import Needs, Provider
+from runner.sandboxes.needs import Needs, Program, Provider
 
 FOLDER = "agent"  # below the logs folder: what the program is given and what it writes
 INSTRUCTION, OUTPUT, ERRORS = "instruction.md", "output.jsonl", "errors.txt"
@@ -110,7 +110,11 @@ class ProgramAgent:
         provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
         preset.require_key()
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
-        return Needs(self.skill_folders, find_installed(self.name), provider, price=partial(call_cost, preset))
+        return Needs(self.skill_folders, self.find_program(), provider, price=partial(call_cost, preset))
+
+    def find_program(self) -> Program | None:
+        """What its sandbox mounts. NotOnThisMachine where it is not installed."""
+        return find_installed(self.name)
 
     def preset(self, model: Model | None) -> Preset:
         """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
@@ -134,7 +138,7 @@ class ProgramAgent:
         program = find_installed(self.name)
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
         start = ProgramStart(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
-        gateway.watch = partial(_tell, on_step)
+        gateway.watch = partial(tell_call, on_step)
         gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
         gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
@@ -207,7 +211,7 @@ class ProgramAgent:
         return told
 
 
-def _tell(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:
+def tell_call(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:
     """What is seen of a program while it works: its own log is read when it has ended."""
     sent, made = ("?" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens))
     on_step(Step(number, Source.AGENT, f"[model call {number}: {sent} tokens read, {made} written]"))

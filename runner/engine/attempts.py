@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from runner.agents import AgentJob, AgentRun
+from runner.agents import AgentJob, AgentRun, Verified
 from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
 from runner.base.digests import digest_json, manifest
@@ -150,8 +150,8 @@ def _attempt(
         ended = time.monotonic()
         writes = tuple(map(clean.text, _library_writes(sandbox, library)))
         left = digest_json(manifest(sandbox.files(WORKSPACE))) if plan.condition.agent else ""
-        verdict = clean.verdict(run_verifier(job.task, sandbox, watcher.judge(slot)))
-        verified = time.monotonic()
+        found = run.verified or _verify(job, sandbox, watcher.judge(slot), ended - began)
+        verdict = clean.verdict(found.verdict)
     finally:
         sandbox.close()
     return AttemptResult(
@@ -163,13 +163,18 @@ def _attempt(
         turns=run.turns,
         started_at=started_at,
         finished_at=toolbox.clock(),
-        agent_seconds=ended - began,
-        verifier_seconds=verified - ended,
+        agent_seconds=found.agent_seconds,
+        verifier_seconds=found.verifier_seconds,
         failure=run.failure,
         library_writes=writes,
         price_table=price_table_of(toolbox.agent_model, run.usage),
         files_digest=left,
     )
+
+
+def _verify(job: AgentJob, sandbox: Sandbox, judge: Asked | None, agent_seconds: float) -> Verified:
+    began = time.monotonic()
+    return Verified(run_verifier(job.task, sandbox, judge), agent_seconds, time.monotonic() - began)
 
 
 def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:

@@ -94,7 +94,11 @@ class SandboxKind(Protocol):
         ...
 
 
-SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker.docker_sandbox", "local": "runner.sandboxes.local"}
+SANDBOXES: dict[str, str] = {
+    "docker": "runner.sandboxes.docker.docker_sandbox",
+    "local": "runner.sandboxes.local",
+    "harbor": "runner.sandboxes.harbor_jobs",
+}
 
 
 def sandbox_kind(name: str) -> SandboxKind:

@@ -19,10 +19,10 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from runner.base.errors import SandboxError, SetupError
 from runner.base.text import join_ends
@@ -38,7 +38,7 @@ from runner.base.trees import (
     write_tree,
 )
 from runner.base.types import Files, Task
-from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, sandbox_kind
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
@@ -86,6 +86,9 @@ def is_permitted() -> bool:
     return os.environ.get("SKILLGLASS_LOCAL_SANDBOX", "").strip().lower() not in ("0", "false", "no", "off")
 
 
+Made = TypeVar("Made", bound="LocalSandbox")
+
+
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandbox:
     """A fresh private folder (mode 0700) below $SKILLGLASS_SANDBOXES or the system's folder for temporary files.
 
@@ -97,6 +100,11 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandb
     if task.machine.brings_files or needs.program:
         wanted = f"{task.key} has an image of its own" if task.machine.brings_files else "the agent is a program"
         raise SetupError(f"{wanted}: it needs a sandbox in a container, not 'local'")
+    return make_sandbox(LocalSandbox, name=name, task=task.key)
+
+
+def make_sandbox(kind: Callable[..., Made], *, name: str, task: str) -> Made:
+    """A sandbox in a private folder of its own. SandboxError when that cannot be made."""
     hide_environment()
     base = sandboxes_folder()
     mark = secrets.token_hex(16)
@@ -104,7 +112,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandb
     try:
         base.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
-        sandbox = LocalSandbox(folder.resolve(), mark, name=name, task=task.key)
+        sandbox = kind(folder.resolve(), mark, name=name, task=task)
         write_label(sandbox.folder, sandbox.handle)
         sandbox.make_folders()
     except OSError as error:
@@ -116,10 +124,10 @@ def sandboxes_folder() -> Path:
     return Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
 
 
-def end_processes(handle: dict[str, object]) -> None:
+def end_processes(handle: dict[str, object], kind: str = "local") -> None:
     """Ends what an interrupted attempt left on this machine and removes its folder; elsewhere it does nothing."""
     mark, folder = str(handle.get("mark", "")), Path(str(handle.get("folder", "")))
-    if handle.get("kind") != "local" or handle.get("host") != socket.gethostname():
+    if handle.get("kind") != kind or handle.get("host") != socket.gethostname():
         return
     if len(mark) != 32 or folder.name != PREFIX + mark or not folder.is_absolute():
         raise SandboxError(f"{folder}: not the folder of a local sandbox with the mark {mark!r}")
@@ -131,7 +139,7 @@ def end_processes(handle: dict[str, object]) -> None:
 def end_named(name: str) -> None:
     for label in read_labels(sandboxes_folder()):
         if label.get("name") == name:
-            end_processes(label)
+            sandbox_kind(str(label.get("kind"))).end_processes(label)
 
 
 def end_ownerless() -> int:
@@ -142,13 +150,14 @@ def end_ownerless() -> int:
         if (owner := ProcessName.parse(str(label.get("owner", "")))) and owner.is_gone
     ]
     for label in orphans:
-        end_processes(label)
+        sandbox_kind(str(label.get("kind"))).end_processes(label)
     return len(orphans)
 
 
 class LocalSandbox:
     """See `runner.sandboxes.Sandbox`. Outputs show the private folder as "/": paths read /workspace/..., /skills/..."""
 
+    kind = "local"
     provider_url: str | None = None
     gateway: Gateway | None = None
     has_own_user = False
@@ -159,7 +168,7 @@ class LocalSandbox:
         self.limits = LIMITS
         self.groups: set[int] = set()  # groups that outlived the command that started them
         self.handle: dict[str, object] = {
-            "kind": "local",
+            "kind": self.kind,
             "host": socket.gethostname(),
             "boot": boot_id(),
             "mark": mark,

@@ -69,7 +69,7 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     left = sandbox.tree(LOGS, REPORTS, names=frozenset({*REWARDS, *SIDE_REPORTS}))
     files = {name: file.content for name, file in left.files.items()}
     try:
-        verdict = _verdict(files, left.left_out, done, digest)
+        verdict = make_verdict(files, left.left_out, done, digest)
     except ReportProblem as error:
         raise VerifierError(f"{task.key}: {error}{_tail(done)}") from error
     if not verdict.success:
@@ -145,7 +145,8 @@ def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list
     return doubts
 
 
-def _verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, verifier_digest: str) -> Verdict:
+def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, verifier_digest: str) -> Verdict:
+    """What the reports say that a verifier left, by their names. ReportProblem where they give no reward."""
     problems: list[ReportProblem] = []
     reward, rewards = _rewards(files, left_out, problems)
     side = read_side_reports(files)

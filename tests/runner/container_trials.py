@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import docker
 
 from runner.agents import Agent, AgentJob, AgentRun
 from runner.agents.agent_trajectory import Notebook
@@ -36,7 +35,7 @@ from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import Sandbox, sandbox_kind
-from runner.sandboxes.docker import docker_removal
+from runner.sandboxes.docker import docker_engine, docker_removal
 from runner.sandboxes.needs import NOTHING, Needs
 from tests.docker_images import BASE_IMAGE
 
@@ -130,11 +129,7 @@ def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) 
 
 def left_behind(mark: str) -> list[str]:
     """Everything on the engine that carries the mark of a sandbox."""
-    client = docker.from_env()
-    try:
-        wanted = {"label": f"skillglass.mark={mark}"}
-        found = [container.name for container in client.containers.list(all=True, filters=wanted)]
-        found += [volume.name for volume in client.volumes.list(filters=wanted)]
-        return found + [network.name for network in client.networks.list(filters=wanted)]
-    finally:
-        client.close()
+    with contextlib.closing(docker_engine.connect()) as client:
+        wanted = [f"{docker_engine.MARK_LABEL}={mark}"]
+        found = [docker_engine.list_labelled(client, kind, wanted) for kind in docker_engine.KINDS]
+    return [name for rows in found for name, _ in rows]

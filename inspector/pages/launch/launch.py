@@ -23,7 +23,7 @@ from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order, list_p
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
-from runner.agents import MODELLESS
+from runner.agents import IN_HARBOR, MODELLESS
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import AuthorMode
@@ -148,6 +148,8 @@ AGENT_NOTES = {
     "oracle": "No model. Runs each task's own solution.",
     "nop": "No model. Does nothing, so each trial should fail.",
     "trap": "No model. Runs the wrong answer that each task declares, so each trial should fail.",
+    "harbor-oracle": "No model. Harbor runs each task's own solution. Needs the sandbox harbor.",
+    "harbor-terminus-2": "Harbor's own agent. Needs the sandbox harbor.",
 }
 ONE_CALL = "one-call"  # the box that stands for null in `author_agents`
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
@@ -392,7 +394,7 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         ],
         "author_agents": [
             Option(ONE_CALL, "one call", "No agent. The model is asked once for each answer."),
-            *(Option(name, name, said) for name, said in AGENT_NOTES.items() if name not in MODELLESS),
+            *(Option(name, name, said) for name, said in AGENT_NOTES.items() if name not in MODELLESS | IN_HARBOR),
         ],
         "agent_models": models,
         "author_models": [*models, *_list_generators()],

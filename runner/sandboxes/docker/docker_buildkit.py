@@ -38,6 +38,7 @@ _PLUGIN = "docker-buildx"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # The variables that the client gets of ours: where the engine is, and nothing else.
 _PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
+_AS_PLUGIN = {"DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND": "docker"}  # else it does not look at DOCKER_TLS_VERIFY
 _LOGINS = ("auths", "credHelpers", "credsStore")  # of Docker's settings, what fetching an image may need
 _SYNTAX = re.compile(r"\s*#\s*syntax\s*=\s*(\S+)\s*", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\s*#\s*\w+\s*=.*")
@@ -118,7 +119,8 @@ class BuildKitBuild:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={name: value for name in _PASSED if (value := os.environ.get(name))}
-            | {"DOCKER_CONFIG": str(settings), "DOCKER_CONTEXT": "default", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"},
+            | {"DOCKER_CONFIG": str(settings), "DOCKER_CONTEXT": "default", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
+            | _AS_PLUGIN,
             preexec_fn=_die_with_parent,
         )
         self._process = process
@@ -142,7 +144,7 @@ class BuildKitBuild:
         return None if status == 0 else last
 
     def _command(self, group: str | None) -> list[str]:
-        words = [str(buildx()), "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
+        words = [str(buildx()), "buildx", "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
         words += [f"--label={key}={value}" for key, value in self.labels.items()]
         # A cache mount's content is the engine's: under a name of its own, no other task's build can have filled it.
         words.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.name}")

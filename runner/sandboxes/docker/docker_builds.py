@@ -5,7 +5,6 @@ Whose fault is a failed build? The task's, where the same files fail again; the 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -13,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import requests
 from docker import APIClient
@@ -22,7 +20,8 @@ from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Machine
 from runner.sandboxes.docker.docker_buildkit import BuildKitBuild, what_is_missing
 from runner.sandboxes.docker.docker_contexts import Context
-from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors, first_line, word_engine_error
+from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_engine import FAILURES, first_line, word_engine_error
 from runner.sandboxes.docker.docker_limits import LIMITS
 
 MAX_LOG_CHARS = 200_000
@@ -119,7 +118,7 @@ class BuildWatch:
         self.seconds, self.end = seconds, end
         self.late = f"was not built within {seconds:g} s"
         self.breach: str | None = None
-        self._root = _engine_folder(client)
+        self._root = engine_folder(client)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="build-watch", daemon=True)
 
@@ -145,13 +144,6 @@ class BuildWatch:
                 self.breach = f"was not built to its end: {full}"
             if self.breach is not None and self.end():
                 return
-
-
-def _engine_folder(client: APIClient) -> Path | None:
-    """Where the engine keeps its images, if that can be read from here."""
-    with engine_errors("asking the engine for its folder"):
-        folder = str(client.info().get("DockerRootDir") or "")
-    return Path(folder) if folder and os.access(folder, os.R_OK | os.X_OK) else None
 
 
 def _follow(rows: Iterable[Mapping[str, object]], tell: Callable[[str], None]) -> str | None:

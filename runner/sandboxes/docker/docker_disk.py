@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import socket
 import stat
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import Any
 from docker import APIClient
 
 from runner.base.errors import SandboxError
-from runner.sandboxes.docker.docker_engine import FAILURES, connect
+from runner.sandboxes.docker.docker_engine import FAILURES, connect, engine_errors
 from runner.sandboxes.processes import PROC
 
 _SHORTEST_PAUSE = 0.5
@@ -252,6 +253,21 @@ def ask_engine(client: APIClient, container: str) -> DiskUse:
     """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
     return DiskUse(int(rows[0].get("SizeRw") or 0) if rows else 0)
+
+
+def engine_folder(client: APIClient) -> Path | None:
+    """Where the engine keeps its images, if that can be read from here. A folder of that name may be another engine's: the
+    file with the engine's name in it tells, or the machine's name where the engine is too old to write one."""
+    with engine_errors("asking the engine for its folder"):
+        info = client.info()
+    folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return None
+    try:
+        is_its_own = (folder / "engine-id").read_text().strip() == info.get("ID")
+    except OSError:
+        is_its_own = info.get("Name") == socket.gethostname()
+    return folder if is_its_own else None
 
 
 def folders_of(container: Mapping[str, Any]) -> list[Path]:

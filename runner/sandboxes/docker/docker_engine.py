@@ -30,6 +30,10 @@ OWNER_LABEL = "skillglass.owner"  # the process that opened it, as ProcessName s
 ATTEMPT_LABEL = "skillglass.attempt"
 CARRIER_LABEL = "skillglass.carrier"  # a container that only loads a program into its volume
 PREFIX = "skillglass-"
+_NO_SSH = (
+    "DOCKER_HOST: expected unix:// or tcp://, not ssh://. Forward the engine's socket, `ssh -N -L"
+    " /run/skillglass/engine.sock:/var/run/docker.sock HOST`, and name the forwarded one (docs/how-to/deploy.md)"
+)
 _PAUSE = 0.2  # between two questions whether a container is gone
 API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
 # What the way to the engine throws; the last one comes out of streams that are read to their end.
@@ -37,10 +41,23 @@ FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPE
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
 
+def _merge_settings(
+    client: APIClient, url: str, proxies: object, stream: object, verify: object, cert: object
+) -> object:
+    """Whom DOCKER_CERT_PATH says is trusted. REQUESTS_CA_BUNDLE, which is about the web, would go before it in requests."""
+    chosen = client.verify if verify is None else verify
+    return APIClient.merge_environment_settings(client, url, proxies, stream, chosen, cert)
+
+
+EngineClient = type("EngineClient", (APIClient,), {"merge_environment_settings": _merge_settings})
+
+
 def connect(timeout: float = API_SECONDS) -> APIClient:
     """A client of the engine that DOCKER_HOST names, or of this machine's. SandboxError when none answers."""
+    if os.environ.get("DOCKER_HOST", "").startswith("ssh://"):
+        raise SandboxError(_NO_SSH)
     try:
-        client = APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
+        client = EngineClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
     except (DockerException, requests.RequestException, OSError) as error:
         raise SandboxError(f"no Docker engine answers; start it or set DOCKER_HOST: {first_line(error)}") from error
     return client

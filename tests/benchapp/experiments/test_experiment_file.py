@@ -157,6 +157,17 @@ def test_a_program_asks_for_a_container() -> None:
     )
 
 
+def test_harbors_agents_and_its_sandbox_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = {"agents": ["harbor-oracle"], "agent_model": None, "conditions": ["no-skill"]}
+    assert problems_of(**oracle, sandbox="docker")["sandbox"] == "harbor-oracle: expected 'harbor', not 'docker'"
+    assert problems_of(sandbox="harbor")["agents"].endswith(
+        "in the sandbox 'harbor' (expected harbor-oracle or harbor-terminus-2)"
+    )
+    found = problems_of(**oracle, sandbox="harbor", author_agent="shell", limits={"max_total_tokens": 9})
+    assert found["author_agents"] == "shell: Harbor runs no author (expected none)"
+    assert found["limits.max_total_tokens"] == "Harbor's agents cannot be held to it (expected none)"
+
+
 def test_a_harness_that_its_preset_stands_for_is_not_named_twice() -> None:
     twice = {"agents": ["preset", "claude-code"], "agent_model": "claude-opus-4.6", "sandbox": "docker"}
     with pytest.raises(Unlaunchable, match="agents: preset and claude-code are the same with claude-opus-4.6"):

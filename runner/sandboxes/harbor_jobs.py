@@ -1,0 +1,198 @@
+"""Where Harbor runs a trial: it makes the task's sandbox itself, with Docker or at a provider of sandboxes.
+
+On this machine there is a private folder, in which one `harbor run` reads the task and leaves its job. No command of an agent or
+a verifier runs here: `execute` refuses, so that nobody but Harbor's agents can use this kind of sandbox. Model calls of
+an agent that Harbor runs on this side go through the gateway, so the key of the provider stays out of Harbor, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
+from runner.base.trees import read_tree
+from runner.base.types import Files, Task
+from runner.sandboxes import SKILLS, Completed
+from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.local import SCRATCH, LocalSandbox, end_named, make_sandbox
+from runner.sandboxes.local import end_processes as end_folder
+from runner.sandboxes.needs import NOTHING, Needs
+
+__all__ = ["SKILLS_PATH", "HarborSandbox", "end_named", "end_processes", "open_sandbox"]
+VERSION = "0.26.0"  # what this was written against: options and names of files change between versions
+SKILLS_PATH = "/runtime/skills"  # where Harbor puts a library into a sandbox whose task names no folder
+PROJECT, PLACE = "com.docker.compose.project", "com.docker.compose.project.working_dir"  # labels of its containers
+_PASSED = ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_QUIET = {"HARBOR_TELEMETRY": "0", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
+_SETUP_SECONDS = 360.0  # Harbor's own limit on setting up an agent
+_GRACE = 60.0  # seconds in which it removes its containers after an interrupt
+
+
+@dataclass(frozen=True, slots=True)
+class HarborTrial:
+    """What `harbor run` left of one trial: its folder, and result.json as it was read."""
+
+    done: Completed
+    files: Files
+    left_out: list[str]
+    result: Mapping[str, object]
+
+
+def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
+    """SetupError where Harbor cannot run the task as it is read here; NotOnThisMachine without Harbor."""
+    find_harbor()
+    if told := _why_not(task):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+    sandbox = make_sandbox(HarborSandbox, name=name, task=task.key)
+    if needs.provider is not None:
+        sandbox.gateway = Gateway.of_needs(needs, online=task.machine.network)
+        sandbox.provider_url = sandbox.gateway.start("127.0.0.1")
+    return sandbox
+
+
+def _why_not(task: Task) -> str:
+    if not task.machine.brings_files:
+        return "it has no image of its own (expected environment/Dockerfile, or docker_image in task.toml)"
+    if task.evaluation is not None or not (task.folder / "tests" / "test.sh").is_file():
+        return "its verdict is not made by tests/test.sh"
+    if task.machine.skills_dir:
+        return "it has skills of its own (environment.skills_dir)"
+    if task.machine.host_variables:
+        return f"it asks for variables of this machine: {', '.join(task.machine.host_variables)}"
+    return ""
+
+
+def find_harbor() -> str:
+    """The program: $SKILLGLASS_HARBOR, or `harbor` on the path. NotOnThisMachine without it, or in another version."""
+    named = os.environ.get("SKILLGLASS_HARBOR", "").strip() or "harbor"
+    found = shutil.which(named)
+    if found is None:
+        raise NotOnThisMachine(f"no program {named}: install harbor {VERSION}, or set SKILLGLASS_HARBOR to its path")
+    if (version := _ask_version(found)) != VERSION:
+        raise NotOnThisMachine(f"{found}: expected harbor {VERSION}, found {version or 'no version'}")
+    return found
+
+
+@cache
+def _ask_version(program: str) -> str:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        asked = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, env=_environment())
+        return asked.stdout.strip().rpartition(" ")[2]
+    return ""
+
+
+def _environment() -> dict[str, str]:
+    """Where the engine is and how it is trusted; and what Harbor's environment asks for, by the names in
+    SKILLGLASS_HARBOR_VARIABLES."""
+    wanted = (*_PASSED, *os.environ.get("SKILLGLASS_HARBOR_VARIABLES", "").replace(",", " ").split())
+    plugins = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")  # `docker compose` may lie there
+    path = os.environ.get("PATH", os.defpath)
+    given = {name: os.environ[name] for name in wanted if name in os.environ}
+    return {"PATH": path, "DOCKER_CONFIG": plugins, **given, **_QUIET}
+
+
+def end_processes(handle: dict[str, object]) -> None:
+    """Ends what an interrupted attempt left on this machine: Harbor, its containers here, the folder."""
+    if handle.get("kind") == HarborSandbox.kind and (folder := str(handle.get("folder") or "")):
+        end_folder({**handle}, HarborSandbox.kind)
+        remove_containers(Path(folder))
+
+
+def remove_containers(folder: Path) -> None:
+    """Those of compose projects below the folder, with their networks: Harbor leaves them when it is killed. An engine that
+    does not answer has none of them."""
+    from runner.sandboxes.docker import docker_engine  # the client is slow to import, and not wanted without containers
+
+    try:
+        client = docker_engine.connect()
+    except SandboxError:
+        return
+    with closing(client):
+        found = docker_engine.list_labelled(client, "container", [PLACE])
+        ours = [(name, told) for name, told in found if Path(told[PLACE]).is_relative_to(folder)]
+        for name, _ in ours:
+            docker_engine.remove(client, "container", name)
+        for project in {told[PROJECT] for _, told in ours if told.get(PROJECT)}:
+            for network, _ in docker_engine.list_labelled(client, "network", [f"{PROJECT}={project}"]):
+                docker_engine.remove(client, "network", network)
+
+
+class HarborSandbox(LocalSandbox):
+    """See `runner.sandboxes.Sandbox`, of which only Harbor's agents use more than files."""
+
+    kind = "harbor"
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        raise SetupError("the sandbox 'harbor' runs Harbor's own agents only (expected an agent harbor-...)")
+
+    def run_trial(
+        self,
+        task: Task,
+        instruction: str,
+        words: Sequence[str],
+        *,
+        seconds: float,
+        variables: Mapping[str, str],
+        with_library: bool,
+    ) -> HarborTrial:
+        """One trial by `harbor run` with these further words, its agent having `seconds`. SandboxError when Harbor
+        itself fails. with_library: Harbor refuses one for an agent that takes no skills."""
+        base = self.folder / SCRATCH
+        self._write_task(task, instruction, base / "task")
+        allowed = seconds + task.machine.build_timeout_seconds + task.verifier_timeout_seconds + _SETUP_SECONDS
+        command = ["timeout", "--signal=INT", f"--kill-after={_GRACE:.0f}", f"{allowed:.0f}", find_harbor(), "run"]
+        command += ["--path", str(base / "task"), "--jobs-dir", str(base / "jobs"), "--job-name", "job"]
+        command += ["--env", os.environ.get("SKILLGLASS_HARBOR_ENVIRONMENT", "").strip() or "docker"]
+        command += ["--quiet", "--yes", "--max-retries", "0", "--n-concurrent", "1"]
+        command += ["--agent-timeout-multiplier", str(seconds / task.agent_timeout_seconds)]
+        if with_library and any((self.folder / SKILLS).iterdir()):
+            command += ["--skill", str(self.folder / SKILLS)]
+        done = super().execute(
+            f"exec {shlex.join([*command, *words])}",
+            timeout_seconds=allowed + 2 * _GRACE,
+            environment={**_environment(), **variables},
+        )
+        return self._read_trial(done, base / "jobs" / "job")
+
+    def _write_task(self, task: Task, instruction: str, folder: Path) -> None:
+        """The task's folder with this instruction, without a library that its environment brings."""
+        try:
+            shutil.copytree(task.folder, folder, symlinks=True)
+            (folder / "instruction.md").write_text(instruction)
+            for path in task.shared_tests:
+                shutil.copy(path, folder / "tests" / path.name)
+            for blank in task.machine.blank_folders:
+                shutil.rmtree(folder / "environment" / blank, ignore_errors=True)
+                (folder / "environment" / blank).mkdir(parents=True)
+        except OSError as error:
+            raise SandboxError(f"{task.key}: its folder cannot be copied for Harbor: {error}") from error
+
+    def _read_trial(self, done: Completed, job: Path) -> HarborTrial:
+        trials = [path.parent for path in job.glob("*/result.json")]
+        said = done.output[-2_000:].strip()
+        if len(trials) != 1:
+            raise SandboxError(f"Harbor left {len(trials)} trials (expected 1), exit code {done.exit_code}: {said}")
+        tree = read_tree(trials[0])
+        try:
+            result = json.loads(tree.files["result.json"].content)
+        except (KeyError, ValueError) as error:
+            raise SandboxError(f"Harbor's result.json cannot be read: {error}; it said: {said}") from error
+        if not isinstance(result, dict):
+            raise SandboxError("Harbor's result.json: expected an object")
+        return HarborTrial(done, tree.files, tree.left_out, result)
+
+    def close(self) -> None:
+        if self.gateway is not None:
+            self.gateway.close()
+        super().close()

@@ -1,0 +1,235 @@
+"""Harbor's agents, run by the real program: its job becomes an attempt like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from runner.agents import AgentJob, Limits, make_agent
+from runner.base.errors import ModelRefused, NotOnThisMachine, SetupError, VerifierError
+from runner.base.types import Failure, Task, UseKind
+from runner.sandboxes import harbor_jobs
+from runner.sandboxes.docker import docker_engine
+from runner.sandboxes.harbor_jobs import end_processes, find_harbor, open_sandbox
+from runner.sandboxes.local import LocalSandbox, make_sandbox
+from tests.conftest import ROOT, docker_answers
+from tests.docker_images import image_with_tmux
+from tests.program_runs import KEY, KEY_VARIABLE, LIMITS, SKILL, Ran, attempt, billed, birds_task, preset_for
+from tests.providers.chat_provider import Provider
+
+MODEL = "gpt-4.1-mini"
+TASK_TOML = """schema_version = "1.4"
+[task]
+name = "ours/birds"
+[environment]
+memory_mb = 1024
+"""
+COMPOSE = "services:\n  main:\n    init: true\n"  # else each container takes ten seconds to stop
+SOLUTION = "#!/bin/bash\necho 7 > birds.txt\n"
+
+
+@cache
+def why_not() -> str:
+    """What is missing for Harbor here; "" where nothing is. It is large, so no machine is asked to have it."""
+    if not docker_answers():
+        return "no Docker engine answers"
+    try:
+        find_harbor()
+    except NotOnThisMachine as error:
+        return str(error)
+    composed = subprocess.run(["docker", "compose", "version"], capture_output=True)
+    return "" if composed.returncode == 0 else "docker has no `compose`"
+
+
+@pytest.fixture
+def with_harbor() -> None:
+    if told := why_not():
+        pytest.skip(told)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    """The birds, with an image of their own and a solution."""
+    found = birds_task(tmp_path, "How many birds are there? Write the number into birds.txt.\n")
+    context = found.folder / "environment"
+    context.mkdir()
+    (found.folder / "solution").mkdir()
+    (found.folder / "solution" / "solve.sh").write_text(SOLUTION)
+    (found.folder / "task.toml").write_text(TASK_TOML)
+    (context / "Dockerfile").write_text(f"FROM {image_with_tmux()}\nWORKDIR /workspace\n")
+    (context / "docker-compose.yaml").write_text(COMPOSE)
+    machine = replace(found.machine, image=None, context=context)
+    return replace(found, machine=machine, agent_timeout_seconds=120.0)
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    server = Provider()
+    yield server
+    server.close()
+
+
+def types(keys: str, *, done: bool = False) -> str:
+    """A reply of the model, as Terminus 2 takes it."""
+    commands = [{"keystrokes": keys, "duration": 1.0}] if keys else []
+    return json.dumps({"analysis": "I look.", "plan": "I go on.", "commands": commands, "task_complete": done})
+
+
+def script(provider: Provider, *replies: str) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+    for reply in replies:
+        provider.says(reply, usage=usage)
+
+
+def run(task: Task, provider: Provider, agent: str = "harbor-terminus-2", limits: Limits = LIMITS) -> Ran:
+    preset = preset_for(agent, provider.url, MODEL)
+    return attempt(make_agent(agent), preset, task.folder.parent, sandbox="harbor", task=task, limits=limits)
+
+
+def containers_below(folder: Path) -> list[str]:
+    client = docker_engine.connect()
+    with contextlib.closing(client):
+        found = docker_engine.list_labelled(client, "container", [harbor_jobs.PLACE])
+    return [name for name, told in found if Path(told[harbor_jobs.PLACE]).is_relative_to(folder)]
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_trial_by_harbor_is_an_attempt_with_steps_skills_tokens_and_a_verdict(
+    with_harbor: None, task: Task, provider: Provider
+):
+    skill = f"/runtime/skills/{SKILL}"
+    script(
+        provider,
+        types(f"cat {skill}/SKILL.md\n"),
+        types(f"sh {skill}/scripts/count.sh\n"),
+        types("", done=True),
+        types("", done=True),  # it asks whether that is so
+    )
+    ran = run(task, provider)
+    assert ran.error is None
+    assert ran.result is not None
+    assert ran.result.verdict is not None
+    assert (ran.result.verdict.success, ran.result.failure) == (True, None)
+    assert ran.result.usage == replace(billed([(100, 0, 20)] * 4), cached_tokens=None)  # this server names none
+    assert ran.result.turns == len(provider.asked) == 4
+    assert set(provider.keys) == {f"Bearer {KEY}"}
+    assert SKILL in str(provider.asked[0])
+    main = ran.result.trajectories[0]
+    assert (main.head.agent_name, main.head.source_format) == ("harbor-terminus-2", "ATIF-v1.8")
+    assert main.head.agent_version
+    kinds = {use.kind for use in ran.result.skill_uses if use.skill == SKILL}
+    assert kinds == {UseKind.MOUNTED, UseKind.READ, UseKind.EXECUTED}
+    assert KEY not in str(main)
+    assert (ran.result.agent_seconds or 0) > 1
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_the_same_trial_here_and_by_harbor_has_the_same_verdict(with_harbor: None, task: Task, tmp_path: Path):
+    here = attempt(make_agent("oracle"), None, tmp_path, task=task).result
+    there = attempt(make_agent("harbor-oracle"), None, tmp_path, task=task, sandbox="harbor").result
+    assert here is not None
+    assert there is not None
+    assert here.verdict is not None
+    assert there.verdict is not None
+    for name in ("success", "reward", "checks", "rewards", "verifier_digest"):
+        assert getattr(there.verdict, name) == getattr(here.verdict, name), name
+    assert there.verdict.success is True
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_wrong_answer_is_scored_and_a_limit_is_the_agents_own(with_harbor: None, task: Task, provider: Provider):
+    script(provider, types("echo 8 > birds.txt\n"))
+    ran = run(task, provider, limits=Limits(max_turns=2, timeout_seconds=120))
+    assert ran.result is not None, ran.error
+    assert ran.result.verdict is not None
+    assert ran.result.verdict.success is False
+    assert ran.result.failure == Failure("TurnLimit", "Not done after 2 model calls.")
+    assert len(provider.asked) == 2
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_provider_that_refuses_is_no_failure_of_the_agent(with_harbor: None, task: Task, provider: Provider):
+    provider.fails(400, "no such model")
+    ran = run(task, provider)
+    assert ran.result is None
+    assert isinstance(ran.error, ModelRefused), repr(ran.error)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_verifier_without_a_reward_is_never_scored(with_harbor: None, task: Task, tmp_path: Path):
+    (task.folder / "tests" / "test.sh").write_text("#!/bin/sh\necho nothing\n")
+    ran = attempt(make_agent("harbor-oracle"), None, tmp_path, task=task, sandbox="harbor")
+    assert isinstance(ran.error, VerifierError), repr(ran.error)
+    assert "reward" in str(ran.error)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_what_a_killed_worker_left_is_ended_with_its_containers(with_harbor: None, task: Task):
+    (task.folder / "solution" / "solve.sh").write_text("#!/bin/bash\nsleep 600\n")
+    program = (
+        "from tests.runner.agents.test_harbor_agents import hold; import sys, pickle; "
+        "hold(pickle.load(open(sys.argv[1], 'rb')))"
+    )
+    place = task.folder.parent / "task.pickle"
+    place.write_bytes(pickle.dumps(task))
+    worker = subprocess.Popen([sys.executable, "-c", program, str(place)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert worker.stdout is not None
+        handle = json.loads(worker.stdout.readline())
+        until = time.monotonic() + 120
+        while not containers_below(Path(handle["folder"])) and time.monotonic() < until:
+            time.sleep(0.5)
+    finally:
+        worker.kill()
+        worker.wait()
+    assert containers_below(Path(handle["folder"]))
+    end_processes(handle)
+    assert containers_below(Path(handle["folder"])) == []
+    assert not Path(handle["folder"]).exists()
+
+
+def hold(task: Task) -> None:
+    sandbox = open_sandbox(task, name="held")
+    print(json.dumps(sandbox.handle), flush=True)
+    job = AgentJob(task, task.instruction, (), 1, LIMITS)
+    make_agent("harbor-oracle").run(job, sandbox, None, lambda step: None)
+
+
+def test_no_command_of_an_agent_runs_on_this_side(tmp_path: Path):
+    sandbox = make_sandbox(harbor_jobs.HarborSandbox, name="t", task="t")
+    with contextlib.closing(sandbox), pytest.raises(SetupError, match="expected an agent harbor-"):
+        sandbox.execute("touch /tmp/never", timeout_seconds=1)
+
+
+def test_harbors_agents_work_nowhere_else(tmp_path: Path):
+    job = AgentJob(birds_task(tmp_path, "x"), "x", (), 1, LIMITS)
+    sandbox = make_sandbox(LocalSandbox, name="t", task="t")
+    with contextlib.closing(sandbox), pytest.raises(SetupError):
+        make_agent("harbor-oracle").run(job, sandbox, None, lambda step: None)
+
+
+def test_a_missing_or_another_harbor_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("SKILLGLASS_HARBOR", str(tmp_path / "harbor"))
+    with pytest.raises(NotOnThisMachine, match=r"no program .*install harbor 0\."):
+        find_harbor()
+    (tmp_path / "harbor").write_text("#!/bin/sh\necho 0.1.0\n")
+    (tmp_path / "harbor").chmod(0o755)
+    with pytest.raises(NotOnThisMachine, match=r"expected harbor 0\.\d+\.\d+, found 0\.1\.0"):
+        find_harbor()
