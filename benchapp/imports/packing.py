@@ -14,6 +14,7 @@ from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Blob, Compaction
+from benchapp.models.blobs import BlobStore, GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.redaction import Redactor, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
@@ -53,6 +54,7 @@ class AttemptPacker:
     redactor: Redactor
     path: str  # of the trial, for problems
     problems: ProblemList
+    blobs: GatheredBlobs  # of what is short; the contents of a long source are stored at once
     found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
@@ -121,7 +123,8 @@ class AttemptPacker:
         steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
-        packed = pack_steps(counted.passing(kept if kept is not None else steps))
+        blobs = self.blobs if is_short else Blob.objects
+        packed = pack_steps(counted.passing(kept if kept is not None else steps), blobs)
         self._take_problems(read, source, part)
         if not packed.steps_total:
             return None
@@ -136,7 +139,7 @@ class AttemptPacker:
                     packed=packed,
                     reader_version=READER_VERSION,
                     usage=read.usage,
-                    source=None if part else self._kept_source(source),
+                    source=None if part else self._kept_source(source, blobs),
                     source_path=redact_text(source.path),
                     extra=extra,
                     compactions=() if part else self._compactions(source, kept, packed),
@@ -159,7 +162,8 @@ class AttemptPacker:
                     verdict=verdict,
                     title=title,
                     with_checks=kind is CompactionKind.RICH,
-                )
+                ),
+                self.blobs,
             )
             for kind in CompactionKind
         )
@@ -168,13 +172,13 @@ class AttemptPacker:
         verdict = self.trial.verdict
         return None if verdict is None else verdict.with_texts(Redactor(self.redactor.known).text)
 
-    def _kept_source(self, source: TrajectorySource) -> str | None:
+    def _kept_source(self, source: TrajectorySource, blobs: BlobStore) -> str | None:
         if source.size > MAX_SOURCE_BYTES:
             return None
         with source.open() as stream:
             content = stream.read(MAX_SOURCE_BYTES)
         text = Redactor(self.redactor.known).document(content.decode("utf-8", "replace"))
-        return Blob.objects.put(text.encode())
+        return blobs.put(text.encode())
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
