@@ -22,7 +22,7 @@ from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compacti
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import StepTexts, compact
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
@@ -120,7 +120,7 @@ class AttemptPacker:
         uses: list[UseValue] = []
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
-        steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
+        steps = self.redactor.steps(read.steps)
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         blobs = self.blobs if is_short else Blob.objects
@@ -154,10 +154,11 @@ class AttemptPacker:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
         verdict, title = self._verdict(), self.trial.task.title
+        texts = None if kept is None else [StepTexts(step) for step in kept]
         return tuple(
             pack_compaction(
                 compact(
-                    packed.steps() if kept is None else kept,
+                    packed.steps() if texts is None else texts,
                     kind,
                     verdict=verdict,
                     title=title,

@@ -101,6 +101,7 @@ _NAME_END = re.compile(
     r'[^"]{0,160}(?P<end>"\s{0,4}:\s{0,4}\\{0,3}")'
 )  # what follows such a word up to the pair's value
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
+LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
 _JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
@@ -171,6 +172,23 @@ class Redactor:
             return mark("named")
         return value
 
+    def steps(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """The steps with every text redacted. Many are looked at together: most hold no secret."""
+        waiting, texts, size, is_named = list[Step](), list[str](), 0, False
+        for step in steps:
+            waiting.append(step)
+            known = len(texts)
+            is_named = _gather(step, texts) or is_named
+            size += sum(map(len, texts[known:]))
+            if size >= LOOKED_AT or len(waiting) >= STEPS_LOOKED_AT:
+                yield from self._redacted(waiting, texts, is_named)
+                waiting, texts, size, is_named = [], [], 0, False
+        yield from self._redacted(waiting, texts, is_named)
+
+    def _redacted(self, steps: list[Step], texts: list[str], is_named: bool) -> Iterable[Step]:
+        is_clean = not is_named and not self.may_hold(_JOINT.join(texts))
+        return steps if is_clean else map(self.step, steps)
+
     def step(self, step: Step) -> Step:
         """The step with every text redacted; the same object where nothing was found."""
         texts: list[str] = []
@@ -231,20 +249,20 @@ def _gather(step: Step, texts: list[str]) -> bool:
     texts += (step.message, step.model or "")
     if step.reasoning is not None:
         texts.append(step.reasoning)
-    named = _gather_value(step.extra, texts)
+    named = step.extra is not None and _gather_value(step.extra, texts)
     for call in step.tool_calls:
         texts += (call.id, call.name)
         named = _gather_value(call.arguments, texts) or _gather_value(call.extra, texts) or named
     for item in step.observations:
         texts += (item.content, item.source_call_id or "")
-        named = _gather_value(item.extra, texts) or named
+        named = item.extra is not None and _gather_value(item.extra, texts) or named
     return named
 
 
 def _gather_value(value: object, texts: list[str]) -> bool:
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, (dict, Mapping)):
         for name, item in value.items():
             texts.append(str(name))
             if is_secret_name(str(name)) or _gather_value(item, texts):

@@ -174,8 +174,8 @@ class _Draft:
         line = self._line(step_to_json(step))
         self.lines.append(line)
         self.size += len(line)
-        row = storable_value(outline_row(step))
-        self.outline.append(orjson.dumps(row))
+        row = outline_row(step)
+        self.outline.append(_outline_line(row))
         self.tools.update(storable(call.name)[:100] for call in step.tool_calls)
         if row.get("error"):
             self.errors.append(step.number)
@@ -227,6 +227,15 @@ class _Draft:
         }
         pieces = tuple(sorted(self.piece_digests))
         return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
+
+
+def _outline_line(row: dict[str, JsonValue]) -> bytes:
+    """As with the steps, most rows need no look at their every value."""
+    try:
+        line = orjson.dumps(row)
+    except TypeError:
+        return orjson.dumps(storable_value(row))
+    return orjson.dumps(storable_value(row)) if b"\\u0000" in line else line
 
 
 def _escape(key: str) -> str:

@@ -215,6 +215,7 @@ def test_more_trials_take_no_more_statements(tmp_path):
         Experiment.objects.all().delete()
     assert asked[1] - asked[0] < 10, asked  # sixteen a trial it was once
 
+
 @pytest.mark.django_db
 def test_it_goes_on_with_a_job_that_was_not_finished(tmp_path):
     folder = job(tmp_path / "job")
