@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -22,6 +23,7 @@ from benchapp.imports.audited_edits import Author, edit_runs
 from benchapp.imports.histories import HistoryRecorder
 from benchapp.imports.import_map import ImportMap, MappedEdits
 from benchapp.imports.import_places import Places
+from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.read_again import StandingAttempt, read_digest, reads_the_same, standing_of
@@ -42,15 +44,12 @@ from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
 from benchapp.record.machine_failures import SPENT
-from benchapp.record.redaction import Redactor, redact_text
+from benchapp.record.redaction import Redactor
 from runner.base.digests import library_digest
 
 logger = logging.getLogger(__name__)
-IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
 CHANGED_AT_SOURCE = "its source changed"
 LOOKED_UP = 500  # trials looked up at once
-# New trials that are written together; more of them gain little, and other processes wait for the database meanwhile.
-BATCH_TRIALS, BATCH_BYTES = 50, 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,69 +62,7 @@ class Known:
     run: int  # its key
 
 
-@dataclass(frozen=True, slots=True)
-class PackedTrial:
-    """A trial that was read, redacted and packed, and that no row stands for yet."""
-
-    found: FoundTrial
-    digest: str
-    settings: MappedEdits
-    parts: AttemptParts
-
-    @classmethod
-    def of(
-        cls, found: FoundTrial, source: TrialSource, settings: MappedEdits, digest: str, problems: ProblemList
-    ) -> PackedTrial:
-        redactor, blobs = Redactor.knowing(source.config), GatheredBlobs()
-        packed = AttemptPacker(source, redactor, found.path, problems, blobs).pack()
-        return cls(found, digest, settings, AttemptParts.of(source, packed, redactor, blobs))
-
-    def attempt(self, *, number: int = 1) -> Attempt:
-        """The unsaved row, with no more than its identity."""
-        told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
-        return Attempt(
-            public_id=derived_id("attempt", *told),
-            number=number,
-            source_key=_join_ids(self.found.ids),
-            source_digest=self.digest,
-        )
-
-
-@dataclass(slots=True)
-class TrialBatch:
-    """New trials that wait to be written together."""
-
-    trials: list[PackedTrial] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)
-    size: int = 0
-
-    def add(self, packed: PackedTrial) -> None:
-        self.trials.append(packed)
-        self.ids.update(packed.found.ids)
-        self.size += packed.parts.blobs.size
-
-    def take(self) -> list[PackedTrial]:
-        """The trials; none are left."""
-        taken, self.trials, self.ids, self.size = self.trials, [], set(), 0
-        return taken
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.trials) >= BATCH_TRIALS or self.size >= BATCH_BYTES
-
-
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
-
-
-def _join_ids(ids: Sequence[str]) -> str:
-    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
-    told as another's: a trial is also found by what is derived from its first id."""
-    found = ""
-    for ident in ids:
-        joined = f"{found}{IDS_JOINED}{ident}" if found else ident
-        if IDS_JOINED not in ident and redact_text(ident) == ident and len(joined) <= MAX_IDS:
-            found = joined
-    return found
 
 
 @dataclass(slots=True)
@@ -137,6 +74,7 @@ class ExperimentRecorder:
     problems: ProblemList
     author: Author
     counts: Counter[str]
+    processes: int = 1  # that read new trials
     places: Places = field(init=False)
     remapping: Remapping = field(init=False)
     known: dict[str, list[Known]] = field(default_factory=dict)  # by each of its ids, the oldest attempt first
@@ -160,16 +98,21 @@ class ExperimentRecorder:
     def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
         """Stores what is new of each, counts it, and gives the key of its run. Problems of unchanged ones are told
         again. One that could not be read gives nothing."""
-        waiting = iter(trials)
-        while some := list(islice(waiting, LOOKED_UP)):
-            self._look_elsewhere(some)
-            for found in some:
-                if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
-                    yield from self._record_batch()
-                yield from self._try(found, partial(self._take, found))
-                if self.batch.is_full:
-                    yield from self._record_batch()
+        new = [not any(ident in self.known for ident in found.ids) for found in trials]
+        with closing(read_ahead(trials, new, self.problems, self.processes)) as ahead:
+            waiting = zip(trials, ahead, strict=True)
+            while some := list(islice(waiting, LOOKED_UP)):
+                self._look_elsewhere([found for found, _ in some])
+                for found, reading in some:
+                    yield from self._record_trial(found, reading)
         yield from self._record_batch()
+
+    def _record_trial(self, found: FoundTrial, reading: TrialReading | None) -> Iterator[int]:
+        if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
+            yield from self._record_batch()
+        yield from self._try(found, partial(self._take, found, reading))
+        if self.batch.is_full:
+            yield from self._record_batch()
 
     def _try(self, found: FoundTrial, record: Callable[[], list[int]]) -> list[int]:
         """What `record` gives; nothing, reported, where reading it failed in a way that no reader foresaw."""
@@ -218,16 +161,23 @@ class ExperimentRecorder:
         if strangers:  # they may have come in before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
-    def _take(self, found: FoundTrial) -> list[int]:
-        """Reads a trial. A new one waits in the batch; of another one the key of its run."""
+    def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
+        """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
+        if reading is not None and not earlier:
+            for told in reading.problems:
+                self.problems.add(*told)
+            settings = self.mapping.of_trial(reading.parts.source, found.path)
+            self.batch.add(PackedTrial(found, reading.digest, settings, reading.parts))
+            return []
         digest = read_digest(found)
         source = found.read()
         settings = self.mapping.of_trial(source, found.path)
         same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
             return [self._keep(same, found, source, settings)]
-        packed = PackedTrial.of(found, source, settings, digest, self.problems)
+        parts = TrialReading.of(source, digest, found.path, self.problems).parts
+        packed = PackedTrial(found, digest, settings, parts)
         if earlier:
             return [self._record_again(packed, earlier)]
         self.batch.add(packed)

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
-from benchapp.imports import import_recording, packing, read_again, trial_rows
+from benchapp.imports import packed_trials, packing, read_again, trial_rows
 from benchapp.imports.batch import COUNTED, import_paths
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
@@ -166,7 +166,7 @@ def test_it_never_scores_a_trial_whose_result_is_gone(tmp_path):
 
 @pytest.mark.django_db
 def test_it_goes_on_where_an_import_broke_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_recording, "BATCH_TRIALS", 2)
+    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
     folder = job(tmp_path / "job", trials=5)
 
     def stop(name: str, done: int, total: int) -> None:
@@ -187,7 +187,7 @@ def test_an_import_that_ends_while_it_writes_a_batch_leaves_nothing_of_that_batc
     whole = bring_in(job(tmp_path / "whole"))
     digest = record_digest(Experiment.objects.get())
     Experiment.objects.all().delete()
-    monkeypatch.setattr(import_recording, "BATCH_TRIALS", 2)
+    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
     with monkeypatch.context() as dying:
         left = iter([2])  # batches that are written to their end: one
 
@@ -260,7 +260,7 @@ def test_it_tells_the_problems_of_unchanged_trials_again(tmp_path):
 def test_it_costs_few_statements_per_trial(tmp_path, django_assert_max_num_queries):
     for number in range(1, 21):
         trial(tmp_path, number)
-    with django_assert_max_num_queries(40 + 20 * 24):
+    with django_assert_max_num_queries(60):
         bring_in(tmp_path)
     with django_assert_max_num_queries(40 + 20 * 6):
         bring_in(tmp_path)
