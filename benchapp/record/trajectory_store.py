@@ -56,15 +56,17 @@ class PackedChunk:
     summary: dict[str, object]
     pieces: tuple[str, ...]  # digests of the long texts' blobs
 
-    def columns(self) -> dict[str, Any]:
-        """Those of its row that do not say where it belongs."""
-        return {
-            "first_step": self.first_step,
-            "steps_total": self.steps_total,
-            "blob_id": self.digest,
-            "outline_id": self.outline,
-            "summary": self.summary,
-        }
+    def row(self, trajectory: Trajectory, ordinal: int) -> Chunk:
+        """The unsaved row."""
+        return Chunk(
+            trajectory=trajectory,
+            ordinal=ordinal,
+            first_step=self.first_step,
+            steps_total=self.steps_total,
+            blob_id=self.digest,
+            outline_id=self.outline,
+            summary=self.summary,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
     transaction; parents are saved already."""
     Trajectory.objects.bulk_create(trajectory for trajectory, _ in rows)
     chunks = [
-        (Chunk(trajectory=trajectory, ordinal=ordinal, **chunk.columns()), chunk)
+        (chunk.row(trajectory, ordinal), chunk)
         for trajectory, packed in rows
         for ordinal, chunk in enumerate(packed.chunks)
     ]
