@@ -79,10 +79,11 @@ def import_paths(
     progress: Progress | None = None,
     waiting: Callable[[str], None] = logger.info,
     user: User | None = None,
+    processes: int = 1,
 ) -> ImportReport:
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
-    in stays in, once. `waiting` is told, in one line, which import must end first."""
-    run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"))
+    in stays in, once. `waiting` is told, in one line, which import must end first. `processes`: that read new trials."""
+    run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes)
     with turn(lambda: waiting(_explain_waiting())):
         _import_all(run, [Path(path) for path in paths], user)
     _notify_workers(run.experiments)
@@ -136,6 +137,7 @@ class _Import:
     mapping: ImportMap
     progress: Progress | None
     author: Author
+    processes: int
     report: ImportReport = field(default_factory=ImportReport)
     experiments: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
@@ -180,7 +182,9 @@ class _Import:
         counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
 
     def _import_experiment(self, found: FoundExperiment) -> None:
-        recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
+        recorder = ExperimentRecorder(
+            found.source, self.mapping, self.report.problems, self.author, self.report.counts, self.processes
+        )
         self.experiments.add(recorder.places.experiment.pk)
         done, total = count(1), len(found.trials) + found.libraries_total + len(found.histories)
         with transaction.atomic():

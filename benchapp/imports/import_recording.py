@@ -1,4 +1,4 @@
-"""Writing what a source holds into the record: an attempt in one transaction, never one row twice.
+"""Writing what a source holds into the record: new trials in batches, each in one transaction; never one row twice.
 
 An attempt whose source is the same byte for byte is left alone. One whose source changed is superseded: the new one
 counts, the old one stays. The same holds where an earlier version of the readers read other things from the same source.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from uuid import UUID
 
@@ -17,10 +19,11 @@ from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from benchapp.imports.audited_edits import Author, edit_runs, next_sample
+from benchapp.imports.audited_edits import Author, edit_runs
 from benchapp.imports.histories import HistoryRecorder
 from benchapp.imports.import_map import ImportMap, MappedEdits
 from benchapp.imports.import_places import Places
+from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.read_again import StandingAttempt, read_digest, reads_the_same, standing_of
@@ -36,15 +39,15 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
-from benchapp.imports.trial_rows import AttemptParts, status_of
+from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
 from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
+from benchapp.models.blobs import GatheredBlobs
 from benchapp.record.machine_failures import SPENT
-from benchapp.record.redaction import Redactor, redact_text
+from benchapp.record.redaction import Redactor
 from runner.base.digests import library_digest
 
 logger = logging.getLogger(__name__)
-IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
 CHANGED_AT_SOURCE = "its source changed"
 LOOKED_UP = 500  # trials looked up at once
 
@@ -62,17 +65,6 @@ class Known:
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
 
 
-def _join_ids(ids: Sequence[str]) -> str:
-    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
-    told as another's: a trial is also found by what is derived from its first id."""
-    found = ""
-    for ident in ids:
-        joined = f"{found}{IDS_JOINED}{ident}" if found else ident
-        if IDS_JOINED not in ident and redact_text(ident) == ident and len(joined) <= MAX_IDS:
-            found = joined
-    return found
-
-
 @dataclass(slots=True)
 class ExperimentRecorder:
     """Records one experiment's trials and libraries. `counts` are those that import_runs prints."""
@@ -82,10 +74,13 @@ class ExperimentRecorder:
     problems: ProblemList
     author: Author
     counts: Counter[str]
+    processes: int = 1  # that read new trials
     places: Places = field(init=False)
     remapping: Remapping = field(init=False)
     known: dict[str, list[Known]] = field(default_factory=dict)  # by each of its ids, the oldest attempt first
-    samples: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    # Of each episode the last sample number of every (phase, task).
+    samples: dict[int, dict[tuple[str, int], int]] = field(default_factory=dict)
+    batch: TrialBatch = field(default_factory=TrialBatch)
 
     def __post_init__(self) -> None:
         self.places = Places(self.source)
@@ -103,21 +98,30 @@ class ExperimentRecorder:
     def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
         """Stores what is new of each, counts it, and gives the key of its run. Problems of unchanged ones are told
         again. One that could not be read gives nothing."""
-        waiting = iter(trials)
-        while some := list(islice(waiting, LOOKED_UP)):
-            self._look_elsewhere(some)
-            for found in some:
-                if run := self._try_to_record(found):
-                    yield run
+        new = [not any(ident in self.known for ident in found.ids) for found in trials]
+        with closing(read_ahead(trials, new, self.problems, self.processes)) as ahead:
+            waiting = zip(trials, ahead, strict=True)
+            while some := list(islice(waiting, LOOKED_UP)):
+                self._look_elsewhere([found for found, _ in some])
+                for found, reading in some:
+                    yield from self._record_trial(found, reading)
+        yield from self._record_batch()
 
-    def _try_to_record(self, found: FoundTrial) -> int | None:
-        """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
+    def _record_trial(self, found: FoundTrial, reading: TrialReading | None) -> Iterator[int]:
+        if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
+            yield from self._record_batch()
+        yield from self._try(found, partial(self._take, found, reading))
+        if self.batch.is_full:
+            yield from self._record_batch()
+
+    def _try(self, found: FoundTrial, record: Callable[[], list[int]]) -> list[int]:
+        """What `record` gives; nothing, reported, where reading it failed in a way that no reader foresaw."""
         try:
-            return self._record_trial(found)
+            return record()
         except IntegrityError:  # somebody changed the slot or brought it in at this moment
             self.samples.clear()
             self._look_elsewhere([found])
-            return self._record_trial(found)
+            return self._take(found) or self._record(self.batch.take())
         except Exception as error:
             self.samples.clear()  # the number it took is free again
             if isinstance(error, MemoryError) or (
@@ -129,7 +133,17 @@ class ExperimentRecorder:
             logger.exception("reading the trial in %s failed", found.path)
             told = getattr(error, "strerror", None) or error  # the text of an OSError says the path again
             self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {told}; left out")
-            return None
+            return []
+
+    def _record_batch(self) -> list[int]:
+        """Writes the trials that wait, and gives the keys of their runs. Where one of them cannot be stored, each is stored
+        alone."""
+        batch = self.batch.take()
+        try:
+            return self._record(batch)
+        except Exception:  # which trial it is about shows when they are stored alone
+            self.samples.clear()
+        return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
         """The same trials under another experiment: their job's files gave another id then."""
@@ -147,71 +161,91 @@ class ExperimentRecorder:
         if strangers:  # they may have come in before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
-    def _record_trial(self, found: FoundTrial) -> int:
+    def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
+        """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
+        if reading is not None and not earlier:
+            for told in reading.problems:
+                self.problems.add(*told)
+            settings = self.mapping.of_trial(reading.parts.source, found.path)
+            self.batch.add(PackedTrial(found, reading.digest, settings, reading.parts))
+            return []
         digest = read_digest(found)
         source = found.read()
         settings = self.mapping.of_trial(source, found.path)
         same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
-            return self._keep(same, found, source, settings)
-        return self._record(found, source, settings, digest, earlier)
+            return [self._keep(same, found, source, settings)]
+        parts = TrialReading.of(source, digest, found.path, self.problems).parts
+        packed = PackedTrial(found, digest, settings, parts)
+        if earlier:
+            return [self._record_again(packed, earlier)]
+        self.batch.add(packed)
+        return []
 
-    def _record(
-        self, found: FoundTrial, source: TrialSource, settings: MappedEdits, digest: str, earlier: list[Known]
-    ) -> int:
-        redactor = Redactor.knowing(source.config)
-        parts = AttemptParts.of(source, AttemptPacker(source, redactor, found.path, self.problems).pack(), redactor)
-        attempt = Attempt(
-            public_id=derived_id("attempt", found.ids[0], *([digest] if earlier else [])),
-            number=1,
-            source_key=_join_ids(found.ids),
-            source_digest=digest,
-        )
+    def _record(self, some: Sequence[PackedTrial]) -> list[int]:
+        """Writes new trials. Their runs and tasks first: these are remembered, and must stay where the trials do not."""
         with transaction.atomic():
-            standing = None
-            if earlier:
-                trial = Trial.objects.select_related("episode").get(attempts__pk=earlier[-1].pk)
-                attempt.number = trial.attempts.aggregate(last=Max("number"))["last"] + 1
-                standing = standing_of(trial)
-                trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
-            else:
-                trial = self._new_trial(found, source, settings)
+            trials = [self._new_trial(packed) for packed in some]
+        filled = []
+        for packed, trial in zip(some, trials, strict=True):
+            attempt = packed.attempt()
             attempt.trial = trial
-            parts.save(attempt)
+            packed.parts.fill(attempt)
+            filled.append((packed.parts, attempt))
+        runs = [trial.episode.run_id for trial in trials]
+        with transaction.atomic():
+            save_attempts(filled)
+            Run.objects.filter(pk__in=set(runs)).touch()
+        for packed, (_, attempt), run in zip(some, filled, runs, strict=True):
+            self._count_packed(packed.parts)
+            self._remember_read(packed, attempt, run, "created")
+        return runs
+
+    def _record_again(self, packed: PackedTrial, earlier: list[Known]) -> int:
+        """Writes a trial whose source changed, or that other readers read before."""
+        with transaction.atomic():
+            trial = Trial.objects.select_related("episode").get(attempts__pk=earlier[-1].pk)
+            attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
+            standing = standing_of(trial)
+            trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
+            attempt.trial = trial
+            packed.parts.fill(attempt)
+            save_attempts([(packed.parts, attempt)])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
             if is_kept:
                 transaction.set_rollback(True)
-        self._count(len(parts.packed), sum(item.rows.packed.steps_total for item in parts.packed))
+        self._count_packed(packed.parts)
         if standing is not None and is_kept:
-            return self._keep_reading(standing, found, source, settings, digest)
-        self.counts["redactions"] += redactor.counts.total()
-        self.counts["changed" if earlier else "created"] += 1
-        run: int = trial.episode.run_id
-        self._remember(found.ids, Known(attempt.pk, digest, attempt.status, run))
+            return self._keep_reading(standing, packed)
+        return self._remember_read(packed, attempt, trial.episode.run_id, "changed")
+
+    def _remember_read(self, packed: PackedTrial, attempt: Attempt, run: int, counted: str) -> int:
+        self.counts["redactions"] += packed.parts.redactor.counts.total()
+        self.counts[counted] += 1
+        self._remember(packed.found.ids, Known(attempt.pk, packed.digest, attempt.status, run))
         return run
 
-    def _keep_reading(
-        self, standing: StandingAttempt, found: FoundTrial, source: TrialSource, settings: MappedEdits, digest: str
-    ) -> int:
+    def _keep_reading(self, standing: StandingAttempt, packed: PackedTrial) -> int:
         """An attempt that this version of the readers reads as an earlier one did."""
-        standing.read_again(digest)
-        attempt = standing.attempt
-        known = Known(attempt.pk, digest, attempt.status, attempt.trial.episode.run_id)
-        self._remember(found.ids, known)
-        is_changed, run = self._put_right(known, source, settings) if settings else (False, known.run)
+        standing.read_again(packed.digest)
+        attempt, settings = standing.attempt, packed.settings
+        known = Known(attempt.pk, packed.digest, attempt.status, attempt.trial.episode.run_id)
+        self._remember(packed.found.ids, known)
+        is_changed, run = self._put_right(known, packed.parts.source, settings) if settings else (False, known.run)
         self.counts["changed" if is_changed else "unchanged"] += 1
         return run
 
-    def _new_trial(self, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> Trial:
+    def _new_trial(self, packed: PackedTrial) -> Trial:
+        source, settings = packed.parts.source, packed.settings
         run = self.places.run(settings.apply(source.run))
         episode = self.places.episode(run, source.episode, source.task.suite)
         task = self.places.task(source.task)
         self.remapping.task(task, settings.trial)
         phase = settings.trial.phase or str(source.phase)
         return Trial(
-            public_id=derived_id("trial", found.ids[0]),
+            public_id=derived_id("trial", packed.found.ids[0]),
             episode=episode,
             task=task,
             task_revision=self.places.revision(task, source.task.revision),
@@ -220,9 +254,15 @@ class ExperimentRecorder:
         )
 
     def _sample(self, episode: int, phase: str, task: int) -> int:
-        slot = (episode, phase, task)
-        self.samples[slot] = self.samples[slot] + 1 if slot in self.samples else next_sample(*slot)
-        return self.samples[slot]
+        """The first sample number after those the slot has."""
+        if episode not in self.samples:
+            slots = (
+                Trial.objects.filter(episode=episode).order_by().values_list("phase", "task").annotate(Max("sample"))
+            )
+            self.samples[episode] = {(phase, task): last for phase, task, last in slots}
+        last = self.samples[episode]
+        last[phase, task] = last.get((phase, task), -1) + 1
+        return last[phase, task]
 
     def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> int:
         """A trial whose source is the same."""
@@ -279,7 +319,11 @@ class ExperimentRecorder:
         ]
         if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
             quiet = Redactor.knowing(source.config)
-            AttemptPacker(replace(source, choices=tuple(empty)), quiet, found.path, self.problems).pack()
+            unread = replace(source, choices=tuple(empty))
+            AttemptPacker(unread, quiet, found.path, self.problems, GatheredBlobs()).pack()
+
+    def _count_packed(self, parts: AttemptParts) -> None:
+        self._count(len(parts.packed), sum(item.rows.packed.steps_total for item in parts.packed))
 
     def _count(self, trajectories: int, steps: int) -> None:
         self.counts.update(trials=1, attempts=1, trajectories=trajectories, steps=steps)

@@ -14,6 +14,7 @@ from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Blob, Compaction
+from benchapp.models.blobs import BlobStore, GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.redaction import Redactor, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
@@ -21,7 +22,7 @@ from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compacti
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import StepTexts, compact
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
@@ -53,6 +54,7 @@ class AttemptPacker:
     redactor: Redactor
     path: str  # of the trial, for problems
     problems: ProblemList
+    blobs: GatheredBlobs  # of what is short; the contents of a long source are stored at once
     found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
@@ -118,10 +120,11 @@ class AttemptPacker:
         uses: list[UseValue] = []
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
-        steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
+        steps = self.redactor.steps(read.steps)
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
-        packed = pack_steps(counted.passing(kept if kept is not None else steps))
+        blobs = self.blobs if is_short else Blob.objects
+        packed = pack_steps(counted.passing(kept if kept is not None else steps), blobs)
         self._take_problems(read, source, part)
         if not packed.steps_total:
             return None
@@ -136,7 +139,7 @@ class AttemptPacker:
                     packed=packed,
                     reader_version=READER_VERSION,
                     usage=read.usage,
-                    source=None if part else self._kept_source(source),
+                    source=None if part else self._kept_source(source, blobs),
                     source_path=redact_text(source.path),
                     extra=extra,
                     compactions=() if part else self._compactions(source, kept, packed),
@@ -151,15 +154,17 @@ class AttemptPacker:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
         verdict, title = self._verdict(), self.trial.task.title
+        texts = None if kept is None else [StepTexts(step) for step in kept]
         return tuple(
             pack_compaction(
                 compact(
-                    packed.steps() if kept is None else kept,
+                    packed.steps() if texts is None else texts,
                     kind,
                     verdict=verdict,
                     title=title,
                     with_checks=kind is CompactionKind.RICH,
-                )
+                ),
+                self.blobs,
             )
             for kind in CompactionKind
         )
@@ -168,13 +173,13 @@ class AttemptPacker:
         verdict = self.trial.verdict
         return None if verdict is None else verdict.with_texts(Redactor(self.redactor.known).text)
 
-    def _kept_source(self, source: TrajectorySource) -> str | None:
+    def _kept_source(self, source: TrajectorySource, blobs: BlobStore) -> str | None:
         if source.size > MAX_SOURCE_BYTES:
             return None
         with source.open() as stream:
             content = stream.read(MAX_SOURCE_BYTES)
         text = Redactor(self.redactor.known).document(content.decode("utf-8", "replace"))
-        return Blob.objects.put(text.encode())
+        return blobs.put(text.encode())
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from benchapp.record.json_shape import Shaped
 from benchapp.record.redaction import redact_text
@@ -14,6 +15,7 @@ from runner.base.text import clean, cut
 MAX_PER_KIND = 50  # problems with one expectation in one file; the rest is counted
 MAX_KEPT = 20_000
 MAX_MESSAGE = 1_000
+ToldProblem: TypeAlias = tuple[str, str, str, str]  # path, place, expected, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,18 @@ class ProblemList:
         self._kept: list[ReportedProblem] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._dropped = 0
+        self._collected: list[ToldProblem] | None = None
+
+    def collect(self) -> list[ToldProblem]:
+        """From now on problems go into this list as they are told, at most MAX_KEPT of them: for a process that keeps none."""
+        self._collected = []
+        return self._collected
 
     def add(self, path: str, place: str, expected: str, message: str) -> None:
+        if self._collected is not None:
+            if len(self._collected) < MAX_KEPT:
+                self._collected.append((path, place, expected, message))
+            return
         kind = (path, expected)
         self._counts[kind] += 1
         if self._counts[kind] > MAX_PER_KIND or len(self._kept) >= MAX_KEPT:

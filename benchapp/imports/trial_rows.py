@@ -1,9 +1,9 @@
-"""The rows of one imported attempt, written inside the caller's transaction."""
+"""The rows of imported attempts, written inside the caller's transaction: of many in as many statements as of one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils import timezone
@@ -11,10 +11,11 @@ from django.utils import timezone
 from benchapp.imports.packing import ImportedTrajectory, usage_json
 from benchapp.imports.reading.found_sources import TrialSource
 from benchapp.models import Attempt, Blob, Trial, Verdict
+from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor
-from benchapp.record.writing.attempt_rows import save_trajectories, set_exception, set_usage
+from benchapp.record.writing.attempt_rows import BelowAttempt, save_below, set_exception, set_usage
 from runner.base.types import SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 
@@ -23,15 +24,36 @@ from runner.base.types import Verdict as VerdictValue
 class AttemptParts:
     """A trial's source, redacted and packed: all that its rows need."""
 
-    source: TrialSource
+    source: TrialSource  # without its files, which were read
     packed: tuple[ImportedTrajectory, ...]
     verdict: VerdictValue | None
     redactor: Redactor
+    blobs: GatheredBlobs  # contents that are not stored yet
+    config: str | None  # digests of the config, and of the exception's whole text
+    exception: str | None
+    message: str  # of the exception
 
     @classmethod
-    def of(cls, source: TrialSource, packed: Sequence[ImportedTrajectory], redactor: Redactor) -> AttemptParts:
+    def of(
+        cls, source: TrialSource, packed: Sequence[ImportedTrajectory], redactor: Redactor, blobs: GatheredBlobs
+    ) -> AttemptParts:
         verdict = None if source.verdict is None else source.verdict.with_texts(redactor.text)
-        return cls(source, tuple(packed), verdict, redactor)
+        config, exception, message = None, None, ""
+        if source.config:
+            config = json.dumps(redactor.value(dict(source.config)), indent=2, sort_keys=True, ensure_ascii=False)
+        if source.exception:
+            message = redactor.text(source.exception.message)
+            exception = f"{message}\n\n{redactor.text(source.exception.traceback)}".strip()
+        return cls(
+            replace(source, choices=()),
+            tuple(packed),
+            verdict,
+            redactor,
+            blobs,
+            None if config is None else blobs.put(config.encode()),
+            None if exception is None else blobs.put(exception.encode()),
+            message,
+        )
 
     @property
     def own(self) -> list[ImportedTrajectory]:
@@ -56,12 +78,11 @@ class AttemptParts:
         bounds = {BOUND_OF[name]: None for name in taken if name in BOUND_OF}
         return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
-    def save(self, attempt: Attempt) -> None:
-        """Fills and saves the attempt, which has its trial, number and identity; then its trial and everything below it."""
-        source, trial = self.source, attempt.trial
+    def fill(self, attempt: Attempt) -> None:
+        """Fills the attempt, which has its trial, number and identity, and its trial."""
+        source = self.source
         usage, attempt.source_tokens = self.usage()
-        message = self.redactor.text(source.exception.message) if source.exception else ""
-        attempt.source_config_id, exception = self._blobs(message)
+        attempt.source_config_id = self.config
         attempt.status = status_of(source)
         attempt.counts = source.is_finished
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
@@ -70,18 +91,14 @@ class AttemptParts:
         attempt.turns = self.turns
         set_usage(attempt, usage)
         if source.exception:
-            set_exception(attempt, self.redactor.text(source.exception.type), message, exception)
-        uses = self._uses()
-        self._fill(trial, attempt, uses)
-        trial.save()
-        attempt.save(force_insert=True)
-        if self.verdict is not None:
-            Verdict.objects.record(attempt, self.verdict)
-        for stage in source.stage_verdicts:
-            Verdict.objects.record(attempt, stage.with_texts(self.redactor.text), is_primary=False)
-        save_trajectories(attempt, [item.rows for item in self.packed], uses)
+            set_exception(attempt, self.redactor.text(source.exception.type), self.message, self.exception)
+        self._fill_trial(attempt.trial, attempt)
 
-    def _fill(self, trial: Trial, attempt: Attempt, uses: Sequence[SkillUse]) -> None:
+    def stage_verdicts(self) -> Iterator[VerdictValue]:
+        for stage in self.source.stage_verdicts:
+            yield stage.with_texts(self.redactor.text)
+
+    def _fill_trial(self, trial: Trial, attempt: Attempt) -> None:
         trial.attempts_total, trial.settled_at = attempt.number, timezone.now()
         if not attempt.counts:
             trial.drop_numbers()
@@ -91,28 +108,30 @@ class AttemptParts:
             self.verdict,
             checks=[check.status for check in self.verdict.checks] if self.verdict else (),
             own=[(item.rows.packed.steps_total, item.rows.head.source_format) for item in self.own],
-            uses=[(use.skill, use.kind) for use in uses],
+            uses=[(use.skill, use.kind) for use in self.uses()],
         )
         trial.duration_seconds = self.source.timing.duration_seconds  # known also between zoneless times
 
-    def _uses(self) -> list[SkillUse]:
+    def uses(self) -> list[SkillUse]:
         mounted = self.source.skills_mounted or ()
         return [
             *(use for item in self.packed for use in item.uses),
             *(SkillUse(self.redactor.text(slug), UseKind.MOUNTED, trajectory="") for slug in mounted),
         ]
 
-    def _blobs(self, message: str) -> tuple[str | None, str | None]:
-        """Digests of the config and of the exception's whole text."""
-        texts: dict[str, bytes] = {}
-        if self.source.config:
-            config = self.redactor.value(dict(self.source.config))
-            texts["config"] = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).encode()
-        if self.source.exception:
-            traceback = self.redactor.text(self.source.exception.traceback)
-            texts["exception"] = f"{message}\n\n{traceback}".strip().encode()
-        digests = dict(zip(texts, Blob.objects.put_many(texts.values()), strict=True)) if texts else {}
-        return digests.get("config"), digests.get("exception")
+
+def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
+    """Saves the attempts with their trials, new or known, and everything below them."""
+    Blob.objects.put_gathered(parts.blobs for parts, _ in filled)
+    new = [attempt.trial for _, attempt in filled if attempt.trial.pk is None]
+    for trial in (attempt.trial for _, attempt in filled if attempt.trial.pk is not None):
+        trial.save()
+    Trial.objects.bulk_create(new)
+    Attempt.objects.bulk_create(attempt for _, attempt in filled)
+    Verdict.objects.record_all((attempt, parts.verdict) for parts, attempt in filled if parts.verdict is not None)
+    stages = [(attempt, stage) for parts, attempt in filled for stage in parts.stage_verdicts()]
+    Verdict.objects.record_all(stages, is_primary=False)
+    save_below([BelowAttempt(attempt, [item.rows for item in parts.packed], parts.uses()) for parts, attempt in filled])
 
 
 def status_of(source: TrialSource) -> str:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import zstandard
 from django.db import models
@@ -9,6 +11,18 @@ from runner.base.digests import digest_bytes
 
 LEVEL = 6
 MAX_BLOB_BYTES = 64 * 1024 * 1024  # of content; larger things are stored in pieces by their owner
+
+
+class BlobStore(Protocol):
+    """Where contents go: into the database at once (`Blob.objects`), or to those that wait (`GatheredBlobs`)."""
+
+    def put(self, content: bytes) -> str:
+        """Takes the content and returns its digest."""
+        ...
+
+    def put_many(self, contents: Iterable[bytes]) -> list[str]:
+        """Digests in the order given."""
+        ...
 
 
 class BlobQuerySet(models.QuerySet["Blob"]):
@@ -38,6 +52,13 @@ class BlobQuerySet(models.QuerySet["Blob"]):
         )
         return digests
 
+    def put_gathered(self, gathered: Iterable[GatheredBlobs]) -> None:
+        """Stores what waits there, in one statement for every 200 contents."""
+        waiting: dict[str, Blob] = {}
+        for each in gathered:
+            waiting |= each.waiting
+        self.bulk_create(waiting.values(), ignore_conflicts=True, batch_size=200)
+
     def read(self, digest: str) -> bytes:
         return self.get(digest=digest).content()
 
@@ -49,6 +70,30 @@ class BlobQuerySet(models.QuerySet["Blob"]):
 
     def read_many(self, digests: Sequence[str]) -> dict[str, bytes]:
         return {blob.digest: blob.content() for blob in self.filter(digest__in=set(digests))}
+
+
+@dataclass(slots=True)
+class GatheredBlobs:
+    """Contents that wait, compressed, until `Blob.objects.put_gathered` stores them with those of others."""
+
+    waiting: dict[str, Blob] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return sum(len(blob.data) for blob in self.waiting.values())
+
+    def put(self, content: bytes) -> str:
+        return self.put_many([content])[0]
+
+    def put_many(self, contents: Iterable[bytes]) -> list[str]:
+        compressor = zstandard.ZstdCompressor(level=LEVEL)
+        digests = []
+        for content in contents:
+            digests.append(digest := digest_bytes(content))
+            if digest not in self.waiting:
+                self.waiting[digest] = Blob(digest=digest, size=len(content), data=compressor.compress(content))
+        return digests
 
 
 class Blob(models.Model):

@@ -21,8 +21,13 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
         return self.record_all([(attempt, value)], is_primary=is_primary)[0]
 
     def record_all(self, told: Iterable[tuple[Attempt, VerdictValue]], *, is_primary: bool = True) -> list[Verdict]:
-        """One verdict for each attempt, in three statements."""
-        pairs = [(Verdict.of(attempt, value, is_primary), value) for attempt, value in told]
+        """One verdict for each attempt, in five statements. Those of one attempt have sources of their own."""
+        given = list(told)
+        outputs = iter(Blob.objects.put_many(value.output.encode() for _, value in given if value.output))
+        pairs = [
+            (Verdict.of(attempt, value, is_primary, next(outputs) if value.output else None), value)
+            for attempt, value in given
+        ]
         verdicts = self.bulk_create(verdict for verdict, _ in pairs)
         Check.objects.bulk_create(check for verdict, value in pairs for check in Check.all_of(verdict, value))
         Dimension.objects.bulk_create(
@@ -58,7 +63,7 @@ class Verdict(models.Model):
         ]
 
     @classmethod
-    def of(cls, attempt: Attempt, value: VerdictValue, is_primary: bool) -> Verdict:
+    def of(cls, attempt: Attempt, value: VerdictValue, is_primary: bool, output: str | None) -> Verdict:
         return cls(
             attempt=attempt,
             source=value.source,
@@ -70,7 +75,7 @@ class Verdict(models.Model):
             process=value.process,
             overall=value.overall,
             rewards=dict(value.rewards),
-            output_id=Blob.objects.put(value.output.encode()) if value.output else None,
+            output_id=output,
             duration_seconds=value.duration_seconds,
             notes=list(value.notes),
         )

@@ -27,21 +27,27 @@ class Shape:
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    core: re.Pattern[str]  # finds something in every text with a match; begins with a hint where that is much faster
     reaches_far: bool  # it may run up to a text's end, wherever that is
 
+    def may_lie_in(self, text: str) -> bool:
+        """False where the pattern matches nowhere in a text with a hint."""
+        return self.core.search(text) is not None
 
-def _shape(kind: str, hints: str, pattern: str) -> Shape:
-    return Shape(kind, tuple(hints.split()), re.compile(pattern), r"\Z" in pattern)
+
+def _shape(kind: str, hints: str, pattern: str, core: str = "") -> Shape:
+    return Shape(kind, tuple(hints.split()), re.compile(pattern), re.compile(core or pattern), r"\Z" in pattern)
 
 
-# In each pattern the group "secret" is what goes; without one the whole match does.
+# In each pattern the group "secret" is what goes; without one the whole match does. A pattern that begins with its hint is
+# searched for at the speed of a plain text: what must not stand before the hint is asked behind it.
 SHAPES = (
     _shape(
         "private-key",
         "-----BEGIN",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<secret>(?s:.){16,20000}?)(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
     ),
-    _shape("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,300}"),
+    _shape("api-key", "sk-", r"sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,300}"),
     _shape(
         "github-token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
@@ -62,6 +68,7 @@ SHAPES = (
         "userinfo",
         "://",
         r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://(?P<secret>[^\s/@:'\"<>\[\]{}$]{1,200}:[^\s/@'\"<>\[\]{}$]{1,200})@",
+        core=r"://[^\s/@:'\"<>\[\]{}$]{1,200}:[^\s/@'\"<>\[\]{}$]{1,200}@",
     ),
     _shape(
         "assignment",
@@ -87,8 +94,14 @@ _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
-_PAIR_SEAM = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between the name and the value of every such pair
+# Words of which every secret's name has one, in lower case or (of a variable) as they stand.
+_NAME_WORDS = tuple("key token secret passw passphrase pwd auth credential cookie".split())
+_VARIABLE_WORD = "_PAT"
+_NAME_END = re.compile(
+    r'[^"]{0,160}(?P<end>"\s{0,4}:\s{0,4}\\{0,3}")'
+)  # what follows such a word up to the pair's value
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
+LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
 _JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
@@ -125,7 +138,7 @@ class Redactor:
                 self.counts["configured"] += text.count(secret)
                 text = text.replace(secret, mark("configured"))
         for hint, shape in HINTS:
-            if hint in text:
+            if hint in text and shape.may_lie_in(text):
                 text = self._without(shape, text)
         return text
 
@@ -133,7 +146,7 @@ class Redactor:
         """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
         if any(secret in text for secret in self.known):
             return True
-        return any(hint in text and (shape.reaches_far or shape.pattern.search(text)) for hint, shape in HINTS)
+        return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in HINTS)
 
     def document(self, text: str) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
@@ -158,6 +171,23 @@ class Redactor:
             self.counts["named"] += 1
             return mark("named")
         return value
+
+    def steps(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """The steps with every text redacted. Many are looked at together: most hold no secret."""
+        waiting, texts, size, is_named = list[Step](), list[str](), 0, False
+        for step in steps:
+            waiting.append(step)
+            known = len(texts)
+            is_named = _gather(step, texts) or is_named
+            size += sum(map(len, texts[known:]))
+            if size >= LOOKED_AT or len(waiting) >= STEPS_LOOKED_AT:
+                yield from self._redacted(waiting, texts, is_named)
+                waiting, texts, size, is_named = [], [], 0, False
+        yield from self._redacted(waiting, texts, is_named)
+
+    def _redacted(self, steps: list[Step], texts: list[str], is_named: bool) -> Iterable[Step]:
+        is_clean = not is_named and not self.may_hold(_JOINT.join(texts))
+        return steps if is_clean else map(self.step, steps)
 
     def step(self, step: Step) -> Step:
         """The step with every text redacted; the same object where nothing was found."""
@@ -219,20 +249,20 @@ def _gather(step: Step, texts: list[str]) -> bool:
     texts += (step.message, step.model or "")
     if step.reasoning is not None:
         texts.append(step.reasoning)
-    named = _gather_value(step.extra, texts)
+    named = step.extra is not None and _gather_value(step.extra, texts)
     for call in step.tool_calls:
         texts += (call.id, call.name)
         named = _gather_value(call.arguments, texts) or _gather_value(call.extra, texts) or named
     for item in step.observations:
         texts += (item.content, item.source_call_id or "")
-        named = _gather_value(item.extra, texts) or named
+        named = item.extra is not None and _gather_value(item.extra, texts) or named
     return named
 
 
 def _gather_value(value: object, texts: list[str]) -> bool:
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, (dict, Mapping)):
         for name, item in value.items():
             texts.append(str(name))
             if is_secret_name(str(name)) or _gather_value(item, texts):
@@ -244,11 +274,26 @@ def _gather_value(value: object, texts: list[str]) -> bool:
 
 def _names_a_secret(text: str) -> bool:
     """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
-    for seam in _PAIR_SEAM.finditer(text):
-        before = text[max(0, seam.start() - _LONGEST_NAME) : seam.start()].rstrip("\\")
-        if is_secret_name(before.rpartition('"')[2]):
-            return True
-    return False
+    lowered = text.replace("\u0130", "I").lower()  # that letter alone becomes two, and places would not agree
+    found = ((text, _VARIABLE_WORD), *((lowered, word) for word in _NAME_WORDS))
+    return any(_ends_a_name(text, at) for searched, word in found for at in _places(searched, word))
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    """Where each occurrence of the word ends."""
+    at = text.find(word)
+    while at >= 0:
+        yield at + len(word)
+        at = text.find(word, at + len(word))
+
+
+def _ends_a_name(text: str, at: int) -> bool:
+    """Does a secret's name that goes on here end in a pair?"""
+    match = _NAME_END.match(text, at)
+    if match is None:
+        return False
+    end = match.start("end")
+    return is_secret_name(text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2])
 
 
 def mark(kind: str) -> str:

@@ -4,7 +4,7 @@ A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A tex
 blobs of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Every
 chunk has an outline (one small JSON row per step) in a blob of its own and a summary on its row.
 
-Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `Packed.save` adds the
+Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `save_packed` adds the
 rows inside the transaction of whoever records the attempt. Rows therefore never point at content that is not there.
 """
 
@@ -19,6 +19,7 @@ import orjson
 from django.db.models import F, QuerySet
 
 from benchapp.models import Attempt, Blob, Chunk, ModelCall, Trajectory
+from benchapp.models.blobs import BlobStore
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Step, TrajectoryHead, Usage
@@ -55,6 +56,18 @@ class PackedChunk:
     summary: dict[str, object]
     pieces: tuple[str, ...]  # digests of the long texts' blobs
 
+    def row(self, trajectory: Trajectory, ordinal: int) -> Chunk:
+        """The unsaved row."""
+        return Chunk(
+            trajectory=trajectory,
+            ordinal=ordinal,
+            first_step=self.first_step,
+            steps_total=self.steps_total,
+            blob_id=self.digest,
+            outline_id=self.outline,
+            summary=self.summary,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Packed:
@@ -69,7 +82,7 @@ class Packed:
         for chunk in self.chunks:
             yield from _whole_steps(Blob.objects.read(chunk.digest))
 
-    def save(
+    def row(
         self,
         owner: Attempt | ModelCall,
         head: TrajectoryHead,
@@ -82,9 +95,9 @@ class Packed:
         source_path: str = "",
         extra: Mapping[str, object] | None = None,
     ) -> Trajectory:
-        """The rows. `source` is the digest of the stored (redacted) source. Call inside the recording transaction."""
+        """The unsaved row. `source` is the digest of the stored (redacted) source."""
         usage = usage or Usage()
-        trajectory = Trajectory.objects.create(
+        return Trajectory(
             **({"attempt": owner} if isinstance(owner, Attempt) else {"call": owner}),
             name=head.name[:300],
             kind=head.kind,
@@ -105,39 +118,32 @@ class Packed:
             cost_usd=usage.cost_usd,
             extra={**(head.extra or {}), **(extra or {})},
         )
-        self._save_chunks(trajectory)
-        return trajectory
-
-    def _save_chunks(self, trajectory: Trajectory) -> None:
-        chunks = Chunk.objects.bulk_create(
-            Chunk(
-                trajectory=trajectory,
-                ordinal=ordinal,
-                first_step=chunk.first_step,
-                steps_total=chunk.steps_total,
-                blob_id=chunk.digest,
-                outline_id=chunk.outline,
-                summary=chunk.summary,
-            )
-            for ordinal, chunk in enumerate(self.chunks)
-        )
-        Piece = Chunk.pieces.through
-        Piece.objects.bulk_create(
-            Piece(chunk=row, blob_id=digest)
-            for row, chunk in zip(chunks, self.chunks, strict=True)
-            for digest in chunk.pieces
-        )
 
 
-def pack_steps(steps: Iterable[Step]) -> Packed:
-    """Stores the steps chunk by chunk and says what rows they need. Memory: one chunk."""
+def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
+    """Saves trajectories of any owners and everything below them, in three statements. Call inside the recording
+    transaction; parents are saved already."""
+    Trajectory.objects.bulk_create(trajectory for trajectory, _ in rows)
+    chunks = [
+        (chunk.row(trajectory, ordinal), chunk)
+        for trajectory, packed in rows
+        for ordinal, chunk in enumerate(packed.chunks)
+    ]
+    Chunk.objects.bulk_create(row for row, _ in chunks)
+    Piece = Chunk.pieces.through
+    Piece.objects.bulk_create(Piece(chunk=row, blob_id=digest) for row, chunk in chunks for digest in chunk.pieces)
+
+
+def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
+    """Stores the steps chunk by chunk and says what rows they need. Memory: one chunk, and what `blobs` gathers."""
     chunks: list[PackedChunk] = []
-    draft = _Draft()
+    blobs = blobs or Blob.objects
+    draft = _Draft(blobs)
     for step in steps:
         draft.add(step)
         if draft.is_full:
             chunks.append(draft.store())
-            draft = _Draft()
+            draft = _Draft(blobs)
     if draft.lines:
         chunks.append(draft.store())
     digest = digest_json([FORMAT, [chunk.digest for chunk in chunks]])
@@ -148,6 +154,7 @@ def pack_steps(steps: Iterable[Step]) -> Packed:
 class _Draft:
     """The chunk being filled."""
 
+    blobs: BlobStore
     lines: list[bytes] = field(default_factory=list)
     outline: list[bytes] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
@@ -169,8 +176,8 @@ class _Draft:
         line = self._line(step_to_json(step))
         self.lines.append(line)
         self.size += len(line)
-        row = storable_value(outline_row(step))
-        self.outline.append(orjson.dumps(row))
+        row = outline_row(step)
+        self.outline.append(_outline_line(row))
         self.tools.update(storable(call.name)[:100] for call in step.tool_calls)
         if row.get("error"):
             self.errors.append(step.number)
@@ -201,7 +208,7 @@ class _Draft:
     def _reference(self, text: str) -> JsonValue:
         pieces = [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]
         if self.size + sum(map(len, pieces)) > MAX_CHUNK_BYTES:
-            digests = Blob.objects.put_many(pieces)
+            digests = self.blobs.put_many(pieces)
         else:
             self.pieces += pieces
             self.size += sum(map(len, pieces))
@@ -211,7 +218,7 @@ class _Draft:
 
     def store(self) -> PackedChunk:
         body, outline = b"\n".join(self.lines), b"\n".join(self.outline)
-        digests = Blob.objects.put_many([*self.pieces, body, outline])
+        digests = self.blobs.put_many([*self.pieces, body, outline])
         summary = {
             "tools": dict(self.tools.most_common(20)),
             "errors": self.errors[:MARKED_STEPS],
@@ -222,6 +229,15 @@ class _Draft:
         }
         pieces = tuple(sorted(self.piece_digests))
         return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
+
+
+def _outline_line(row: dict[str, JsonValue]) -> bytes:
+    """As with the steps, most rows need no look at their every value."""
+    try:
+        line = orjson.dumps(row)
+    except TypeError:
+        return orjson.dumps(storable_value(row))
+    return orjson.dumps(storable_value(row)) if b"\\u0000" in line else line
 
 
 def _escape(key: str) -> str:

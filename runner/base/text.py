@@ -63,7 +63,10 @@ def storable(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "\u2400")
     if not text.isascii():
-        text = _SURROGATES.sub("\ufffd", text)
+        try:
+            text.encode()  # many times faster than a look at each character
+        except UnicodeEncodeError:
+            text = _SURROGATES.sub("\ufffd", text)
     return text if len(text) <= MAX_FIELD_CHARS else cut(text)
 
 
@@ -94,7 +97,14 @@ def storable_value(value: Any, depth: int = 0) -> Any:
     if kind is int or kind is bool or value is None:
         return value
     if kind is dict and depth < MAX_DEPTH:
-        return {storable(str(key)): storable_value(item, depth + 1) for key, item in value.items()}
+        return {
+            storable(str(key)): storable(item) if type(item) is str else storable_value(item, depth + 1)
+            for key, item in value.items()
+        }
+    if kind is list and depth < MAX_DEPTH:
+        return [storable_value(item, depth + 1) for item in value]
+    if kind is float and math.isfinite(value):
+        return value
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):

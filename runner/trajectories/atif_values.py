@@ -13,7 +13,7 @@ from datetime import datetime
 
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
-from runner.trajectories.log_records import Record, read_arguments, read_object
+from runner.trajectories.log_records import OBJECT, Record, read_arguments, read_object
 from runner.trajectories.problems import Problems
 
 ATIF_VERSION = "ATIF-v1.8"
@@ -31,6 +31,9 @@ _SOURCES = {
 _MODELLED = frozenset(
     "source timestamp message reasoning_content tool_calls observation model_name is_copied_context extra".split()
 )
+_NUMBERED = _MODELLED | {"step_id", "metrics"}
+_OF_CALL = frozenset({"tool_call_id", "function_name", "arguments", "extra"})
+_OF_OBSERVATION = frozenset({"source_call_id", "content", "extra"})
 _USAGE_KEYS = {
     "prompt_tokens": "input_tokens",
     "cached_tokens": "cached_tokens",
@@ -140,7 +143,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
     they stand, terminal escapes and all; `readers.atif` cleans what comes from elsewhere.
     """
     problems = Problems() if problems is None else problems
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         place = f"step {number or 1}"
         problems.add(place, "an object for each step", f"found {_kind(raw)}")
         return Step(number or 1, Source.SYSTEM, storable(str(raw)), extra={ATIF_KEY: {"raw": storable_value(raw)}})
@@ -188,7 +191,8 @@ def _extra_of(
     extra: dict[str, JsonValue] = storable_value(read_object(given))
     before = extra.pop(ATIF_KEY, None)
     rest = before if isinstance(before, dict) else {}
-    rest |= {key: storable_value(raw[key]) for key in raw if key not in _MODELLED and key not in ("step_id", "metrics")}
+    if not raw.keys() <= _NUMBERED:
+        rest |= {key: storable_value(raw[key]) for key in raw if key not in _NUMBERED}
     if given is not None and not isinstance(given, Mapping):
         problems.add(place, "extra: an object", f"found {_kind(given)}")
         rest["extra"] = storable_value(given)
@@ -208,10 +212,12 @@ def _source(raw: object, place: str, problems: Problems) -> Source:
 def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, JsonValue]]:
     if raw is None:
         return None, {}
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         problems.add(place, "metrics: an object", f"found {_kind(raw)}")
         return None, {}
     usage, odd = read_amounts(raw, _USAGE_KEYS, place, "metrics.", problems)
+    if raw.keys() <= _USAGE_KEYS.keys():
+        return usage, odd
     return usage, {key: storable_value(value) for key, value in raw.items() if key not in _USAGE_KEYS} | odd
 
 
@@ -252,20 +258,19 @@ def _tool_calls(raw: object, place: str, problems: Problems) -> tuple[ToolCall, 
 
 
 def _tool_call(raw: object, index: int, place: str, problems: Problems) -> ToolCall:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         problems.add(place, "a tool call: an object", f"found {_kind(raw)}")
         return ToolCall(f"call-{index + 1}", "unknown", {"raw": storable_value(raw)})
-    known = {"tool_call_id", "function_name", "arguments", "extra"}
-    extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), Mapping) else None
-    rest = {key: storable_value(value) for key, value in raw.items() if key not in known}
-    if rest:
+    extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), OBJECT) else None
+    if not raw.keys() <= _OF_CALL:
+        rest = {key: storable_value(value) for key, value in raw.items() if key not in _OF_CALL}
         extra = {**(extra or {}), **rest}
     identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
     if not isinstance(identifier, str):
         problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
     if not isinstance(name, str):
         problems.add(place, "function_name: a text", f"found {name!r:.60}")
-    if arguments is not None and not isinstance(arguments, Mapping):
+    if arguments is not None and not isinstance(arguments, OBJECT):
         problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
     return ToolCall(
         id=storable(str(identifier)) if identifier is not None else f"call-{index + 1}",
@@ -278,7 +283,7 @@ def _tool_call(raw: object, index: int, place: str, problems: Problems) -> ToolC
 def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems: Problems) -> tuple[Observation, ...]:
     if raw is None:
         return ()
-    results = raw.get("results") if isinstance(raw, Mapping) else raw
+    results = raw.get("results") if isinstance(raw, OBJECT) else raw
     if not isinstance(results, list):
         problems.add(place, "observation: an object with a list of results", f"found {_kind(raw)}")
         results = [raw]
@@ -287,10 +292,9 @@ def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems
 
 
 def _observation(raw: object, calls: set[str], place: str, problems: Problems) -> Observation:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         problems.add(place, "an observation result: an object", f"found {_kind(raw)}")
         return Observation(storable(content_text(raw)[0]))
-    known = {"source_call_id", "content", "extra"}
     extra: dict[str, JsonValue] = storable_value(read_object(raw.get("extra")))
     content, parts = content_text(raw.get("content"))
     call = raw.get("source_call_id")
@@ -301,7 +305,9 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
     is_error = extra.get("is_error") is True
     if is_error:
         del extra["is_error"]
-    extra |= {key: storable_value(value) for key, value in raw.items() if key not in known and value is not None}
+    if not raw.keys() <= _OF_OBSERVATION:
+        left = {key: value for key, value in raw.items() if key not in _OF_OBSERVATION and value is not None}
+        extra |= {key: storable_value(value) for key, value in left.items()}
     if parts is not None:
         extra["content_parts"] = storable_value(parts)
     return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)

@@ -37,6 +37,7 @@ MAX_TITLE_CHARS = 300
 MAX_ENDING_CHARS = 500
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
+_LABELS = {"message": "", "reasoning": "Reasoning: ", "tool_calls": "Tool call", "observations": "Result"}
 _MARK_ROOM = len(mark_left_out(10**12)) + 2
 
 
@@ -93,6 +94,23 @@ _TRIGGERS = (
 )
 
 
+class StepTexts:
+    """A step with the texts of its fields, which are worked out once for all compactions of its trajectory."""
+
+    __slots__ = ("_has_signal", "fields", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.fields = tuple(fields(step))
+        self._has_signal: bool | None = None
+
+    @property
+    def has_signal(self) -> bool:
+        if self._has_signal is None:
+            self._has_signal = _has_signal(self.step, self.fields)
+        return self._has_signal
+
+
 @dataclass(frozen=True, slots=True)
 class _Event:
     """One kept step: its text and the spans the text is made of."""
@@ -103,7 +121,7 @@ class _Event:
 
 
 def compact(
-    steps: Iterable[Step],
+    steps: Iterable[Step | StepTexts],
     kind: CompactionKind,
     *,
     verdict: Verdict | None,
@@ -113,7 +131,8 @@ def compact(
     verdict_shown: bool = True,
     ending: Failure | None = None,
 ) -> Compaction:
-    """The compaction of `steps`, under a header with the verdict and its reward.
+    """The compaction of `steps`, under a header with the verdict and its reward. Whoever makes several of one trajectory gives
+    `StepTexts`.
 
     instruction: the task's own text. Where a user message goes on behind it, with what a condition told the agent
     besides, that is left out: a trace must not carry the library's notice, or the traces that were shown, along.
@@ -156,7 +175,9 @@ def render(
     by_step = {number: tuple(group) for number, group in groupby(spans, key=lambda span: span.step)}
     trace = _Trace(steps)
     events = [
-        _Event(step.number, _event_text(step, kept), kept) for step in trace if (kept := by_step.get(step.number))
+        _Event(texts.step.number, _event_text(texts, kept), kept)
+        for texts in trace
+        if (kept := by_step.get(texts.step.number))
     ]
     return _join(_header(verdict, title, with_checks, verdict_shown, ending), events, trace)
 
@@ -168,9 +189,13 @@ def tokens(text: str) -> int:
 
 def has_signal(step: Step) -> bool:
     """Does a text of the step match a signal, or did one of its tool calls fail?"""
+    return StepTexts(step).has_signal
+
+
+def _has_signal(step: Step, texts: Iterable[tuple[str, str]]) -> bool:
     if any(observation.is_error for observation in step.observations):
         return True
-    for _, text in fields(step):
+    for _, text in texts:
         for trigger in _TRIGGERS:  # a plain loop: this runs for every text of every step
             if trigger in text:
                 if _SIGNAL.search(text):
@@ -185,42 +210,43 @@ def has_signal(step: Step) -> bool:
 class _Trace:
     """The steps of a trajectory behind the harness's prompt, counted while they are read."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Step | StepTexts]) -> None:
         self._steps = steps
         self.prompt = 0  # system steps before the first other one
         self.total = 0
 
-    def __iter__(self) -> Iterator[Step]:
-        for step in self._steps:
+    def __iter__(self) -> Iterator[StepTexts]:
+        for found in self._steps:
+            step = found.step if isinstance(found, StepTexts) else found
             if step.source is Source.SYSTEM and self.prompt == self.total:
                 self.prompt += 1
                 self.total += 1
                 continue
             self.total += 1
-            yield step
+            yield found if isinstance(found, StepTexts) else StepTexts(found)
 
 
 def _select(trace: _Trace, settings: CompactionSettings) -> tuple[list[_Event], deque[_Event], list[_Event]]:
     """(head, signals between head and tail, tail). Signals beyond the budget are dropped at once."""
     head: list[_Event] = []
     signals: deque[_Event] = deque()
-    tail: deque[Step] = deque()
+    tail: deque[StepTexts] = deque()
     budget, held = settings.total_tokens * CHARS_PER_TOKEN, 0
-    for step in trace:
+    for texts in trace:
         if len(head) < settings.head:
-            head.append(_event(step, "head", settings))
+            head.append(_event(texts, "head", settings))
             continue
-        tail.append(step)
+        tail.append(texts)
         if len(tail) <= settings.tail:
             continue
         passed = tail.popleft()
-        if has_signal(passed):
+        if passed.has_signal:
             event = _event(passed, "signal", settings)
             signals.append(event)
             held += len(event.text)
             while held > budget:
                 held -= len(signals.popleft().text)
-    return head, signals, [_event(step, "tail", settings) for step in tail]
+    return head, signals, [_event(texts, "tail", settings) for texts in tail]
 
 
 def _within_budget(
@@ -249,17 +275,18 @@ def _within_budget(
 # --- one step ---------------------------------------------------------------------------------------------------
 
 
-def _event(step: Step, reason: str, settings: CompactionSettings) -> _Event:
-    spans = tuple(_spans(step, reason, settings))
-    return _Event(step.number, _event_text(step, spans), spans)
+def _event(texts: StepTexts, reason: str, settings: CompactionSettings) -> _Event:
+    spans = tuple(_spans(texts, reason, settings))
+    return _Event(texts.step.number, _event_text(texts, spans), spans)
 
 
-def _spans(step: Step, reason: str, settings: CompactionSettings) -> Iterator[Span]:
+def _spans(texts: StepTexts, reason: str, settings: CompactionSettings) -> Iterator[Span]:
     """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
-    kept = [(name, text) for name, text in fields(step) if text and _is_kept(name, step, settings)]
+    step = texts.step
+    kept = [(name, text) for name, text in texts.fields if text and _is_kept(name, step, settings)]
     ends = {name: _end(name, text, step, settings) for name, text in kept}
     limits = {name: min(ends[name], _limit(name, text, settings)) for name, text in kept}
-    allowance = _allowance(step, limits, settings)
+    allowance = _allowance(texts, limits, settings)
     if not kept:
         yield Span(step.number, "message", 0, 0, len(step.message), reason)
     for name, text in kept:
@@ -301,9 +328,10 @@ def _limit(name: str, text: str, settings: CompactionSettings) -> int:
     return len(text) if limit is None else limit
 
 
-def _allowance(step: Step, limits: dict[str, int], settings: CompactionSettings) -> int:
+def _allowance(texts: StepTexts, limits: dict[str, int], settings: CompactionSettings) -> int:
     """The one length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
-    labels = sum(len(_label(name)) + 2 for name, _ in fields(step) if _is_kept(name, step, settings))
+    step = texts.step
+    labels = sum(len(_label(name)) + 2 for name, _ in texts.fields if _is_kept(name, step, settings))
     room = settings.event_chars - len(_heading(step)) - labels - _MARK_ROOM * (len(limits) + 4)
     lengths = sorted(limits.values())
     for index, length in enumerate(lengths):
@@ -314,11 +342,11 @@ def _allowance(step: Step, limits: dict[str, int], settings: CompactionSettings)
     return max(lengths, default=0)
 
 
-def _event_text(step: Step, spans: Sequence[Span]) -> str:
+def _event_text(texts: StepTexts, spans: Sequence[Span]) -> str:
     """The step as text: a heading, then each field below its label, with a mark for whatever has no span."""
     kept = {name: tuple(group) for name, group in groupby(spans, key=lambda span: span.field)}
-    lines = [_heading(step)]
-    for group, members in groupby(fields(step), key=lambda field: (field[0].partition("/")[0], field[0] in kept)):
+    lines = [_heading(texts.step)]
+    for group, members in groupby(texts.fields, key=lambda field: (field[0].partition("/")[0], field[0] in kept)):
         (name, is_kept), items = group, list(members)
         if is_kept:
             lines += [f"{_label(field)}{_join_spans(text, kept[field])}" for field, text in items]
@@ -361,13 +389,7 @@ def _heading(step: Step) -> str:
 
 def _label(name: str) -> str:
     group, _, index = name.partition("/")
-    number = int(index) + 1 if index else 0
-    return {
-        "message": "",
-        "reasoning": "Reasoning: ",
-        "tool_calls": f"Tool call {number}: ",
-        "observations": f"Result {number}: ",
-    }[group]
+    return f"{_LABELS[group]} {int(index) + 1}: " if index else _LABELS[group]
 
 
 # --- the whole text ---------------------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from runner.base.types import JsonValue, Usage
 
 Record: TypeAlias = Mapping[str, object]  # one JSON object of a log: nothing is known of its values
 
+OBJECT = (dict, Mapping)  # for isinstance: nearly all are dicts, and the abstract class answers slowly
 _TOO_LARGE = 1e15  # for a count or an amount of money
 _LATEST_SECONDS = 253_402_300_799  # the end of the year 9999
 
 
 def read_object(raw: object) -> Record:
-    return raw if isinstance(raw, Mapping) else {}
+    return raw if isinstance(raw, OBJECT) else {}
 
 
 def read_list(raw: object) -> list[object]:
@@ -81,7 +82,7 @@ def read_usage_parts(raw: object, sent: tuple[str, str, str], made: str) -> Usag
 
 def read_arguments(raw: object) -> dict[str, JsonValue]:
     """Arguments of a tool call. What is no object is kept below the key "raw"."""
-    given = raw if isinstance(raw, Mapping) else {} if raw is None else {"raw": raw}
+    given = raw if isinstance(raw, OBJECT) else {} if raw is None else {"raw": raw}
     arguments: dict[str, JsonValue] = storable_value(given)
     return arguments
 

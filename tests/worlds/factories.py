@@ -40,7 +40,7 @@ from benchapp.models import (
     User,
     Verdict,
 )
-from benchapp.record.trajectory_store import pack_steps
+from benchapp.record.trajectory_store import pack_steps, save_packed
 from runner.base.types import (
     ACQUISITION_ROLES,
     DEPLOYMENT_ROLES,
@@ -319,7 +319,9 @@ def record_steps(attempt: Attempt, steps: Sequence[Step], *, name: str = "main",
     """A trajectory with its chunks, outline, and rich and rough compactions, in place of one of the same name."""
     attempt.trajectories.filter(name=name).delete()
     head = TrajectoryHead(name=name, **fields)
-    trajectory = pack_steps(steps).save(attempt, head, reader_version="test", ordinal=attempt.trajectories.count())
+    packed = pack_steps(steps)
+    trajectory = packed.row(attempt, head, reader_version="test", ordinal=attempt.trajectories.count())
+    save_packed([(trajectory, packed)])
     for kind in CompactionKind:
         found = compact(steps, kind, verdict=None, title=name, with_checks=True)
         spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in found.spans]

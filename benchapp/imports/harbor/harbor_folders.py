@@ -74,9 +74,10 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
 def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozenset[Path], depth: int) -> None:
     if root.is_too_deep(folder, depth):
         return
-    kind = _kind(root.mute(), folder)
+    quiet = root.mute()
+    kind = _kind(quiet, folder)
     if kind is FolderKind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, read_header(root.mute(), folder), job.key if job else ""))
+        scan.trials.append(HarborTrial(root, folder, read_header(quiet, folder), job.key if job else ""))
         return
     if kind is FolderKind.JOB:
         job = Job.read(root, folder)

@@ -13,7 +13,7 @@ from benchapp.imports.reading.walking import Root
 from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import read_value, walk
+from runner.trajectories.readers.line_streams import read_plain, read_value, walk
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
@@ -154,6 +154,9 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     content = root.read(path, limit)
     if content is None:
         return None
+    plain = read_plain(content)
+    if plain is not None:
+        return plain
     text = decode(root, path, content)
     if not text.strip():
         root.report(path, "whole file", "a JSON value", "the file is empty")

@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from benchapp.imports import AUTO, FORMATS
@@ -31,9 +31,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--format", choices=[AUTO, *FORMATS], default=AUTO)
         parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files leave open")
+        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="read new trials with N processes (1)")
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["jobs"] < 1:
+            raise CommandError(f"--jobs: expected a number from 1, found {options['jobs']}")
         try:
             mapping = read_map(Path(options["map"])) if options["map"] else ImportMap()
         except MapError as error:
@@ -46,6 +49,7 @@ class Command(BaseCommand):
                 mapping=mapping,
                 progress=bar.tell,
                 waiting=self.stderr.write,
+                processes=options["jobs"],
             )
         self._print(report, as_json=options["json"])
         if report.exit_status:

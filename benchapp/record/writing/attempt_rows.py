@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchapp.models import Attempt, Blob, Compaction, ModelCall, SkillUse, Trajectory
+from benchapp.models.blobs import BlobStore
 from benchapp.record.recorded import billed_fields
-from benchapp.record.trajectory_store import Packed
+from benchapp.record.trajectory_store import Packed, save_packed
 from runner.base.digests import canonical_json
 from runner.base.text import cut, storable
 from runner.base.types import Compaction as CompactionValue
@@ -37,10 +38,10 @@ class PackedTrajectory:
     compactions: tuple[Compaction, ...] = ()  # unsaved
 
 
-def pack_compaction(value: CompactionValue) -> Compaction:
+def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> Compaction:
     """The unsaved row, with its contents stored. It lacks its trajectory."""
     spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
-    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
+    text, places = (blobs or Blob.objects).put_many([storable(value.text).encode(), canonical_json(spans)])
     return Compaction(
         kind=value.kind,
         version=value.version,
@@ -64,45 +65,76 @@ def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) 
     attempt.exception_id = whole
 
 
-def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]) -> None:
-    """Trajectories with their compactions, and skill uses. Parents come before their children.
+@dataclass(frozen=True, slots=True)
+class BelowAttempt:
+    """What lies below a saved attempt and is not saved yet. A use belongs to the trajectory it names, or to none."""
 
-    A use belongs to the trajectory it names, or to none.
-    """
-    rows = _save_all(attempt, trajectories)
+    attempt: Attempt
+    trajectories: Sequence[PackedTrajectory]
+    uses: Iterable[UseValue]
+
+
+def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]) -> None:
+    """Trajectories with their compactions, and skill uses. Parents come before their children."""
+    save_below([BelowAttempt(attempt, trajectories, uses)])
+
+
+def save_below(found: Sequence[BelowAttempt]) -> None:
+    """The same of many attempts, in as many statements as of one."""
+    rows = _save_all([(each.attempt, each.trajectories) for each in found])
     SkillUse.objects.bulk_create(
         SkillUse(
-            attempt=attempt,
-            trajectory=rows.get(use.trajectory),
+            attempt=each.attempt,
+            trajectory=named.get(use.trajectory),
             step=use.step,
             skill=storable(use.skill)[:200],
             kind=use.kind,
             path=storable(use.path or "")[:1000],
         )
-        for use in uses
+        for each, named in zip(found, rows, strict=True)
+        for use in each.uses
     )
 
 
 def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> None:
     """What an agent did that worked as the author of this call."""
-    _save_all(call, trajectories)
+    _save_all([(call, trajectories)])
 
 
-def _save_all(owner: Attempt | ModelCall, trajectories: Sequence[PackedTrajectory]) -> dict[str, Trajectory]:
-    rows: dict[str, Trajectory] = {}
-    for ordinal, item in enumerate(trajectories):
-        rows[item.head.name] = row = item.packed.save(
-            owner,
-            item.head,
-            usage=item.usage,
-            parent=rows.get(item.head.parent or ""),
-            ordinal=ordinal,
-            reader_version=item.reader_version,
-            source=item.source,
-            source_path=item.source_path,
-            extra=item.extra,
-        )
+def _save_all(
+    owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]],
+) -> list[dict[str, Trajectory]]:
+    """Of each owner the rows by name. Those without a parent first, then level by level."""
+    rows: list[dict[str, Trajectory]] = [{} for _ in owned]
+    made = [
+        (_place(rows[at], owner, ordinal, item), item)
+        for at, (owner, items) in enumerate(owned)
+        for ordinal, item in enumerate(items)
+    ]
+    waiting = made
+    while waiting:
+        save_packed([(row, item.packed) for row, item in waiting if row.parent is None or row.parent.pk])
+        waiting = [(row, item) for row, item in waiting if row.pk is None]
+    for row, item in made:
         for compaction in item.compactions:
             compaction.trajectory = row
-        Compaction.objects.bulk_create(item.compactions)
+    Compaction.objects.bulk_create(compaction for _, item in made for compaction in item.compactions)
     return rows
+
+
+def _place(
+    named: dict[str, Trajectory], owner: Attempt | ModelCall, ordinal: int, item: PackedTrajectory
+) -> Trajectory:
+    """The unsaved row, put among those of its owner by name."""
+    named[item.head.name] = row = item.packed.row(
+        owner,
+        item.head,
+        usage=item.usage,
+        parent=named.get(item.head.parent or ""),
+        ordinal=ordinal,
+        reader_version=item.reader_version,
+        source=item.source,
+        source_path=item.source_path,
+        extra=item.extra,
+    )
+    return row

@@ -128,10 +128,12 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
 
 
 def _clean_step(step: Step) -> Step:
-    """The step with every text as a person would have seen it (see `clean`)."""
-    return replace(
-        step,
-        message=clean(step.message),
-        reasoning=None if step.reasoning is None else clean(step.reasoning),
-        observations=tuple(replace(item, content=clean(item.content)) for item in step.observations),
-    )
+    """The step with every text as a person would have seen it (see `clean`); the same object where nothing changes."""
+    message, reasoning = clean(step.message), step.reasoning and clean(step.reasoning)
+    contents = [clean(item.content) for item in step.observations]
+    if all(text is item.content for text, item in zip(contents, step.observations, strict=True)):
+        if message is step.message and reasoning is step.reasoning:
+            return step
+        return replace(step, message=message, reasoning=reasoning)
+    observations = tuple(replace(item, content=text) for text, item in zip(contents, step.observations, strict=True))
+    return replace(step, message=message, reasoning=reasoning, observations=observations)

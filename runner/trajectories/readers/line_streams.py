@@ -143,7 +143,7 @@ class Numbers:
         whole = len(chunk) if final else len(chunk) - (_count_unfinished(chunk) or _open_number(chunk))
         chunk, self._pending = chunk[:whole], chunk[whole:]
         masked = _mask(chunk)
-        if b"NaN" in chunk or b"Infinity" in chunk or _MANY_DIGITS in chunk.translate(_DIGITS_ALIKE):
+        if b"NaN" in chunk or b"Infinity" in chunk or _has_long_number(chunk):
             return self._mend(chunk, masked)
         self._in_string ^= masked.count(b'"') % 2 == 1
         return chunk
@@ -324,6 +324,23 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
         return None
 
 
+def read_plain(content: bytes) -> JsonValue:
+    """The value of a small JSON file in which nothing is odd: no character or number that a database cannot hold, no deep
+    nesting. None: it has to be read with care."""
+    if len(content) > SMALL_BYTES or b"\\u0000" in content or _has_long_number(content):
+        return None
+    try:
+        found: JsonValue = orjson.loads(content)  # refuses lone surrogates, NaN and invalid UTF-8
+    except orjson.JSONDecodeError:
+        return None
+    is_shallow = content.count(b"{") + content.count(b"[") <= MAX_OPENINGS or not _is_deeper(found, MAX_DEPTH)
+    return found if is_shallow else None
+
+
+def _has_long_number(content: bytes) -> bool:
+    return _MANY_DIGITS in content.translate(_DIGITS_ALIKE)
+
+
 def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
@@ -335,7 +352,8 @@ def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
         return dict(pairs)
 
     try:
-        found = json.loads(content.decode(), object_pairs_hook=take, parse_int=_whole, parse_constant=_refuse)
+        whole = _whole if _has_long_number(content) else None  # asked of each integer only where one may be too long
+        found = json.loads(content.decode(), object_pairs_hook=take, parse_int=whole, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None

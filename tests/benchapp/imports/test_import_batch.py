@@ -13,17 +13,19 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import DataError
+from django.db import DataError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
-from benchapp.imports import packing, read_again
+from benchapp.imports import packed_trials, packing, read_again, trial_rows
 from benchapp.imports.batch import COUNTED, import_paths
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
+from benchapp.record.writing.attempt_rows import save_below
 from runner.base.types import SkillUse as UseValue
 from runner.base.types import UseKind
 from tests.benchapp.import_folders import atif, bring_in, job, release, result, trial, write
@@ -163,7 +165,8 @@ def test_it_never_scores_a_trial_whose_result_is_gone(tmp_path):
 
 
 @pytest.mark.django_db
-def test_it_goes_on_where_an_import_broke_off(tmp_path):
+def test_it_goes_on_where_an_import_broke_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
     folder = job(tmp_path / "job", trials=5)
 
     def stop(name: str, done: int, total: int) -> None:
@@ -177,6 +180,40 @@ def test_it_goes_on_where_an_import_broke_off(tmp_path):
     report = bring_in(folder)
     assert (report.counts["created"], report.counts["unchanged"]) == (3, 2)
     assert Trial.objects.filter(status="passed").count() == 5
+
+
+@pytest.mark.django_db
+def test_an_import_that_ends_while_it_writes_a_batch_leaves_nothing_of_that_batch(tmp_path, monkeypatch):
+    whole = bring_in(job(tmp_path / "whole"))
+    digest = record_digest(Experiment.objects.get())
+    Experiment.objects.all().delete()
+    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
+    with monkeypatch.context() as dying:
+        left = iter([2])  # batches that are written to their end: one
+
+        def die(found):
+            save_below(found)
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        dying.setattr(trial_rows, "save_below", die)
+        with pytest.raises(KeyboardInterrupt):
+            bring_in(tmp_path / "whole")
+    assert (Trial.objects.count(), Attempt.objects.count(), Trajectory.objects.count()) == (2, 2, 2)
+    report = bring_in(tmp_path / "whole")
+    assert (report.counts["created"], report.counts["unchanged"]) == (whole.counts["created"] - 2, 2)
+    assert record_digest(Experiment.objects.get()) == digest
+
+
+@pytest.mark.django_db
+def test_more_trials_take_no_more_statements(tmp_path):
+    asked = []
+    for trials in (10, 40):
+        with CaptureQueriesContext(connection) as queries:
+            assert bring_in(job(tmp_path / f"job-{trials}", trials=trials)).counts["created"] == trials
+        asked.append(len(queries))
+        Experiment.objects.all().delete()
+    assert asked[1] - asked[0] < 10, asked  # sixteen a trial it was once
 
 
 @pytest.mark.django_db
@@ -223,7 +260,7 @@ def test_it_tells_the_problems_of_unchanged_trials_again(tmp_path):
 def test_it_costs_few_statements_per_trial(tmp_path, django_assert_max_num_queries):
     for number in range(1, 21):
         trial(tmp_path, number)
-    with django_assert_max_num_queries(40 + 20 * 24):
+    with django_assert_max_num_queries(60):
         bring_in(tmp_path)
     with django_assert_max_num_queries(40 + 20 * 6):
         bring_in(tmp_path)
@@ -332,14 +369,14 @@ def test_a_trial_given_alone_takes_nothing_from_its_job(tmp_path, first):
 @pytest.mark.django_db
 @pytest.mark.parametrize("error", [ValueError("odd"), DataError("integer out of range")])
 def test_a_trial_that_cannot_be_stored_costs_itself_and_no_sample_number(tmp_path, monkeypatch, error):
-    save = AttemptParts.save
+    fill = AttemptParts.fill
 
     def fail_once(self, attempt):
         if "000000000002" in attempt.source_key:
             raise error
-        return save(self, attempt)
+        return fill(self, attempt)
 
-    monkeypatch.setattr(AttemptParts, "save", fail_once)
+    monkeypatch.setattr(AttemptParts, "fill", fail_once)
     report = bring_in(job(tmp_path / "job"))
     assert sorted(Trial.objects.values_list("sample", flat=True)) == [0, 1]
     assert [problem.expected for problem in report.problems] == ["a trial that can be read"]

@@ -36,7 +36,10 @@ def step(number: int, message: str = "hello", output: str = "done", arguments: d
 
 
 def save(attempt: Attempt, steps: list[Step]) -> Trajectory:
-    return trajectory_store.pack_steps(iter(steps)).save(attempt, TrajectoryHead(), reader_version="test/1")
+    packed = trajectory_store.pack_steps(iter(steps))
+    row = packed.row(attempt, TrajectoryHead(), reader_version="test/1")
+    trajectory_store.save_packed([(row, packed)])
+    return row
 
 
 def test_it_gives_back_every_step_across_chunks(attempt):

@@ -59,10 +59,10 @@ def counted_in_part(step: Step, *, is_claude: bool) -> Usage | None:
     computed from it. Text that so few tokens cannot hold gives such a count away.
     """
     usage = step.usage
-    if usage is None or usage.output_tokens is None:
+    if usage is None or usage.output_tokens is None or (usage.output_tokens and not is_claude):
         return usage
     written = len(step.message) + len(step.reasoning or "") + sum(len(str(call.arguments)) for call in step.tool_calls)
-    if not written or usage.output_tokens and not (is_claude and usage.output_tokens * CHARS_OF_A_TOKEN < written):
+    if not written or usage.output_tokens and not usage.output_tokens * CHARS_OF_A_TOKEN < written:
         return usage
     bound, cost = usage.output_tokens or None, usage.cost_usd
     return replace(usage, output_tokens=None, cost_usd=None, output_at_least=bound, priced_usd=cost)

@@ -1,0 +1,195 @@
+"""Trials that were read, redacted and packed, and that no row stands for yet. To read them is most of an import's work, so
+several processes can do it, while one writes what they give.
+
+Such a process is a copy of this one (`os.fork`) that asks the database nothing. Its part of the trials is every second, or
+third, or ... one; what it read goes through a pipe, in the order of the trials, and a full pipe makes it wait. It ends when
+nobody holds the other end of its pipe any more, so none outlives an import that was killed. What it does not give, for
+whatever reason, the import reads itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pickle
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+
+from benchapp.imports.import_map import MappedEdits
+from benchapp.imports.packing import IN_MEMORY_BYTES, AttemptPacker
+from benchapp.imports.problems import MAX_KEPT, ProblemList, ToldProblem
+from benchapp.imports.read_again import read_digest
+from benchapp.imports.reading.found_sources import FoundTrial, TrialSource
+from benchapp.imports.trial_rows import AttemptParts
+from benchapp.models import Attempt
+from benchapp.models.base import derived_id
+from benchapp.models.blobs import GatheredBlobs
+from benchapp.record.redaction import Redactor, redact_text
+
+logger = logging.getLogger(__name__)
+IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
+# New trials that are written together; more of them gain little, and other processes wait for the database meanwhile.
+BATCH_TRIALS, BATCH_BYTES = 50, 8 * 1024 * 1024
+PIPE_BYTES = 1024 * 1024  # so that a process reads on while the import writes a batch
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReading:
+    """What reading one trial gave."""
+
+    digest: str
+    parts: AttemptParts
+    problems: tuple[ToldProblem, ...] = ()  # to be reported by whoever takes it from another process
+
+    @classmethod
+    def of(cls, source: TrialSource, digest: str, path: str, problems: ProblemList) -> TrialReading:
+        redactor, blobs = Redactor.knowing(source.config), GatheredBlobs()
+        packed = AttemptPacker(source, redactor, path, problems, blobs).pack()
+        return cls(digest, AttemptParts.of(source, packed, redactor, blobs))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTrial:
+    """A trial that was read, and what the map says of it."""
+
+    found: FoundTrial
+    digest: str
+    settings: MappedEdits
+    parts: AttemptParts
+
+    def attempt(self, *, number: int = 1) -> Attempt:
+        """The unsaved row, with no more than its identity."""
+        told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
+        return Attempt(
+            public_id=derived_id("attempt", *told),
+            number=number,
+            source_key=_join_ids(self.found.ids),
+            source_digest=self.digest,
+        )
+
+
+def _join_ids(ids: Sequence[str]) -> str:
+    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
+    told as another's: a trial is also found by what is derived from its first id."""
+    found = ""
+    for ident in ids:
+        joined = f"{found}{IDS_JOINED}{ident}" if found else ident
+        if IDS_JOINED not in ident and redact_text(ident) == ident and len(joined) <= MAX_IDS:
+            found = joined
+    return found
+
+
+@dataclass(slots=True)
+class TrialBatch:
+    """New trials that wait to be written together."""
+
+    trials: list[PackedTrial] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    size: int = 0
+
+    def add(self, packed: PackedTrial) -> None:
+        self.trials.append(packed)
+        self.ids.update(packed.found.ids)
+        self.size += packed.parts.blobs.size
+
+    def take(self) -> list[PackedTrial]:
+        """The trials; none are left."""
+        taken, self.trials, self.ids, self.size = self.trials, [], set(), 0
+        return taken
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.trials) >= BATCH_TRIALS or self.size >= BATCH_BYTES
+
+
+# --- reading in other processes ---------------------------------------------------------------------------------
+
+
+def read_ahead(
+    trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList, processes: int
+) -> Generator[TrialReading | None, None, None]:
+    """Of each trial, in order, its reading; None where it is not wanted, or has to be read here."""
+    processes = min(processes, sum(wanted))
+    if processes < 2:
+        yield from (None for _ in trials)
+        return
+    with ExitStack() as started:
+        workers: list[ReadingProcess] = []
+        for number in range(processes):
+            workers.append(
+                ReadingProcess.start(trials[number::processes], wanted[number::processes], problems, workers)
+            )
+            started.enter_context(closing(workers[-1]))
+        for place in range(len(trials)):
+            yield workers[place % processes].receive()
+
+
+@dataclass(slots=True)
+class ReadingProcess:
+    """A process that reads its part of the trials, as the import sees it."""
+
+    pid: int
+    pipe: Connection
+
+    @classmethod
+    def start(
+        cls,
+        trials: Sequence[FoundTrial],
+        wanted: Sequence[bool],
+        problems: ProblemList,
+        others: Sequence[ReadingProcess],
+    ) -> ReadingProcess:
+        reading, writing = os.pipe()
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            with suppress(OSError):
+                fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        pid = os.fork()
+        if pid:
+            os.close(writing)
+            return cls(pid, Connection(reading, writable=False))
+        try:  # from here on another process, which must end here
+            for descriptor in (reading, *(other.pipe.fileno() for other in others)):
+                os.close(descriptor)
+            _send_all(Connection(writing, readable=False), trials, wanted, problems)
+        finally:
+            os._exit(0)
+
+    def receive(self) -> TrialReading | None:
+        """The reading of its next trial; None from there on where the process has ended."""
+        try:
+            found: TrialReading | None = pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            return None
+        return found
+
+    def close(self) -> None:
+        self.pipe.close()
+        with suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+
+def _send_all(pipe: Connection, trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList) -> None:
+    told = problems.collect()
+    for found, is_wanted in zip(trials, wanted, strict=True):
+        told.clear()
+        try:
+            content = pickle.dumps(_read_short(found, problems, told) if is_wanted else None)
+        except Exception as error:  # told where the import reads it itself
+            logger.debug("reading the trial in %s failed: %s", found.path, error)
+            content = pickle.dumps(None)
+        pipe.send_bytes(content)
+
+
+def _read_short(found: FoundTrial, problems: ProblemList, told: list[ToldProblem]) -> TrialReading | None:
+    """None for a trial whose contents are stored while it is read, or of which there is too much to tell."""
+    digest, source = read_digest(found), found.read()
+    sizes = (file.size for choice in source.choices for file in (*choice.trajectories, *choice.spare))
+    if max(sizes, default=0) > IN_MEMORY_BYTES:
+        return None
+    reading = TrialReading.of(source, digest, found.path, problems)
+    return replace(reading, problems=tuple(told)) if len(told) < MAX_KEPT else None
