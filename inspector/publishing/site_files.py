@@ -82,11 +82,11 @@ def check_folder(folder: Path, *, replace: bool) -> None:
     if listed is None:
         raise PublishingError(f"{folder} is not empty and holds no published site: name a new folder")
     if not replace:
-        raise PublishingError(f"{folder} holds a published site; --replace writes it anew")
+        raise PublishingError(f"{folder} holds a published site; --replace writes it again")
     own = (str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if not path.is_dir())
     if strange := next((path for path in own if path not in listed), None):
         raise PublishingError(
-            f"{folder / strange} is no file of the published site: move it before you replace the site"
+            f"{folder / strange} is not a file of the published site: move it before you replace the site"
         )
 
 

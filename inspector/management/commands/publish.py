@@ -27,7 +27,7 @@ class Command(BaseCommand):
             metavar="all|failed|none|ID",
             help=f"which trials get a page; of all or failed at most {MOST_TRIALS}, failed ones first (default: all)",
         )
-        parser.add_argument("--replace", action="store_true", help="writes a published site in this folder anew")
+        parser.add_argument("--replace", action="store_true", help="writes a published site in this folder again")
 
     def handle(
         self, *args: object, experiment: UUID, folder: Path, trials: list[str], replace: bool, **options: object

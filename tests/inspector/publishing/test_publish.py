@@ -254,10 +254,10 @@ def test_what_is_no_site_is_never_replaced(
 
 
 def test_a_site_is_replaced_only_when_asked_and_nothing_else_lies_in_it(experiment: Experiment, old_site: Path) -> None:
-    with pytest.raises(CommandError, match="--replace writes it anew"):
+    with pytest.raises(CommandError, match="--replace writes it again"):
         publish(experiment, old_site)
     (old_site / "CNAME").write_text("example.org")
-    with pytest.raises(CommandError, match="CNAME is no file of the published site"):
+    with pytest.raises(CommandError, match="CNAME is not a file of the published site"):
         publish(experiment, old_site, "--replace")
     (old_site / "CNAME").unlink()
     before = (old_site / "index.html").stat().st_ino
