@@ -22,7 +22,7 @@ from benchapp.imports.shipped_example import take_in_example
 from benchapp.models import Experiment, Trial
 from inspector.publishing.site import publish
 from tests.browser.conftest import HEAR_VIOLATIONS
-from tests.browsing import inaccessible
+from tests.browsing import inaccessible, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
@@ -111,9 +111,7 @@ def open_page(page: Page, base: str, path: str) -> list[str]:
     )
     page.on("response", lambda answer: None if answer.status < 400 else heard.append(f"{answer.status} {answer.url}"))
     page.goto(base + path)
-    page.wait_for_function(
-        "[...document.querySelectorAll('.chart-wait')].every((each) => each.getBoundingClientRect().top > innerHeight + 400)"
-    )
+    settle(page)
     heard += page.evaluate("window.violations")
     heard += [f"<{tag}>" for tag in ("form", "dialog", "kbd", "select") if page.locator(tag).count()]
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
