@@ -36,7 +36,8 @@ host_model: openai/gpt-4.1-mini
 api_base_variable: HOUSE_AT
 key_variable: HOUSE_PASS
 """
-# A verifier that wavers is missed where all its runs agree: in 2 of 64 cases with a solution, in 2 of 32 untouched.
+# A verifier that wavers agrees with itself in 2 of 64 cases with a solution and in 2 of 32 untouched: either may tell, and
+# both are silent in 1 of 512.
 RULES: dict[str, Any] = {
     "solution": {"runs": 6},
     "untouched": {"runs": 5},
@@ -46,7 +47,7 @@ RULES: dict[str, Any] = {
 WAVERS, UNSOLVED, PASSES_UNTOUCHED, KNOWN = "wavers", "unsolved", "passes untouched", "known"
 CATCHES_NOTHING = "a wrong answer passes"
 REASONS = {
-    WAVERS: "the verifier wavers on the same files, left by its own solution",
+    WAVERS: "the verifier wavers on ",
     UNSOLVED: "its own solution fails: 0 of 6 passed, expected 6 of 6",
     PASSES_UNTOUCHED: "the untouched files pass: 5 of 5 passed, expected 0 of 5",
     CATCHES_NOTHING: "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2",
