@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Za-z0-9_]+|[^\W_]", re.UNICODE)
@@ -28,11 +29,12 @@ class CopiedRun(NamedTuple):
     source: int
 
 
-def words_of(text: str) -> list[Word]:
-    return [
+@lru_cache(maxsize=4)  # several rules in turn look at the texts of one library; a long one takes 10 MB
+def words_of(text: str) -> tuple[Word, ...]:
+    return tuple(
         Word(match.group().lower(), match.start(), match.end())
         for _, match in zip(range(MAX_WORDS), _WORD.finditer(text), strict=False)
-    ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,7 @@ class CopySource:
 
     @classmethod
     def of(cls, texts: Iterable[str], size: int) -> CopySource:
-        found: dict[tuple[str, ...], int] = {}
-        for number, text in enumerate(texts):
-            for shingle in shingles_of([word.text for word in words_of(text)], size):
-                found.setdefault(shingle, number)
-        return cls(size, found)
+        return _index(tuple(texts), size)
 
     def without(self, texts: Iterable[str]) -> CopySource:
         """The same, less every shingle that one of these texts has too."""
@@ -63,7 +61,7 @@ class CopySource:
         words at least, so that a ruler or a row of numbers is no copied text."""
         return self.runs_of(words_of(text), distinct=distinct)
 
-    def runs_of(self, words: list[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
+    def runs_of(self, words: Sequence[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
         """The same for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
@@ -79,6 +77,15 @@ class CopySource:
             if len({word.text for word in run if not word.text.isdigit()}) >= distinct:
                 yield CopiedRun(run[0].start, run[-1].end, len(run), source)
             place = last + self.size
+
+
+@lru_cache(maxsize=4)  # the skills of one task are held against the same texts one after the other
+def _index(texts: tuple[str, ...], size: int) -> CopySource:
+    found: dict[tuple[str, ...], int] = {}
+    for number, text in enumerate(texts):
+        for shingle in shingles_of([word.text for word in words_of(text)], size):
+            found.setdefault(shingle, number)
+    return CopySource(size, found)
 
 
 def shingles_of(words: list[str], size: int) -> list[tuple[str, ...]]:

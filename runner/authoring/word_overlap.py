@@ -7,8 +7,9 @@ the student's own skill account for are taken out first, and nothing is counted 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from runner.authoring.copied import CopiedRun, CopySource, Word, shingles_of, words_of
@@ -89,7 +90,7 @@ def leaks(found: CopiedShare) -> bool:
     return found.shared + found.lines >= LEAKED or found.longest >= LEAKED_RUN
 
 
-def _unknown(words: list[Word], known: CopySource) -> Iterator[list[Word]]:
+def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
     """The parts between those that the known texts hold."""
     is_known = [False] * len(words)
     for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
@@ -102,12 +103,18 @@ def _unknown(words: list[Word], known: CopySource) -> Iterator[list[Word]]:
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
     """Lines too short for a run that are lines of a source."""
-    told = {_join(words): number for number, source in enumerate(sources) for words, _ in _lines(source)}
+    told = _index_lines(tuple(sources))
     known = [_join(words_of(each)) for each in ignoring]
-    for words, start in _lines(text):
+    for words in _lines(text):
         joined = _join(words)
         if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
-            yield _run(words, start, told[joined])
+            yield _run(words, told[joined])
+
+
+@lru_cache(maxsize=2)
+def _index_lines(sources: tuple[str, ...]) -> dict[str, int]:
+    """Each line's words -> the last source that has it."""
+    return {_join(words): number for number, source in enumerate(sources) for words in _lines(source)}
 
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
@@ -115,32 +122,35 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Cop
     told, known = [_join(words_of(source)) for source in sources], [_join(words_of(each)) for each in ignoring]
     runs: list[CopiedRun] = []
     total = 0
-    for words, start in _lines(text):
+    for words in _lines(text):
         joined = _join(words)
         if len(words) < SHORT_LINE or any(joined in each for each in known):
             continue
         total += 1
         source = next((number for number, each in enumerate(told) if joined in each), None)
         if source is not None:
-            runs.append(_run(words, start, source))
+            runs.append(_run(words, source))
     return CopiedShare(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)
 
 
-def _lines(text: str) -> Iterator[tuple[list[Word], int]]:
-    """The words of each line, and the character at which the line starts."""
-    start = 0
+def _lines(text: str) -> Iterator[Sequence[Word]]:
+    """The words of each line that has any."""
+    words, place, end = words_of(text), 0, 0
     for line in text.splitlines(keepends=True):
-        yield words_of(line), start
-        start += len(line)
+        first, end = place, end + len(line)
+        while place < len(words) and words[place].start < end:
+            place += 1
+        if place > first:
+            yield words[first:place]
 
 
-def _join(words: list[Word]) -> str:
+def _join(words: Iterable[Word]) -> str:
     """Between spaces, so that one text is found in another at the bounds of words only."""
     return f" {' '.join(word.text for word in words)} "
 
 
-def _run(words: list[Word], start: int, source: int) -> CopiedRun:
-    return CopiedRun(start + words[0].start, start + words[-1].end, len(words), source)
+def _run(words: Sequence[Word], source: int) -> CopiedRun:
+    return CopiedRun(words[0].start, words[-1].end, len(words), source)
 
 
 def _is_in(line: CopiedRun, runs: list[CopiedRun]) -> bool:

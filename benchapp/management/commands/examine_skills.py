@@ -61,7 +61,9 @@ class Command(BaseCommand):
 
 
 def _build_tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
-    examined = {library.name: examine(library, release) for library in release.libraries}
+    # Task by task: what its human skills are held against is read once.
+    in_turn = sorted(release.libraries, key=lambda library: library.task)
+    examined = {library.name: examine(library, release) for library in in_turn}
 
     def tallies(by_model: bool) -> list[Tally]:
         groups = group_libraries(release.libraries, by_model=by_model)
