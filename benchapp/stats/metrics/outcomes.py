@@ -184,6 +184,16 @@ DERIVED: dict[str, Callable[[Outcomes], Floats]] = {
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 
+def label_rows(first: Ints, *others: Ints) -> Ints:
+    """Labels 0.. of the rows of these columns, equal for equal rows: [n] each -> [n]. One column after the other: numpy
+    sorts whole numbers faster than rows (three columns of 50,000: 6 ms against 56)."""
+    labels = np.unique(first, return_inverse=True)[1]
+    for column in others:
+        values, codes = np.unique(column, return_inverse=True)
+        labels = np.unique(labels * len(values) + codes, return_inverse=True)[1]
+    return labels
+
+
 def empty_outcomes() -> Outcomes:
     return Outcomes(*(np.empty(0, dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
