@@ -112,9 +112,12 @@ class _Retries:
     def count(self, tasks: Collection[int] | None = None) -> ReplayPairs:
         """`tasks` (keys) narrows it."""
         wanted = np.ones(len(self.trial), dtype=bool) if tasks is None else np.isin(self.task, list(tasks))
-        cells = ((0, 1), (1, 1), (1, 0), (0, 0))  # as the fields of ReplayPairs
-        found = (self.trial[wanted & (self.first == first) & (self.again == again)] for first, again in cells)
-        return ReplayPairs(*(tuple(trials.tolist()) for trials in found), int((wanted & ~self.paired).sum()))
+        cells = ((0, 1), (1, 1), (1, 0), (0, 0))
+        fail_pass, pass_pass, pass_fail, fail_fail = (
+            tuple(self.trial[wanted & (self.first == first) & (self.again == again)].tolist()) for first, again in cells
+        )
+        unpaired = int((wanted & ~self.paired).sum())
+        return ReplayPairs(fail_pass, pass_pass, pass_fail, fail_fail, unpaired)
 
 
 def _read_retries(outcomes: Outcomes) -> _Retries:
