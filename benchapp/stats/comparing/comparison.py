@@ -24,6 +24,7 @@ from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
+from benchapp.stats.learning import library_history, library_sizes, reuse
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -386,8 +387,8 @@ RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 def forget() -> None:
     """Drops what this process remembers."""
-    RECENT.clear()
-    KEPT.clear()
+    for kept in (RECENT, KEPT, library_history.KEPT, library_sizes.KEPT, reuse.KEPT):
+        kept.clear()
 
 
 def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> GroupComparison:
