@@ -242,8 +242,10 @@ class GroupComparison:
         if metric.is_judged:
             return None
         own, other = self.of_group(group), self.of_group(baseline)
+        if (len(own), len(other)) != (1, 1) or (own[0].done.all() and other[0].done.all()):
+            return None
         scored = pair(*self.sides(group, baseline, metric))
-        if (len(own), len(other)) != (1, 1) or scored is None or (own[0].done.all() and other[0].done.all()):
+        if scored is None:
             return None
         ended, order = metric.plan(own[0])
         planned = pair([ended], [metric.plan(other[0], self._reference(baseline, metric))[0]])
@@ -257,10 +259,10 @@ class GroupComparison:
         if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
             return None
         phases, own, other = self._reference(baseline, metric), self.of_group(group), self.of_group(baseline)
-        covered = [metric.select_covered(each) for each in own] + [
-            metric.select_covered(each, phases) for each in other
+        covered = [each.success[metric.mask(each)] for each in own] + [
+            each.success[metric.mask(each, phases)] for each in other
         ]
-        trials = sum(int(np.isnan(each.success).sum()) for each in covered)
+        trials = sum(int(np.isnan(success).sum()) for success in covered)
         if not trials:
             return None
 
