@@ -97,13 +97,13 @@ def _query(text: str, after: HitPlace | None = None) -> str:
     return f"?{urlencode({'q': text, **({'after': after} if after else {})})}"
 
 
-# Examples by person and size of the index: to find out that something finds nothing, the whole index is asked.
-KEPT: Recent[tuple[int, int, int], list[tuple[str, str, str]]] = Recent(50)
+# Examples by person and rough size of the index: to find out that something finds nothing, the whole index is asked.
+KEPT: Recent[tuple[int, str], list[tuple[str, str, str]]] = Recent(50)
 
 
 def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, str]]:
-    """All of them where none finds anything: they still show how to write. Found once for an index of one size."""
-    key = reader.pk, known.indexed, known.total
+    """All of them where none finds anything: they still show how to write. Found again when the index has grown by a tenth."""
+    key = reader.pk, f"{known.indexed:.1e}"
     found = KEPT.get(key) or _find_examples(reader)
     KEPT.put(key, found)
     return found
