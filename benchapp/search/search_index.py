@@ -117,7 +117,8 @@ def list_holding(
         return _list_joined(documents, match, before, limit)
     found: list[int] = []
     for numbers in _slice_matching(match, before, max(FIRST_SLICE, 2 * limit)):
-        rest = documents.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [numbers])).order_by("-pk")
+        array = f"{{{','.join(map(str, numbers))}}}"  # the driver takes longer to write as many numbers one by one
+        rest = documents.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [array])).order_by("-pk")
         found += rest.values_list("pk", flat=True)[: limit - len(found)]
         if len(found) == limit:
             break
