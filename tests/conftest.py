@@ -164,5 +164,6 @@ def _nothing_remembered() -> Iterator[None]:
     yield
     if "benchapp.stats.comparing.comparison" in sys.modules:
         sys.modules["benchapp.stats.comparing.comparison"].forget()
-    if "inspector.charts.drawn_chart" in sys.modules:
-        sys.modules["inspector.charts.drawn_chart"].KEPT.clear()
+    for keeping in ("inspector.charts.drawn_chart", "inspector.pages.search.search_view"):
+        if keeping in sys.modules:
+            sys.modules[keeping].KEPT.clear()

@@ -174,10 +174,10 @@ def _is_like(value: Value, name: str) -> bool:
 
 
 def _skill(values: tuple[Value, ...]) -> Q:
-    files = SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
-    names = _names(values, files)
-    decided = Q(kind=Kind.DECISION, source__in=files.filter(skill__in=names).order_by().values("source"))
-    return Q(kind=Kind.FILE, skill__in=names) | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
+    with_skill = SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
+    named = ~Q(skill="") if _is_any(values) else Q(skill__in=_names(values, with_skill))
+    decided = Q(kind=Kind.DECISION, source__in=with_skill.filter(named).order_by().values("source"))
+    return Q(kind=Kind.FILE) & named | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
 
 
 def _filter_mounted(values: tuple[Value, ...]) -> Q:
@@ -186,10 +186,17 @@ def _filter_mounted(values: tuple[Value, ...]) -> Q:
 
 def _using(values: tuple[Value, ...], how: Q) -> Q:
     """Documents of trials that used a skill so: of few uses the trials are collected, of many each trial is asked for."""
-    uses = SkillUse.objects.filter(how, skill__in=_names(values, SkillUse.objects.all())).order_by()
+    uses = SkillUse.objects.filter(how).order_by()
+    if not _is_any(values):
+        uses = uses.filter(skill__in=_names(values, SkillUse.objects.all()))
     if uses[MANY:].exists():
         return Q(Exists(uses.filter(attempt__trial=OuterRef("trial"))))
     return Q(trial__in=uses.values("attempt__trial"))
+
+
+def _is_any(values: Iterable[Value]) -> bool:
+    """Any name will do, so none needs to be looked up."""
+    return any(value.how == "glob" and set(value.text) == {"*"} for value in values)
 
 
 def _family(values: tuple[Value, ...]) -> Q:

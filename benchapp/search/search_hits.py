@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from benchapp.models import Attempt, Blob, Comment, Experiment, Run, SearchDocument, SearchSource, User
 from benchapp.record.trajectory_store import read_windows
 from benchapp.review.blinding import closed_runs, closed_trials, open_to
 from benchapp.review.remarks import comments_for
 from benchapp.search import search_index
-from benchapp.search.filters import condition_of, fact_phrases, match_of
+from benchapp.search.filters import MANY, condition_of, fact_phrases, match_of
 from benchapp.search.query import SearchQuery
+from benchapp.search.search_index import TokenCondition
 from benchapp.search.sections import Section, sections_of
 from runner.protocols.conditions import unpooled_conditions
 
@@ -78,13 +81,13 @@ def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found
 
 def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list[HitPlace]:
     """One more than are listed, where there are more: class by class, the newest of each first."""
-    visible = documents_for(user)
-    heaviest = search_index.HEAVIEST if match_of(query).words else 0
+    match, documents = match_of(query), _filter_documents(query, documents_for(user))
+    heaviest = search_index.HEAVIEST if match.words else 0
     found: list[HitPlace] = []
     for weight in range(min(after.weight, heaviest) if after else heaviest, -1, -1):
         before = after.number if after and after.weight == weight else None
-        documents = _select_documents(query, visible, weight if heaviest else None, before)
-        numbers = documents.values_list("pk", flat=True)[: MOST + 1 - len(found)]
+        weighed = replace(match, weight=weight if heaviest else None)
+        numbers = _list_numbers(documents, weighed, before, MOST + 1 - len(found))
         found += [HitPlace(weight, number) for number in numbers]
         if len(found) > MOST:
             break
@@ -93,7 +96,7 @@ def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list
 
 def has_hits(query: SearchQuery, visible: QuerySet[SearchDocument]) -> bool:
     """Among what `documents_for` lets a person find: who asks several queries takes that once."""
-    return _select_documents(query, visible).exists()
+    return bool(_list_numbers(_filter_documents(query, visible), match_of(query), None, 1))
 
 
 def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
@@ -104,25 +107,28 @@ def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
     return {number: found[number] for number in numbers if number in found}
 
 
-def _select_documents(
-    query: SearchQuery, visible: QuerySet[SearchDocument], weight: int | None = None, before: int | None = None
-) -> QuerySet[SearchDocument]:
-    """Newest first. `weight`: only those in whose words the lightest has this class; `before`: only older ones."""
-    documents = visible.order_by("-pk")
-    match = replace(match_of(query), weight=weight)
+def _list_numbers(
+    documents: QuerySet[SearchDocument], match: TokenCondition, before: int | None, limit: int
+) -> list[int]:
+    """The newest of the documents in whose words the match is. `before`: only older ones than this number."""
     if match.all_of:
-        documents = search_index.filter_holding(documents, match, before)
-    elif before is not None:
+        return search_index.list_holding(documents, match, before, limit)
+    if before is not None:
         documents = documents.filter(pk__lt=before)
-    if match.none_of and not match.all_of:
-        unwanted = search_index.TokenCondition(all_of=(match.none_of,))
-        documents = documents.exclude(pk__in=search_index.select_matching(unwanted))
+    if match.none_of:
+        documents = documents.exclude(pk__in=search_index.select_matching(TokenCondition((match.none_of,))))
+    return list(documents.order_by("-pk").values_list("pk", flat=True)[:limit])
+
+
+def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> QuerySet[SearchDocument]:
+    """What the filters take in; words apart."""
+    documents = visible
     for part in query.filters:
         condition = condition_of(part)
         if condition is None:
             continue
         if not part.negated and (facts := fact_phrases(part)):  # is:failed,error
-            condition |= Q(pk__in=search_index.select_matching(search_index.TokenCondition((facts,))))
+            condition |= Q(pk__in=search_index.select_matching(TokenCondition((facts,))))
         documents = documents.exclude(condition) if part.negated else documents.filter(condition)
     return documents
 
@@ -133,27 +139,33 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     gone = list(
         Run.objects.filter(experiment__in=Experiment.objects.exclude(deleted_at=None)).values_list("pk", flat=True)
     )
-    documents = SearchDocument.objects.exclude(_filter_superseded()).exclude(run__in=gone)
     blind = open_to(user).exists()
     notes = comments_for(user) if blind else Comment.objects.all()  # what else it keeps back is gone already
-    readable = SearchSource.objects.filter(comment__in=notes.filter(retracted_at=None).order_by().values("pk"))
-    documents = documents.filter(~Q(kind=Kind.NOTE) | Q(source__in=readable.values("pk")))
+    documents = _exclude_hidden(SearchDocument.objects.exclude(run__in=gone), notes)
     if not blind:
         return documents
     documents = documents.exclude(trial__in=closed_trials(user))
     return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=closed_runs(user))
 
 
-def _filter_superseded() -> Q:
+def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment]) -> QuerySet[SearchDocument]:
+    """Without sources that were superseded, and without comments that were retracted or are none of `notes`. These are few
+    as a rule, and so read beforehand: joined to every document they cost more to plan than to ask."""
     replaced = Attempt.objects.filter(status=Attempt.Status.SUPERSEDED).order_by().values("pk")
-    found = Q()
-    for way in (
-        Q(trajectory__is_superseded=True),
-        Q(trajectory__attempt__in=replaced),
-        Q(verdict__attempt__in=replaced),
-    ):
-        found |= Q(Exists(SearchSource.objects.filter(way, pk=OuterRef("source"))))
-    return found
+    readable = notes.filter(retracted_at=None).order_by().values("pk")
+    hidden = [
+        SearchSource.objects.filter(way).order_by().values_list("pk", flat=True)
+        for way in (
+            Q(trajectory__is_superseded=True),
+            Q(trajectory__attempt__in=replaced),
+            Q(verdict__attempt__in=replaced),
+            Q(comment__in=Comment.objects.exclude(pk__in=readable).order_by().values("pk")),
+        )
+    ]
+    sources = list(hidden[0].union(*hidden[1:])[: MANY + 1])
+    if len(sources) <= MANY:
+        return documents.exclude(source__in=sources) if sources else documents
+    return documents.exclude(reduce(or_, (Q(source__in=some) for some in hidden)))
 
 
 # --- what hits show -------------------------------------------------------------------------------------------------

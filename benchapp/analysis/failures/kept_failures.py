@@ -11,41 +11,25 @@ from uuid import UUID
 
 from benchapp.analysis.failures.classification import Classified
 from benchapp.analysis.failures.refusals import Failures, RefusedRow
-from benchapp.models import Experiment, Run, Trial
-from benchapp.stats.learning.computed_runs import has_ended
-from benchapp.stats.learning.kept_files import keep_fact, take_fact
+from benchapp.models import Run, Trial
+from benchapp.stats.learning.kept_files import keep_of_runs, take_of_runs
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from runner.base.encoding import decode, encode
 
+NAME = "failures"
+
 
 def take_failures(runs: Iterable[Run]) -> dict[int, Failures]:
-    """run pk -> what is kept of it. Two queries."""
-    ended = [run for run in runs if has_ended(run)]
-    experiments = _read_experiments(ended)
-    facts = {
-        run.pk: decode(KeptFailures, fact)
-        for run in ended
-        if (fact := take_fact(experiments[run.experiment_id], _name(run), run.revision)) is not None
-    }
+    """run pk -> what is kept of it. At most two queries."""
+    facts = {pk: decode(KeptFailures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
     failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
     keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
     return {run: _restore(kept, keys) for run, kept in facts.items() if all(row.trial in keys for row in kept.refused)}
 
 
 def keep_failures(runs: Iterable[Run], found: Mapping[int, Failures]) -> None:
-    """Of runs at their end; the others change without another revision. One query."""
-    ended = [run for run in runs if has_ended(run)]
-    experiments = _read_experiments(ended)
-    for run in ended:
-        keep_fact(experiments[run.experiment_id], _name(run), run.revision, encode(_pack(found[run.pk])))
-
-
-def _read_experiments(runs: Iterable[Run]) -> dict[int, Experiment]:
-    return Experiment.objects.only("public_id").in_bulk({run.experiment_id for run in runs})
-
-
-def _name(run: Run) -> str:
-    return f"failures-{run.public_id}"
+    """Of runs at their end. At most one query."""
+    keep_of_runs(runs, NAME, lambda run: encode(_pack(found[run.pk])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
+from benchapp.stats.learning import library_history, library_sizes, reuse
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -241,8 +242,10 @@ class GroupComparison:
         if metric.is_judged:
             return None
         own, other = self.of_group(group), self.of_group(baseline)
+        if (len(own), len(other)) != (1, 1) or (own[0].done.all() and other[0].done.all()):
+            return None
         scored = pair(*self.sides(group, baseline, metric))
-        if (len(own), len(other)) != (1, 1) or scored is None or (own[0].done.all() and other[0].done.all()):
+        if scored is None:
             return None
         ended, order = metric.plan(own[0])
         planned = pair([ended], [metric.plan(other[0], self._reference(baseline, metric))[0]])
@@ -256,10 +259,10 @@ class GroupComparison:
         if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
             return None
         phases, own, other = self._reference(baseline, metric), self.of_group(group), self.of_group(baseline)
-        covered = [metric.select_covered(each) for each in own] + [
-            metric.select_covered(each, phases) for each in other
+        covered = [each.success[metric.mask(each)] for each in own] + [
+            each.success[metric.mask(each, phases)] for each in other
         ]
-        trials = sum(int(np.isnan(each.success).sum()) for each in covered)
+        trials = sum(int(np.isnan(success).sum()) for success in covered)
         if not trials:
             return None
 
@@ -386,8 +389,8 @@ RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 def forget() -> None:
     """Drops what this process remembers."""
-    RECENT.clear()
-    KEPT.clear()
+    for kept in (RECENT, KEPT, library_history.KEPT, library_sizes.KEPT, reuse.KEPT):
+        kept.clear()
 
 
 def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> GroupComparison:

@@ -13,11 +13,15 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from django.conf import settings
+from django.db.models import prefetch_related_objects
 
 from benchapp.models import Experiment, Run
+from benchapp.stats.learning.computed_runs import has_ended
+
+V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
 RULES = ("analysis", "stats")  # packages whose code works facts out
@@ -54,6 +58,39 @@ def keep_fact(experiment: Experiment, name: str, key: object, fact: Mapping[str,
     """`name`: of the fact, one per experiment. `key`: the revisions of all it was worked out from."""
     text = json.dumps(fact, default=lambda value: value.item()).encode()  # numbers of numpy
     write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))
+
+
+def take_of_runs(runs: Iterable[Run], name: str) -> dict[int, dict[str, Any]]:
+    """run pk -> the fact kept of it, of runs at their end; the others change without another revision."""
+    ended = [run for run in runs if has_ended(run)]
+    prefetch_related_objects(ended, "experiment")
+    facts = {run.pk: take_fact(run.experiment, f"{name}-{run.public_id}", run.revision) for run in ended}
+    return {pk: fact for pk, fact in facts.items() if fact is not None}
+
+
+def keep_of_runs(runs: Iterable[Run], name: str, pack: Callable[[Run], Mapping[str, object]]) -> None:
+    """Of those at their end."""
+    ended = [run for run in runs if has_ended(run)]
+    prefetch_related_objects(ended, "experiment")
+    for run in ended:
+        keep_fact(run.experiment, f"{name}-{run.public_id}", run.revision, pack(run))
+
+
+def take_or_read(
+    runs: Iterable[Run],
+    name: str,
+    read: Callable[[list[Run]], Mapping[int, V]],
+    pack: Callable[[V], Mapping[str, object]],
+    restore: Callable[[dict[str, Any]], V],
+) -> dict[int, V]:
+    """run pk -> value, every run given: restored from the fact kept of the run, else read with all others that have none."""
+    wanted = list(runs)
+    found = {pk: restore(fact) for pk, fact in take_of_runs(wanted, name).items()}
+    if missing := [run for run in wanted if run.pk not in found]:
+        values = read(missing)
+        keep_of_runs(missing, name, lambda run: pack(values[run.pk]))
+        found |= values
+    return found
 
 
 def read_revisions(experiment: Experiment) -> tuple[tuple[str, int], ...]:

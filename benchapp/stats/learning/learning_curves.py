@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
+from itertools import chain
 from statistics import fmean
 
 import numpy as np
@@ -86,7 +87,7 @@ class EpisodeRounds:
     def unmeasured(self) -> list[int]:
         """Rounds whose library has no finished trials, each library once."""
         rounds = {library: number for number, library in reversed(list(enumerate(self.libraries, start=1)))}
-        return sorted(number for number in rounds.values() if not self.measured_at(number))
+        return sorted(number for number in rounds.values() if not any(each.is_over for each in self.frozen_at(number)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +217,14 @@ def follow_rounds(
     """From the first round to the last that any episode reached; before them the runs of `start`, which had no skill, on the
     same tasks. Empty where nothing was learned or a library is not measured, or not judged."""
     last = max((len(each.libraries) for episodes in replicates for each in episodes), default=0)
-    steps = [[_measure(episodes, number, metric) for episodes in replicates] for number in range(1, last + 1)]
-    known = [means for step in steps for means in step if means is not None]
-    if not known or len(known) < last * len(replicates):
+    steps = []
+    for number in range(1, last + 1):
+        step = [means for episodes in replicates if (means := _measure(episodes, number, metric)) is not None]
+        if len(step) < len(replicates):
+            return []
+        steps.append(step)
+    known = list(chain.from_iterable(steps))
+    if not known:
         return []
     tasks: Ints = reduce(np.intersect1d, [means.task for means in known])
     if not len(tasks):
@@ -228,7 +234,7 @@ def follow_rounds(
     every = [each for episodes in replicates for each in episodes]
     for number, step in enumerate(steps, start=1):
         ended = sum(len(each.libraries) < number for each in every)
-        kept = [_keep(means, tasks) for means in step if means is not None]
+        kept = [_keep(means, tasks) for means in step]
         found.append(_summarise(number, kept, metric, len(every), ended))
     return [each for each in found if each is not None]
 

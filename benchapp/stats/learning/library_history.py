@@ -66,6 +66,11 @@ class EpisodeHistory:
     changes: tuple[LibraryChange, ...]
     present: LibraryContents | None
 
+    @property
+    def last(self) -> datetime | None:
+        """When the last task or change entered the record."""
+        return max((*self.tasks, *(change.at for change in self.changes)), default=None)
+
     def standing_at(self, moment: datetime | None) -> EpisodeHistory:
         """Cut the history at `moment`. A library without a history stays as it is."""
         if moment is None or not (self.tasks or self.changes):
@@ -86,35 +91,6 @@ def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[i
     """run pk -> its episodes in their order, as the record knew them at `as_of`."""
     found = KEPT.read_all(runs, _read)
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
-
-
-def read_final_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
-    """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
-
-    If a library has changed since `as_of`, its state then is known from its history alone.
-    """
-    wanted = list(runs)
-    if any(KEPT.get(run) is None for run in wanted) and not _has_changed_after(wanted, as_of):
-        return _endings([run.pk for run in wanted])
-    return read_histories(wanted, as_of)
-
-
-def _has_changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
-    if as_of is None:
-        return False
-    decided = Decision.objects.filter(episode__run__in=runs, decided_at__gt=as_of)
-    seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED, recorded_at__gt=as_of)
-    return decided.exists() or seeded.exists()
-
-
-def _endings(runs: Sequence[int]) -> dict[int, tuple[EpisodeHistory, ...]]:
-    present = Episode.objects.filter(run__in=runs, library__isnull=False)
-    manifests = _manifests_of(Q(snapshot__in=present.order_by().values("library")))
-    found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
-    for run, pk, key, title, tainted, library in _episodes(runs):
-        ending = None if library is None else manifests.get(library, EMPTY)
-        found[run].append(EpisodeHistory(pk, key, title, tainted, (), (), ending))
-    return {run: tuple(of_run) for run, of_run in found.items()}
 
 
 def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str, bool, int | None]]:
@@ -244,14 +220,11 @@ def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
     present = Episode.objects.filter(run__in=runs, library__isnull=False)
-    return _manifests_of(
+    wanted = (
         Q(snapshot__in=of_runs.order_by().values("after"))
         | Q(snapshot__in=seeded.order_by().values("seeding__snapshot"))
         | Q(snapshot__in=present.order_by().values("library"))
     )
-
-
-def _manifests_of(wanted: Q) -> dict[int, LibraryContents]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)

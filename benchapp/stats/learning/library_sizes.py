@@ -7,18 +7,18 @@ episodes count as two. Counts follow SkillFlow (#skills, section 2.5 and Table 1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from typing import Any
+
+import numpy as np
 
 from benchapp.models import Run
-from benchapp.stats.learning.library_history import (
-    EMPTY,
-    SEEDED,
-    EpisodeHistory,
-    read_final_histories,
-    read_histories,
-)
+from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.kept_files import take_or_read
+from benchapp.stats.learning.library_history import EMPTY, SEEDED, EpisodeHistory, read_histories
+from benchapp.stats.metrics.outcomes import Ints, Mask
 from runner.base.types import DecisionStatus
 
 
@@ -26,7 +26,6 @@ from runner.base.types import DecisionStatus
 class LibrarySize:
     """What an episode's library holds. `files`: FILE_KINDS -> count. `bytes`: of all files, uncompressed."""
 
-    episode: int
     title: str
     tainted: bool
     skills: int
@@ -38,21 +37,19 @@ class LibrarySize:
         return sum(self.files.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """What the library held after `position` tasks of acquisition or evaluation, which is what the next task was given.
+    """What libraries held after `position` tasks of acquisition or evaluation, which is what the next task was given: [n]
+    each, one place per episode and position 0, 1, ... of its tasks.
 
     `ever`: skills it held at any time up to here, seeded ones included.
     """
 
-    episode: int
-    title: str
-    tainted: bool
-    position: int
-    skills: int
-    files: Mapping[str, int]
-    bytes: int
-    ever: int
+    tainted: Mask
+    position: Ints
+    skills: Ints
+    files: Ints
+    ever: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +81,81 @@ class Churn:
         return self.ever - self.retained
 
 
-def read_final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[LibrarySize]]:
-    """run pk -> the library of each of its episodes that owns one: the sealed one, or where it stands so far."""
-    return {
-        run: [
-            LibrarySize(
-                episode.episode,
-                episode.title,
-                episode.tainted,
-                len(episode.present.skills),
-                episode.present.files,
-                episode.present.bytes,
-            )
-            for episode in episodes
-            if episode.present is not None
-        ]
-        for run, episodes in read_final_histories(runs, as_of).items()
-    }
+@dataclass(frozen=True, slots=True)
+class LibraryNumbers:
+    """Of one run. `sizes`: of each of its episodes that owns a library: the sealed one, or as it is so far. `growth`:
+    nothing of episodes whose tasks have no order (imports without a protocol). `last`: when its last task or change entered the record."""
+
+    sizes: tuple[LibrarySize, ...]
+    churn: Churn
+    growth: Growth
+    last: datetime | None
+
+    @classmethod
+    def of(cls, episodes: Sequence[EpisodeHistory]) -> LibraryNumbers:
+        last = max((each.last for each in episodes if each.last), default=None)
+        return cls(tuple(_sizes(episodes)), _churn(episodes), _grow(episodes), last)
+
+    def pack(self) -> dict[str, object]:
+        return {
+            "sizes": [asdict(size) for size in self.sizes],
+            "churn": asdict(self.churn),
+            "growth": {name.name: getattr(self.growth, name.name).tolist() for name in fields(Growth)},
+            "last": self.last.isoformat() if self.last else None,
+        }
+
+    @classmethod
+    def restore(cls, fact: dict[str, Any]) -> LibraryNumbers:
+        sizes = tuple(LibrarySize(**size) for size in fact["sizes"])
+        last = datetime.fromisoformat(fact["last"]) if fact["last"] else None
+        return cls(sizes, Churn(**fact["churn"]), _growth_from(fact["growth"]), last)
 
 
-def count_growth(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[Growth]]:
-    """run pk -> one entry per episode and position 0, 1, ... n of its n tasks. Nothing of episodes whose tasks have no
-    order (imports without a protocol)."""
-    return {
-        run: [entry for episode in episodes if episode.tasks for entry in _steps(episode)]
-        for run, episodes in read_histories(runs, as_of).items()
-    }
+KEPT: RunCache[LibraryNumbers] = RunCache(600)  # runs; some 10 kB each
 
 
-def _steps(episode: EpisodeHistory) -> Iterator[Growth]:
+def read_library_numbers(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
+    """run pk -> its numbers as the record knew them at `as_of`. What runs at their end came to is kept on disk; four
+    queries for all others, and for those whose library changed after that moment."""
+    wanted = list(runs)
+    found = KEPT.read_all(wanted, _take_or_count)
+    changed = [run for run in wanted if as_of is not None and (last := found[run.pk].last) and last > as_of]
+    return found | _count(changed, as_of) if changed else found
+
+
+def _take_or_count(runs: list[Run]) -> dict[int, LibraryNumbers]:
+    return take_or_read(runs, "libraries", _count, LibraryNumbers.pack, LibraryNumbers.restore)
+
+
+def _count(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
+    return {run: LibraryNumbers.of(episodes) for run, episodes in read_histories(runs, as_of).items()}
+
+
+def _sizes(episodes: Iterable[EpisodeHistory]) -> Iterator[LibrarySize]:
+    for each in episodes:
+        if (held := each.present) is not None:
+            yield LibrarySize(each.title, each.tainted, len(held.skills), held.files, held.bytes)
+
+
+def _grow(episodes: Iterable[EpisodeHistory]) -> Growth:
+    rows = [row for episode in episodes if episode.tasks for row in _steps(episode)]
+    names = [field.name for field in fields(Growth)]
+    return _growth_from(dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ()))
+
+
+def _growth_from(columns: Mapping[str, Sequence[int]]) -> Growth:
+    tainted, *counts = (columns[field.name] for field in fields(Growth))
+    return Growth(np.array(tainted, dtype=bool), *(np.array(each, dtype=np.int64) for each in counts))
+
+
+def _steps(episode: EpisodeHistory) -> Iterator[tuple[bool, int, int, int, int]]:
+    """The rows of an episode, as the fields of Growth."""
     library, ever, due = EMPTY, set[str](), list(reversed(episode.changes))
     for position in range(len(episode.tasks) + 1):
         while due and due[-1].position <= position:
             library = due.pop().after or library
             ever |= library.skills
-        yield Growth(
-            episode.episode,
-            episode.title,
-            episode.tainted,
-            position,
-            len(library.skills),
-            library.files,
-            library.bytes,
-            len(ever),
-        )
-
-
-def count_churn(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Churn]:
-    """run pk -> what its authors decided and what became of the skills."""
-    return {run: _churn(episodes) for run, episodes in read_histories(runs, as_of).items()}
+        yield episode.tainted, position, len(library.skills), sum(library.files.values()), len(ever)
 
 
 def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:

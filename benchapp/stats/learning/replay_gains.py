@@ -9,13 +9,12 @@ Source: SkillEvolBench section 4.5 (RSR); recovery, regression and the four coun
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.stats.metrics.outcomes import Mask, Outcomes
+from benchapp.stats.metrics.outcomes import PHASE_CODES, Floats, Ints, Mask, Outcomes, label_rows
 from runner.base.types import Phase
 
 RETEST = "includes retest noise"
@@ -95,26 +94,46 @@ class ReplayResult:
         return _minus(self.own.lift, self.placebo.lift) if self.placebo else None
 
 
-def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> ReplayPairs:
-    """The 2x2 of one run, tainted episodes left out; `tasks` (keys) narrows it."""
-    wanted = ~outcomes.tainted
-    if tasks is not None:
-        wanted &= np.isin(outcomes.task, list(tasks))
-    before = _read_scored(outcomes, wanted & outcomes.covering((Phase.ACQUISITION,)))
-    again = np.flatnonzero(wanted & outcomes.covering((Phase.REPLAY,))).tolist()
-    cells: dict[tuple[bool, bool], list[int]] = defaultdict(list)
-    unpaired = 0
-    for place in again:
-        first = before.get(_slot(outcomes, place))
-        success = outcomes.success[place]
-        if first is None or np.isnan(success):
-            unpaired += 1
-        else:
-            cells[first, bool(success)].append(int(outcomes.trial[place]))
-    fail_pass, pass_pass, pass_fail, fail_fail = (
-        tuple(cells[place]) for place in ((False, True), (True, True), (True, False), (False, False))
-    )
-    return ReplayPairs(fail_pass, pass_pass, pass_fail, fail_fail, unpaired)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Retries:
+    """The replay trials of one run, tainted episodes left out: [n] each. `first`: the success of the acquisition trial of
+    the same place, `again`: its own; NaN: there is none, or it was not scored."""
+
+    trial: Ints
+    task: Ints
+    first: Floats
+    again: Floats
+
+    @property
+    def paired(self) -> Mask:
+        """[n]"""
+        return ~np.isnan(self.first) & ~np.isnan(self.again)
+
+    def count(self, tasks: Collection[int] | None = None) -> ReplayPairs:
+        """`tasks` (keys) narrows it."""
+        wanted = np.ones(len(self.trial), dtype=bool) if tasks is None else np.isin(self.task, list(tasks))
+        cells = ((0, 1), (1, 1), (1, 0), (0, 0))
+        fail_pass, pass_pass, pass_fail, fail_fail = (
+            tuple(self.trial[wanted & (self.first == first) & (self.again == again)].tolist()) for first, again in cells
+        )
+        unpaired = int((wanted & ~self.paired).sum())
+        return ReplayPairs(fail_pass, pass_pass, pass_fail, fail_fail, unpaired)
+
+
+def _read_retries(outcomes: Outcomes) -> _Retries:
+    wanted = ~outcomes.tainted & outcomes.covering((Phase.ACQUISITION, Phase.REPLAY))
+    again = (outcomes.phase == PHASE_CODES[Phase.REPLAY])[wanted]
+    trial, task, success = outcomes.trial[wanted], outcomes.task[wanted], outcomes.success[wanted]
+    slots = label_rows(outcomes.episode[wanted], task, outcomes.sample[wanted])
+    first = np.full(len(slots), np.nan)  # by slot
+    scored = ~again & ~np.isnan(success)
+    first[slots[scored]] = success[scored]
+    return _Retries(trial[again], task[again], first[slots[again]], success[again])
+
+
+def pairs_of(outcomes: Outcomes) -> ReplayPairs:
+    """The 2x2 of one run, tainted episodes left out."""
+    return _read_retries(outcomes).count()
 
 
 def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> ReplayResult | None:
@@ -122,39 +141,21 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
 
     With a placebo both sides cover only the tasks that both have a pair for.
     """
-    runs, others = list(own), list(baseline)
-    shared = find_paired_tasks(runs) & find_paired_tasks(others)
+    runs, others = list(map(_read_retries, own)), list(map(_read_retries, baseline))
+    shared = _find_paired_tasks(runs) & _find_paired_tasks(others)
     if shared:
         return ReplayResult(_total(runs, shared), _total(others, shared))
     whole = _total(runs, None)
     return ReplayResult(whole) if whole.total or whole.unpaired else None
 
 
-def find_paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
+def _find_paired_tasks(runs: Iterable[_Retries]) -> set[int]:
     """Tasks with at least one pair in any of these runs."""
-    found: set[int] = set()
-    for outcomes in runs:
-        pairs = pairs_of(outcomes)
-        trials = [*pairs.fail_pass, *pairs.pass_pass, *pairs.pass_fail, *pairs.fail_fail]
-        found |= set(outcomes.task[np.isin(outcomes.trial, trials)].tolist())
-    return found
+    return {task for retries in runs for task in retries.task[retries.paired].tolist()}
 
 
-def _total(runs: Iterable[Outcomes], tasks: Iterable[int] | None) -> ReplayPairs:
-    return sum((pairs_of(outcomes, tasks) for outcomes in runs), ReplayPairs())
-
-
-TrialKey = tuple[int, int, int]
-
-
-def _slot(outcomes: Outcomes, place: int) -> TrialKey:
-    return int(outcomes.episode[place]), int(outcomes.task[place]), int(outcomes.sample[place])
-
-
-def _read_scored(outcomes: Outcomes, mask: Mask) -> dict[TrialKey, bool]:
-    """Slot -> success of the scored trials that the mask [n] keeps."""
-    places = np.flatnonzero(mask & ~np.isnan(outcomes.success)).tolist()
-    return {_slot(outcomes, place): bool(outcomes.success[place]) for place in places}
+def _total(runs: Iterable[_Retries], tasks: Collection[int] | None) -> ReplayPairs:
+    return sum((retries.count(tasks) for retries in runs), ReplayPairs())
 
 
 def _minus(own: float | None, other: float | None) -> float | None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
 from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.kept_files import take_or_read
 from runner.base.types import UseKind
 
 READ = ~Q(kind=UseKind.MOUNTED)
@@ -47,7 +49,6 @@ class PhaseReuse:
 class SkillReuse:
     """One skill of one episode: trials it was mounted in, trials that read it."""
 
-    episode: int
     skill: str
     mounted: int
     read: int
@@ -60,6 +61,12 @@ class Reuse:
     phases: Mapping[str, PhaseReuse] = field(default_factory=dict)
     skills: tuple[SkillReuse, ...] = ()
 
+    @classmethod
+    def restore(cls, fact: dict[str, Any]) -> Reuse:
+        """From its `asdict`."""
+        phases = {phase: PhaseReuse(**counts) for phase, counts in fact["phases"].items()}
+        return cls(phases, tuple(SkillReuse(**skill) for skill in fact["skills"]))
+
     @property
     def never_read(self) -> tuple[SkillReuse, ...]:
         """Skills that were mounted and that no trial read."""
@@ -70,10 +77,11 @@ KEPT: RunCache[Reuse] = RunCache(600)  # runs
 
 
 def reuse(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse]:
-    """run pk -> reuse, every run given; tainted episodes left out. Three grouped queries, none for what is kept."""
+    """run pk -> reuse, every run given; tainted episodes left out. Three grouped queries, none for what is kept, in this
+    process or on disk."""
     if as_of is not None:
         return _read(runs, as_of)
-    return KEPT.read_all(runs, _read)
+    return KEPT.read_all(runs, lambda missing: take_or_read(missing, "reuse", _read, asdict, Reuse.restore))
 
 
 def _read(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse]:
@@ -131,6 +139,6 @@ def _skills(uses: QuerySet[SkillUse]) -> dict[int, list[SkillReuse]]:
         )
     )
     found: dict[int, list[SkillReuse]] = defaultdict(list)
-    for run, *counts in sorted(counted):
+    for run, _, *counts in sorted(counted):
         found[run].append(SkillReuse(*counts))
     return found

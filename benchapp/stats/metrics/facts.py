@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from benchapp.models import Run
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
+from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_library_numbers
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
@@ -26,13 +26,12 @@ def facts_of(
     runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, RunFacts]:
     """run pk -> facts; `outcomes`: run pk -> trials. Seven queries at most, whatever the number of runs."""
-    changed = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
-    libraries, spent = read_final_libraries(runs, as_of), spending_of(runs, as_of)
+    libraries, spent = read_library_numbers(runs, as_of), spending_of(runs, as_of)
     return {
         run.pk: RunFacts(
             outcomes[run.pk],
-            tuple(library for library in libraries[run.pk] if not library.tainted),
-            changed[run.pk],
+            tuple(library for library in libraries[run.pk].sizes if not library.tainted),
+            libraries[run.pk].churn,
             spent[run.pk],
         )
         for run in runs

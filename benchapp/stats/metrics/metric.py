@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
@@ -14,7 +14,7 @@ from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.splits import Split
+from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase, Role
 
 if TYPE_CHECKING:
@@ -141,13 +141,12 @@ class TrialMetric:
         """What `rate` counts."""
         return "trials"
 
-    def parts(self, outcomes: Outcomes, split: Split) -> Iterator[tuple[int, Rate, float | None]]:
-        """(key, counts, mean) of every part of the split that it has a trial in."""
+    def parts(self, outcomes: Outcomes, pieces: Iterable[Piece]) -> Iterator[tuple[int, Rate, float | None]]:
+        """(key, counts, mean) of every piece that it has a trial in. `pieces`: what a split cuts the outcomes into."""
         covered = self.mask(outcomes)
-        for place, mask in split.parts(outcomes):
-            if (covered & mask).any():
-                part = outcomes.where(mask)
-                yield place, self.rate(part), self.mean(part)
+        for piece in pieces:
+            if (covered & piece.mask).any():
+                yield piece.key, self.rate(piece.outcomes), self.mean(piece.outcomes)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Wilson's, of a share that is k of n: not where a task has several trials, which are no independent draws. Of a mean

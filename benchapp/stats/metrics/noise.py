@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchapp.models import Run, Snapshot, Trial
-from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes, label_rows
 from runner.base.digests import EMPTY_LIBRARY
 
 NO_SKILL = "no-skill"
@@ -109,7 +109,10 @@ def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> 
 
 def _noise(table: Ints, unknown: int) -> Noise:
     """Rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each partition refines the one before."""
-    place, cell, run, phase = (_partition(table[:depth]) for depth in (3, 4, 5, 6))
+    place = label_rows(*table[:3])
+    cell = label_rows(place, table[3])
+    run = label_rows(cell, table[4])
+    phase = label_rows(run, table[5])
     success = table[6]
     passed, tried = _counts(place, success)
     pairs = tried * (tried - 1) // 2
@@ -122,19 +125,12 @@ def _noise(table: Ints, unknown: int) -> Noise:
         replicates=in_cell - in_run,
         conditions=total - in_cell,
         total=total,
-        without_library=_flips(*_counts(_partition(table[:3, bare]), success[bare])),
+        without_library=_flips(*_counts(label_rows(*table[:3, bare]), success[bare])),
         rate=float((passed * (tried - passed) / np.maximum(pairs, 1))[many].mean()) if many.any() else None,
         places=int(many.sum()),
         tasks=len(np.unique(table[1][many[place]])),
         unknown=unknown,
     )
-
-
-def _partition(columns: Ints) -> Ints:
-    """Labels 0.. of equal columns: [rows, n] -> [n]."""
-    if not columns.shape[1]:
-        return np.empty(0, dtype=np.int64)
-    return np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _counts(labels: Ints, success: Ints) -> tuple[Ints, Ints]:

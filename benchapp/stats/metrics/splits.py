@@ -21,6 +21,15 @@ GRADES = ("trivial", "easy", "medium", "moderate", "hard", "difficult", "expert"
 ORDERED = {value: place for values in (GRADES, CORPORA) for place, value in enumerate(values)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """One part of a run: the key of its place or the number of its value, its trials as a mask [n], and these alone."""
+
+    key: int
+    mask: Mask
+    outcomes: Outcomes
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """`by`: one of PLACES, or an attribute; then `members` gives the tasks (keys) of each of its values, in order. A task
@@ -48,6 +57,10 @@ class Split:
                 yield place, places == place
         else:
             yield from self.parts_of_tasks(outcomes.task)
+
+    def cut(self, outcomes: Outcomes) -> list[Piece]:
+        """Once for all metrics."""
+        return [Piece(key, mask, outcomes.where(mask)) for key, mask in self.parts(outcomes)]
 
     def parts_of_tasks(self, tasks: Ints) -> Iterator[tuple[int, Mask]]:
         """Of an attribute, for tasks [n]."""

@@ -11,7 +11,7 @@ import numpy as np
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.benchmarks.judged_metrics import LEVELS as JUDGED_LEVELS
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
+from benchapp.stats.learning.library_sizes import LibrarySize, read_library_numbers
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import say_metric
 from inspector.charts.drawing.quantities import plural, unit_of
@@ -103,8 +103,8 @@ def _over_trials(
 
 
 def _skills(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
-    libraries = read_final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
-    values = [_mean_skills([libraries.get(run.pk, ()) for run in group.runs], sheet, group) for group in groups]
+    libraries = read_library_numbers(sheet.comparison.runs, sheet.comparison.choices.as_of)
+    values = [_mean_skills([libraries[run.pk].sizes for run in group.runs], sheet, group) for group in groups]
     return ProfileMeasure("skills per library", MetricUnit.SKILLS, unit_of(MetricUnit.SKILLS), tuple(values))
 
 

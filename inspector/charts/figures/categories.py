@@ -110,7 +110,7 @@ def measure_places(runs: Sequence[Outcomes], metric: TrialMetric, split: Split) 
     """Part of the split -> counts over the replicates of a group, and the mean of each that has one."""
     found: dict[int, tuple[Rate, list[float]]] = {}
     for outcomes in runs:
-        for place, rate, mean in metric.parts(outcomes, split):
+        for place, rate, mean in metric.parts(outcomes, split.cut(outcomes)):
             total, means = found.get(place, (Rate(), []))
             found[place] = total + rate, means if mean is None else [*means, mean]
     return found

@@ -104,9 +104,11 @@ def _averages(
 ) -> tuple[list[Average], list[SuitePlace]]:
     """With the environments, or other parts, in their order."""
     found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
+    outcomes = sheet.comparison.outcomes
+    pieces = {run.pk: split.cut(outcomes[run.pk]) for run in sheet.comparison.runs}
     for metric in metrics:
         for run in sheet.comparison.runs:
-            for part, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], split):
+            for part, rate, mean in metric.parts(outcomes[run.pk], pieces[run.pk]):
                 found.setdefault((metric, run.condition, part), []).append((run, rate, mean))
     places = read_parts(split, {part for _, _, part in found})
     averages = []

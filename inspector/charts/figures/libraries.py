@@ -5,16 +5,17 @@ Source: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import Growth, LibrarySize, count_growth, read_final_libraries
+from benchapp.stats.learning.library_sizes import LibraryNumbers, LibrarySize, read_library_numbers
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
@@ -64,23 +65,21 @@ class After:
         return ChartPoint(self.position, mean, hover, self.url, (low, high))
 
 
-def after_tasks(sheet: ChartSheet, group: Group, entries: Mapping[int, Sequence[Growth]]) -> list[After]:
-    """By position, over the episodes that got so far, tainted ones left out. `entries`: by primary key of the run."""
+def after_tasks(sheet: ChartSheet, group: Group, libraries: Mapping[int, LibraryNumbers]) -> list[After]:
+    """By position, over the episodes that got so far, tainted ones left out. `libraries`: by primary key of the run."""
     url = sheet.trials_url(group)
-    at: dict[int, list[Growth]] = defaultdict(list)
-    for entry in (entry for run in group.runs for entry in entries.get(run.pk, ())):
-        if not entry.tainted:
-            at[entry.position].append(entry)
+    grown = [libraries[run.pk].growth for run in group.runs]
+    clean = np.concatenate([~each.tainted for each in grown])
+    position = np.concatenate([each.position for each in grown])[clean]
+    order = np.argsort(position, kind="stable")
+    counts = [
+        np.concatenate([getattr(each, name) for each in grown])[clean][order] for name in ("skills", "ever", "files")
+    ]
+    positions = np.unique(position)
+    starts, ends = (np.searchsorted(position[order], positions, side) for side in ("left", "right"))
     return [
-        After(
-            group,
-            url,
-            position,
-            tuple(entry.skills for entry in found),
-            tuple(entry.ever for entry in found),
-            tuple(sum(entry.files.values()) for entry in found),
-        )
-        for position, found in sorted(at.items())
+        After(group, url, int(place), *(tuple(count[start:end].tolist()) for count in counts))
+        for place, start, end in zip(positions, starts, ends, strict=True)
     ]
 
 
@@ -88,8 +87,8 @@ def draw_growth(sheet: ChartSheet) -> ChartDrawing:
     count = sheet.options.get("count", COUNTS[0])
     comparison = sheet.comparison
     wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
-    entries = count_growth([run for group in wanted for run in group.runs], comparison.choices.as_of)
-    found = {group: steps for group in wanted if len(steps := after_tasks(sheet, group, entries)) > 1}
+    libraries = read_library_numbers([run for group in wanted for run in group.runs], comparison.choices.as_of)
+    found = {group: steps for group in wanted if len(steps := after_tasks(sheet, group, libraries)) > 1}
     if not found:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
         return ChartDrawing(None, ChartTable(GROWTH_COLUMNS), absent=absent)
@@ -195,11 +194,11 @@ KIND_COLUMNS = (
 def draw_kinds(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
     wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
-    libraries = read_final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
+    libraries = read_library_numbers([run for group in wanted for run in group.runs], comparison.choices.as_of)
     rows = [
         LibraryKinds(group, sheet.trials_url(group), whole)
         for group in wanted
-        if (whole := composition([libraries.get(run.pk, ()) for run in group.runs])) is not None
+        if (whole := composition([libraries[run.pk].sizes for run in group.runs])) is not None
     ]
     table = ChartTable.of(KIND_COLUMNS, rows)
     if not any(row.whole.total for row in rows):

@@ -15,7 +15,7 @@ from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
+from benchapp.stats.learning.library_sizes import LibraryNumbers, read_library_numbers
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
@@ -87,7 +87,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     if metric is None or not sheet.comparison.runs:
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"No run is chosen. {NOT_PUBLISHED}")
-    libraries = read_final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
+    libraries = read_library_numbers(sheet.comparison.runs, sheet.comparison.choices.as_of)
 
     def rows_of(groups: Sequence[Group]) -> list[tuple[ModelPanel, list[SizeRow]]]:
         return [(arm, list(_rows(sheet, metric, arm, libraries))) for arm in arms_of(groups)]
@@ -107,11 +107,11 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _rows(
-    sheet: ChartSheet, metric: TrialMetric, arm: ModelPanel, libraries: Mapping[int, Sequence[LibrarySize]]
+    sheet: ChartSheet, metric: TrialMetric, arm: ModelPanel, libraries: Mapping[int, LibraryNumbers]
 ) -> Iterator[SizeRow]:
     """Of every group of the arm that has a library; empty ones count."""
     for group, name in zip(arm.groups, arm.rows, strict=True):
-        whole = composition([libraries.get(run.pk, ()) for run in group.runs])
+        whole = composition([libraries[run.pk].sizes for run in group.runs])
         if whole is not None and group.condition not in WITHOUT_LIBRARY:
             url, cell = sheet.trials_url(group, metric=metric), sheet.comparison.cell(group, metric)
             yield SizeRow(arm.title, name, group, url, whole, cell)

@@ -15,7 +15,7 @@ from benchapp.models import Episode
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
+from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_library_numbers
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart_request import sheet_of
@@ -168,13 +168,12 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
 def _of_groups(groups: Sequence[Group], as_of: datetime | None) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read."""
     runs = [run for group in groups for run in group.runs]
-    changes = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
-    sizes, uses = read_final_libraries(runs, as_of), reuse(runs, as_of)
+    libraries, uses = read_library_numbers(runs, as_of), reuse(runs, as_of)
     return [
         GroupLibraries(
             group,
-            tuple(size for run in group.runs for size in sizes[run.pk] if not size.tainted),
-            tuple(changes[run.pk] for run in group.runs),
+            tuple(size for run in group.runs for size in libraries[run.pk].sizes if not size.tainted),
+            tuple(libraries[run.pk].churn for run in group.runs),
             tuple(uses[run.pk] for run in group.runs),
         )
         for group in groups

@@ -16,6 +16,7 @@ from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
 from benchapp.search.search_hits import Found, HitPlace, documents_for, find, has_hits
+from benchapp.stats.learning.computed_runs import Recent
 from inspector.pages.search.search import SearchHit, chips, facets, gather, help_rows, hits, point_out
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -70,7 +71,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "is_further": after is not None,
         "known": known,
         "is_empty": query.is_empty,
-        "examples": [] if shown or as_json else _list_examples(reader),
+        "examples": [] if shown or as_json else _list_examples(reader, known),
         "help": help_rows(),
         "max_query": MAX_QUERY,
     }
@@ -96,8 +97,19 @@ def _query(text: str, after: HitPlace | None = None) -> str:
     return f"?{urlencode({'q': text, **({'after': after} if after else {})})}"
 
 
-def _list_examples(reader: User) -> list[tuple[str, str, str]]:
-    """All of them where none finds anything: they still show how to write."""
+# Examples by person and rough size of the index: to find out that something finds nothing, the whole index is asked.
+KEPT: Recent[tuple[int, str], list[tuple[str, str, str]]] = Recent(50)
+
+
+def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, str]]:
+    """All of them where none finds anything: they still show how to write. Found again when the index has grown by a tenth."""
+    key = reader.pk, f"{known.indexed:.1e}"
+    found = KEPT.get(key) or _find_examples(reader)
+    KEPT.put(key, found)
+    return found
+
+
+def _find_examples(reader: User) -> list[tuple[str, str, str]]:
     visible = documents_for(reader)
     finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), visible))
     shown = list(islice(finding, SHOWN_EXAMPLES)) or EXAMPLES[:SHOWN_EXAMPLES]

@@ -37,7 +37,7 @@ def test_a_run_at_its_end_is_read_once(tmp_path: Path) -> None:
     KEPT.clear()
     with CaptureQueriesContext(connection) as asked:
         assert read_failures([run]) == read
-    assert len(asked) == 2
+    assert len(asked) == 1
     Trial.objects.all().delete()
     KEPT.clear()
     assert read_failures([run])[run.pk].refused == ()

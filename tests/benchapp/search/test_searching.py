@@ -128,7 +128,9 @@ def test_facets_count_the_hits() -> None:
     assert facets["condition"] == {"selfgen-always": 3}
 
 
-@pytest.mark.parametrize("text", ["skill:csv-*", "-skill:csv-*", "mounted:csv-handling", "skill:csv-handling cells"])
+@pytest.mark.parametrize(
+    "text", ["skill:*", "mounted:*", "skill:csv-*", "-skill:csv-*", "mounted:csv-handling", "skill:csv-handling cells"]
+)
 def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None:
     make_search_world()
     few = find(parse(text), local_user()).numbers
@@ -145,6 +147,17 @@ def test_of_too_many_hits_some_are_listed_and_the_others_follow(text: str) -> No
         first = find(parse(text), local_user())
         assert first.facets["kind"].total() == 1
         assert walk(text) == every.numbers
+
+
+@pytest.mark.parametrize("text", ["kind:note zebra", "failed zebra", "cells"])
+def test_hits_far_behind_others_with_the_words_are_found(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL looks at slices of what holds the words: here the smallest."""
+    make_search_world()
+    every = find(parse(text), local_user()).numbers
+    monkeypatch.setattr("benchapp.search.search_hits.MOST", 1)
+    for name in ("FIRST_SLICE", "GROWTH"):
+        monkeypatch.setattr(search_index, name, 1)
+    assert walk(text) == every
 
 
 def walk(text: str) -> list[int]:
@@ -329,7 +342,9 @@ def test_a_replaced_library_of_an_import_is_found_as_it_is_now() -> None:
     assert progress().indexed == progress().total == 1
 
 
-def test_superseded_and_deleted_and_retracted_things_are_not_found() -> None:
+@pytest.mark.parametrize("many", [0, 5_000])
+def test_superseded_and_deleted_and_retracted_things_are_not_found(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchapp.search.search_hits.MANY", many)
     world = make_search_world()
     Comment.objects.update(retracted_at=world.comment.written_at)
     assert kinds("zebra") == ["check", "decision"]

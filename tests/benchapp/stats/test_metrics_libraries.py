@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import fields
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -14,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.models import Decision, Entry, Episode, Run, Seeding, Snapshot
-from benchapp.stats.learning.library_history import FILE_KINDS, KEPT
-from benchapp.stats.learning.library_sizes import count_churn, count_growth, read_final_libraries
+from benchapp.stats.learning import kept_files
+from benchapp.stats.learning.library_history import FILE_KINDS
+from benchapp.stats.learning.library_sizes import KEPT, Growth, LibraryNumbers, read_library_numbers
 from tests.worlds.factories import (
     START,
     add_entry,
@@ -32,6 +36,16 @@ from tests.worlds.factories import (
 )
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "facts")
+
+
+def numbers(run: Run, as_of: datetime | None = None) -> LibraryNumbers:
+    return read_library_numbers([run], as_of)[run.pk]
+
 
 Texts = Mapping[str, str]
 
@@ -132,16 +146,18 @@ def test_it_equals_folding_the_events(events: list[tuple[str, Texts | None]]) ->
         standing[-1] = (present, set(ever))
     run = Run.objects.get(pk=episode.run_id)
 
-    grown = count_growth([run])[run.pk]
+    grown = numbers(run).growth
     if any(kind == "task" for kind, _ in events):
-        assert [step.position for step in grown] == list(range(len(standing)))
-        for step, (files, held) in zip(grown, standing, strict=True):
-            assert (step.skills, step.ever) == (len(skills_in(files)), len(held))
-            assert step.files == {kind: [kind_of(path) for path in files].count(kind) for kind in FILE_KINDS}
-            assert step.bytes == sum(map(len, files.values()))
+        assert grown.position.tolist() == list(range(len(standing)))
+        for place, (files, held) in enumerate(standing):
+            assert (grown.skills[place], grown.ever[place]) == (len(skills_in(files)), len(held))
+            assert grown.files[place] == len(files)
     else:
-        assert grown == []
-    found = count_churn([run])[run.pk]
+        assert not len(grown.position)
+    found = numbers(run).churn
+    for size in numbers(run).sizes:
+        assert size.files == {kind: [kind_of(path) for path in present].count(kind) for kind in FILE_KINDS}
+        assert size.bytes == sum(map(len, present.values()))
     assert found.decisions == {status: statuses[status] for status in ("applied", "no-op", "rejected", "failed")}
     assert (found.ever, found.seeded, found.retained) == (len(ever), len(seeded), len(skills_in(present)))
     assert (found.created, found.deleted) == (len(ever - seeded), len(ever - skills_in(present)))
@@ -163,17 +179,17 @@ def test_it_counts_files_by_kind_and_tells_folders_by_exact_case() -> None:
             }
         ),
     )
-    (size,) = read_final_libraries([episode.run])[episode.run_id]
+    (size,) = numbers(episode.run).sizes
     assert size.files == {"SKILL.md": 1, "references": 1, "scripts": 1, "assets": 0, "other": 3}
     assert (size.skills, size.bytes, size.files_total, size.title) == (1, 10, 6, episode.title)
 
 
 def test_a_learning_run_grows_and_its_rejected_patch_changes_nothing() -> None:
     run = make_learning_run(families=2)
-    steps = count_growth([run])[run.pk]
-    assert [step.position for step in steps] == [0, 1, 2, 3, 4, 5, 6]
-    assert [step.skills for step in steps] == [0, 1, 1, 1, 2, 2, 2]
-    found = count_churn([run])[run.pk]
+    steps = numbers(run).growth
+    assert steps.position.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert steps.skills.tolist() == [0, 1, 1, 1, 2, 2, 2]
+    found = numbers(run).churn
     assert found.decisions == {"applied": 4, "no-op": 0, "rejected": 2, "failed": 0}
     assert (found.created, found.deleted, found.retained, found.recorded) == (2, 0, 2, 1)
 
@@ -182,62 +198,73 @@ def test_an_imported_library_has_a_size_and_no_growth() -> None:
     episode = make_unordered_episode()
     hold(episode, make_snapshot())
     run = episode.run
-    assert [size.skills for size in read_final_libraries([run])[run.pk]] == [1]
-    assert count_growth([run])[run.pk] == []
-    found = count_churn([run])[run.pk]
+    assert [size.skills for size in numbers(run).sizes] == [1]
+    assert not len(numbers(run).growth.position)
+    found = numbers(run).churn
     assert (found.found, found.created, found.recorded) == (1, 0, 0)
 
 
 def test_an_episode_without_a_library_has_no_size() -> None:
     episode = make_unordered_episode()
-    assert read_final_libraries([episode.run])[episode.run_id] == []
+    assert numbers(episode.run).sizes == ()
 
 
 def test_churn_leaves_tainted_episodes_out_and_sizes_mark_them() -> None:
     run = make_learning_run(environments=2, families=1)
     Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
-    assert (count_churn([run])[run.pk].episodes, count_churn([run])[run.pk].created) == (1, 1)
-    assert [size.tainted for size in read_final_libraries([run])[run.pk]] == [True, False]
+    assert (numbers(run).churn.episodes, numbers(run).churn.created) == (1, 1)
+    assert [size.tainted for size in numbers(run).sizes] == [True, False]
 
 
 def test_it_shows_the_library_as_the_record_knew_it_then() -> None:
     run = make_learning_run(families=2)
     third = START + timedelta(seconds=3, milliseconds=500)  # entries are recorded a second apart: T1, decision, T2
-    early = count_growth([run], third)[run.pk]
-    assert [step.skills for step in early] == [0, 0, 0], "the decision is of a later minute"
-    assert [size.skills for size in read_final_libraries([run], START)[run.pk]] == [0]
-    assert [size.skills for size in read_final_libraries([run])[run.pk]] == [2]
+    early = numbers(run, third).growth
+    assert early.skills.tolist() == [0, 0, 0], "the decision is of a later minute"
+    assert [size.skills for size in numbers(run, START).sizes] == [0]
+    assert [size.skills for size in numbers(run).sizes] == [2]
 
 
 def test_what_it_keeps_is_forgotten_when_the_run_goes_on() -> None:
     run = make_learning_run(families=1)
-    before = count_churn([run])[run.pk]
+    before = numbers(run).churn
     decide(run.episodes.get(), {"another/SKILL.md": "text"})
     Run.objects.filter(pk=run.pk).touch()
-    after = count_churn([Run.objects.get(pk=run.pk)])[run.pk]
+    after = numbers(Run.objects.get(pk=run.pk)).churn
     assert (before.ever, after.ever) == (1, 2)
 
 
 def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
     def queries(runs: list[Run]) -> int:
         with CaptureQueriesContext(connection) as captured:
-            read_final_libraries(runs), count_growth(runs), count_churn(runs)
+            read_library_numbers(runs)
         return len(captured)
 
-    assert queries([make_learning_run(families=1)]) == 6
-    assert queries([make_learning_run(families=2, environments=2) for _ in range(3)]) == 6
+    assert queries([make_learning_run(families=1)]) == 4
+    assert queries([make_learning_run(families=2, environments=2) for _ in range(3)]) == 4
 
 
-def test_the_ending_of_a_library_is_that_of_its_history() -> None:
-    """Read alone, read after its history was, and read as of a moment before its last change."""
+def test_a_new_process_finds_the_same_numbers_without_a_query() -> None:
     run = make_learning_run(families=3)
+    first = numbers(run)
     KEPT.clear()
-    alone = read_final_libraries([run])
-    assert KEPT.get(run) is None
-    count_growth([run])
-    assert KEPT.get(run) is not None
-    assert read_final_libraries([run]) == alone
+    with CaptureQueriesContext(connection) as captured:
+        again = numbers(run)
+    assert not captured.captured_queries
+    assert (again.sizes, again.churn, again.last) == (first.sizes, first.churn, first.last)
+    for field in fields(Growth):
+        np.testing.assert_array_equal(getattr(again.growth, field.name), getattr(first.growth, field.name))
+
+
+def test_a_run_at_work_is_not_kept_on_disk(tmp_path: Path) -> None:
+    numbers(make_learning_run(status="running"))
+    assert not (tmp_path / "facts").exists()
+
+
+def test_what_is_kept_is_not_told_of_a_moment_before_the_last_change() -> None:
+    run = make_learning_run(families=3)
+    whole = numbers(run)
     first = Decision.objects.filter(episode__run=run, status="applied").order_by("decided_at").first()
-    KEPT.clear()
-    early = read_final_libraries([run], first.decided_at)
-    assert sum(size.skills for size in early[run.pk]) < sum(size.skills for size in alone[run.pk])
+    early = numbers(run, first.decided_at)
+    assert sum(size.skills for size in early.sizes) < sum(size.skills for size in whole.sizes)
+    assert numbers(run, whole.last) is whole

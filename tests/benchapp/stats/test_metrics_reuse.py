@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.models import Episode, Run
-from benchapp.stats.learning.reuse import PhaseReuse, SkillReuse, reuse
+from benchapp.stats.learning.reuse import KEPT, PhaseReuse, SkillReuse, reuse
 from tests.worlds.factories import (
     make_episode,
     make_learning_run,
@@ -56,7 +56,7 @@ def test_it_equals_going_through_every_trial(
         assert counts.read == sum(bool(told[4]) for told in known)
         assert counts.read_own == len(own)
     expected = [
-        SkillReuse(episode.pk, skill, sum(skill in told[3] for told in plan), sum(skill in told[4] for told in plan))
+        SkillReuse(skill, sum(skill in told[3] for told in plan), sum(skill in told[4] for told in plan))
         for skill in SKILLS
         if any(skill in told[3] or skill in told[4] for told in plan)
     ]
@@ -97,3 +97,12 @@ def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
         with CaptureQueriesContext(connection) as captured:
             reuse(runs)
         assert len(captured) == 0
+
+
+def test_a_new_process_finds_the_same_without_a_query() -> None:
+    run = make_learning_run(families=1)
+    first = reuse([run])
+    KEPT.clear()
+    with CaptureQueriesContext(connection) as captured:
+        assert reuse([run]) == first
+    assert len(captured) == 0

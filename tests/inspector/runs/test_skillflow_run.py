@@ -14,7 +14,7 @@ from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import skip
 from benchapp.models import Episode, Experiment, Run, Trial
 from benchapp.stats.learning.library_history import read_rounds_given
-from benchapp.stats.learning.library_sizes import count_churn, count_growth, read_final_libraries
+from benchapp.stats.learning.library_sizes import read_library_numbers
 
 pytestmark = pytest.mark.django_db
 
@@ -62,14 +62,11 @@ def test_a_finished_experiment_stands_in_record_metrics_and_pages(experiment: Ex
     assert {run.status for run in runs.values()} == {"done"}
     assert list(findings()) == []
     evolved = runs["skill-evolution"]
-    (library,) = read_final_libraries([evolved])[evolved.pk]
+    numbers = read_library_numbers([evolved])[evolved.pk]
+    (library,) = numbers.sizes
     assert library.skills == 1
-    assert (
-        count_churn([evolved])[evolved.pk].decisions["applied"]
-        == evolved.episodes.get().decisions.filter(status="applied").count()
-        > 0
-    )
-    assert [entry.position for entry in count_growth([evolved])[evolved.pk]] == list(range(7))
+    assert numbers.churn.decisions["applied"] == evolved.episodes.get().decisions.filter(status="applied").count() > 0
+    assert numbers.growth.position.tolist() == list(range(7))
     given = read_rounds_given([evolved])
     ordered = evolved.episodes.get().trials.order_by("task__ordinal")
     rounds = [given[trial.pk] for trial in ordered]
