@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from runner.base.types import Step, ToolCall
+from runner.trajectories.log_records import OBJECT
 
 SHORTEST = 8  # characters of the shortest secret with a shape
 MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not searched for in texts: too many accidents
@@ -78,6 +79,34 @@ SHAPES = (
 )
 
 HINTS = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
+# A hint lies also in what is left of a text without all other letters than its own. To take those away costs less than one
+# search of a long text, and every search of the little that is left next to nothing.
+LONG = 2_048  # characters
+_LETTERS = ("-ABCDEGIKNOPRSTWY=:/", "_fghoprsu", "-AIJaekorsxyz", "_abghiltpu-")
+
+
+def _sieve(letters: str) -> tuple[bytes, tuple[tuple[bytes, tuple[str, Shape]], ...]]:
+    """(bytes to take away, the hints of these letters in both forms), of the hints that no earlier letters make up."""
+    earlier = _LETTERS[: _LETTERS.index(letters)]
+    mine = [each for each in HINTS if set(each[0]) <= set(letters) and not any(set(each[0]) <= set(e) for e in earlier)]
+    others = bytes(byte for byte in range(256) if byte not in letters.encode())
+    return others, tuple((hint.encode(), (hint, shape)) for hint, shape in mine)
+
+
+_SIEVES = tuple(map(_sieve, _LETTERS))
+
+
+def _list_hints(text: str) -> Iterable[tuple[str, Shape]]:
+    """Hints, in their order, with all of those that lie in the text among them."""
+    if len(text) < LONG:
+        return HINTS
+    content = text.encode("utf-8", "surrogatepass")
+    found = set[str]()
+    for others, hints in _SIEVES:
+        left = content.translate(None, others)
+        found.update(each[0] for hint, each in hints if hint in left)
+    return [each for each in HINTS if each[0] in found] if found else ()
+
 
 _SECRET_NAMES = frozenset(
     "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
@@ -137,7 +166,7 @@ class Redactor:
             if secret in text:
                 self.counts["configured"] += text.count(secret)
                 text = text.replace(secret, mark("configured"))
-        for hint, shape in HINTS:
+        for hint, shape in _list_hints(text):
             if hint in text and shape.may_lie_in(text):
                 text = self._without(shape, text)
         return text
@@ -146,7 +175,8 @@ class Redactor:
         """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
         if any(secret in text for secret in self.known):
             return True
-        return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in HINTS)
+        found = _list_hints(text)
+        return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in found)
 
     def document(self, text: str) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
@@ -163,9 +193,9 @@ class Redactor:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
         if isinstance(value, str):
             return self._mask_named(value) if key and is_secret_name(key) else self.text(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, OBJECT):
             return {self.text(str(name)): self.value(item, str(name)) for name, item in value.items()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, (list, tuple)):
             return [self.value(item, key) for item in value]
         if key and is_secret_name(key) and isinstance(value, int | float) and not isinstance(value, bool):
             self.counts["named"] += 1
@@ -262,7 +292,7 @@ def _gather(step: Step, texts: list[str]) -> bool:
 def _gather_value(value: object, texts: list[str]) -> bool:
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, (dict, Mapping)):
+    elif isinstance(value, OBJECT):
         for name, item in value.items():
             texts.append(str(name))
             if is_secret_name(str(name)) or _gather_value(item, texts):
@@ -316,7 +346,7 @@ def secret_values(config: object, key: str = "") -> Iterator[str]:
         value = config.strip()
         if key and is_secret_name(key) and len(value) >= MIN_KNOWN_CHARS and not _TEMPLATE.fullmatch(value):
             yield value
-    elif isinstance(config, Mapping):
+    elif isinstance(config, OBJECT):
         for name, item in config.items():
             yield from secret_values(item, str(name))
     elif isinstance(config, Iterable):
