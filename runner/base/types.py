@@ -231,9 +231,10 @@ class Usage:
     output_at_least: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        parts = [part for part in (self, other) if part != NO_USAGE]
-        if len(parts) < 2:
-            return parts[0] if parts else NO_USAGE
+        if self == NO_USAGE:
+            return other
+        if other == NO_USAGE:
+            return self
         read = _sum(self.known_input, other.known_input)
         written = _sum(self.known_output, other.known_output)
         cost = _sum(self.known_usd, other.known_usd)
