@@ -32,8 +32,10 @@ MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
 
 
-def read_header(root: Root, folder: Path) -> TrialHeader:
-    result, config = (read_optional(root, folder / name) for name in ("result.json", "config.json"))
+def read_header(root: Root, folder: Path, known: Mapping[str, Document] | None = None) -> TrialHeader:
+    """`known`: documents of the folder that were read already, by name."""
+    known = known or {}
+    result, config = (known.get(name) or read_optional(root, folder / name) for name in ("result.json", "config.json"))
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
     info = result.object("agent_info")
