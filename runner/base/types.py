@@ -231,6 +231,13 @@ class Usage:
     output_at_least: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        if self.is_whole and other.is_whole:  # of most calls all is known, and a trajectory has hundreds
+            return Usage(
+                self.input_tokens + other.input_tokens,  # type: ignore[operator]
+                _sum(self.cached_tokens, other.cached_tokens),
+                self.output_tokens + other.output_tokens,  # type: ignore[operator]
+                self.cost_usd + other.cost_usd,  # type: ignore[operator]
+            )
         if self == NO_USAGE:
             return other
         if other == NO_USAGE:
@@ -250,6 +257,11 @@ class Usage:
             input_at_least=None if reads_whole else read,
             output_at_least=None if writes_whole else written,
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """Are its tokens and its cost known?"""
+        return self.input_tokens is not None and self.output_tokens is not None and self.cost_usd is not None
 
     def in_part(self) -> Usage:
         """The same beside a call without usage data: its tokens and cost are missing from the sums."""
