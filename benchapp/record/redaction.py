@@ -123,12 +123,7 @@ _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
-# Words of which every secret's name has one, in lower case or (of a variable) as they stand.
-_NAME_WORDS = tuple("key token secret passw passphrase pwd auth credential cookie".split())
-_VARIABLE_WORD = "_PAT"
-_NAME_END = re.compile(
-    r'[^"]{0,160}(?P<end>"\s{0,4}:\s{0,4}\\{0,3}")'
-)  # what follows such a word up to the pair's value
+_BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between a pair's name and its value
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
 LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
 _JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
@@ -304,26 +299,9 @@ def _gather_value(value: object, texts: list[str]) -> bool:
 
 def _names_a_secret(text: str) -> bool:
     """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
-    lowered = text.replace("\u0130", "I").lower()  # that letter alone becomes two, and places would not agree
-    found = ((text, _VARIABLE_WORD), *((lowered, word) for word in _NAME_WORDS))
-    return any(_ends_a_name(text, at) for searched, word in found for at in _places(searched, word))
-
-
-def _places(text: str, word: str) -> Iterator[int]:
-    """Where each occurrence of the word ends."""
-    at = text.find(word)
-    while at >= 0:
-        yield at + len(word)
-        at = text.find(word, at + len(word))
-
-
-def _ends_a_name(text: str, at: int) -> bool:
-    """Does a secret's name that goes on here end in a pair?"""
-    match = _NAME_END.match(text, at)
-    if match is None:
-        return False
-    end = match.start("end")
-    return is_secret_name(text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2])
+    ends = (found.start() for found in _BETWEEN.finditer(text))
+    names = {text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2] for end in ends}
+    return any(map(is_secret_name, names))
 
 
 def mark(kind: str) -> str:

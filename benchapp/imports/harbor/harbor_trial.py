@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -108,12 +107,12 @@ class HarborTrial:
         folders, files = self.root.listing(folder)
         prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
         for entry in files:
-            yield replace(entry, name=f"{prefix}{entry.name}")
+            yield FolderEntry(entry.path, f"{prefix}{entry.name}", entry.size)
         for sub in folders:
             if sub.name in ACCOUNTS or sub.name == "verifier":
                 skip = NEVER_ENTERED if sub.name in ACCOUNTS else frozenset()
                 for entry in self.root.tree(sub, skip=skip):
-                    yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
+                    yield FolderEntry(entry.path, f"{prefix}{sub.name}/{entry.name}", entry.size)
 
     def digest(self) -> str:
         digest, left = hashlib.sha256(), MAX_HASHED_BYTES
