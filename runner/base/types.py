@@ -233,10 +233,10 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         if self.is_whole and other.is_whole:  # of most calls all is known, and a trajectory has hundreds
             return Usage(
-                self.input_tokens + other.input_tokens,  # type: ignore[operator]
+                _sum(self.input_tokens, other.input_tokens),
                 _sum(self.cached_tokens, other.cached_tokens),
-                self.output_tokens + other.output_tokens,  # type: ignore[operator]
-                self.cost_usd + other.cost_usd,  # type: ignore[operator]
+                _sum(self.output_tokens, other.output_tokens),
+                _sum(self.cost_usd, other.cost_usd),
             )
         if self == NO_USAGE:
             return other
