@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -42,6 +44,7 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
+OBJECTS_BEFORE_COLLECTING = 50_000  # new ones: some two batches of trials
 
 EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
@@ -84,10 +87,24 @@ def import_paths(
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
     in stays in, once. `waiting` is told, in one line, which import must end first. `processes`: that read new trials."""
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes)
-    with turn(lambda: waiting(_explain_waiting())):
+    with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
         _import_all(run, [Path(path) for path in paths], user)
     _notify_workers(run.experiments)
     return run.report
+
+
+@contextmanager
+def _collecting_seldom() -> Iterator[None]:
+    """Steps and rows are many small objects, and few of them hold each other in a circle: to look for those as often as Python
+    does takes a twentieth of an import. What was there before is not looked at."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BEFORE_COLLECTING, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
@@ -204,6 +221,7 @@ class _Import:
             self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
             recorder.places.experiment.delete()
             return
+        recorder.keep_quiet()
         with_library = Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
 

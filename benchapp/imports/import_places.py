@@ -5,8 +5,8 @@ Every id is derived from what identifies the thing at its source, so importing a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from benchapp.imports import FORMATS
 from benchapp.imports.reading.found_sources import (
@@ -92,26 +92,43 @@ class Places:
         return self._families[suite, key]
 
     def task(self, source: TaskSource) -> Task:
-        place = (source.suite, source.key)
-        if place not in self._tasks:
-            suite = self.suite(source.suite)
-            source = replace(source, key=redact_text(source.key), title=redact_text(source.title))
-            titles = self._titles_of(suite)
-            title = source.title
-            if titles.setdefault(title[:300], source.key[:300]) != source.key[:300]:  # another task of the suite has it
-                title = f"{title[:150]} ({source.key})"
-            self._tasks[place], _ = Task.objects.select_related("family", "suite").get_or_create(
-                suite=suite,
-                key=source.key[:300],
-                defaults={
-                    "public_id": derived_id("task", suite.key, source.key),
-                    "title": title[:300],
-                    "family": self.family(source.suite, source.family) if source.family else None,
-                    "role": source.role or "",
-                    "ordinal": source.ordinal,
-                },
-            )
-        return self._tasks[place]
+        self.look_up_tasks([source])
+        return self._tasks[source.suite, source.key]
+
+    def look_up_tasks(self, sources: Iterable[TaskSource]) -> None:
+        """Finds or makes tasks: many in as many statements as one, of each suite."""
+        by_suite: defaultdict[str, dict[str, TaskSource]] = defaultdict(dict)
+        for source in sources:
+            if (source.suite, source.key) not in self._tasks:
+                by_suite[source.suite].setdefault(source.key, source)
+        for suite, new in by_suite.items():
+            self._look_up_tasks(self.suite(suite), list(new.values()))
+
+    def _look_up_tasks(self, suite: Suite, sources: Sequence[TaskSource]) -> None:
+        keys = [_task_key(source) for source in sources]
+        rows = suite.tasks.select_related("family", "suite").filter(key__in=keys)
+        found = {row.key: row for row in rows}
+        new = {}
+        for key, source in zip(keys, sources, strict=True):
+            if key not in found:
+                found[key] = new[key] = self._new_task(suite, key, source)
+        Task.objects.bulk_create(new.values())
+        self._tasks |= {(source.suite, source.key): found[key] for key, source in zip(keys, sources, strict=True)}
+
+    def _new_task(self, suite: Suite, key: str, source: TaskSource) -> Task:
+        """The unsaved row."""
+        titles, title = self._titles_of(suite), redact_text(source.title)
+        if titles.setdefault(title[:300], key) != key:  # another task of the suite has it
+            title = f"{title[:150]} ({redact_text(source.key)})"
+        return Task(
+            public_id=derived_id("task", suite.key, redact_text(source.key)),
+            suite=suite,
+            key=key,
+            title=title[:300],
+            family=self.family(source.suite, source.family) if source.family else None,
+            role=source.role or "",
+            ordinal=source.ordinal,
+        )
 
     def _titles_of(self, suite: Suite) -> dict[str, str]:
         """Key of the task that has each title, of those known before."""
@@ -120,14 +137,24 @@ class Places:
         return self._titles[suite.pk]
 
     def revision(self, task: Task, digest: str) -> TaskRevision:
-        place = (task.pk, digest)
-        if place not in self._revisions:
-            self._revisions[place], _ = TaskRevision.objects.get_or_create(
-                task=task,
-                digest=digest[:100],
-                defaults={"public_id": derived_id("task-revision", str(task.public_id), digest)},
-            )
-        return self._revisions[place]
+        self.look_up_revisions([(task, digest)])
+        return self._revisions[task.pk, digest]
+
+    def look_up_revisions(self, wanted: Iterable[tuple[Task, str]]) -> None:
+        """Finds or makes revisions: many in as many statements as one."""
+        missing = {(task.pk, digest): task for task, digest in wanted if (task.pk, digest) not in self._revisions}
+        if not missing:
+            return
+        rows = TaskRevision.objects.filter(task__in={task for task, _ in missing})
+        found = {(row.task_id, row.digest): row for row in rows}
+        new = {}
+        for (pk, digest), task in missing.items():
+            place = pk, digest[:100]
+            if place not in found:
+                ident = derived_id("task-revision", str(task.public_id), digest)
+                found[place] = new[place] = TaskRevision(public_id=ident, task=task, digest=digest[:100])
+        TaskRevision.objects.bulk_create(new.values())
+        self._revisions |= {(pk, digest): found[pk, digest[:100]] for pk, digest in missing}
 
     def run(self, source: RunSource) -> Run:
         if source.key not in self._runs:
@@ -182,6 +209,10 @@ class Places:
         if _list_values(rows) != _list_values(task.key_points.all()):
             task.key_points.all().delete()
             KeyPoint.objects.bulk_create(rows)
+
+
+def _task_key(source: TaskSource) -> str:
+    return redact_text(source.key)[:300]
 
 
 def _list_values(rows: Iterable[KeyPoint]) -> list[tuple[str, int, str, str, str]]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
+from typing import TypeAlias
 from uuid import UUID
 
 from django.db import DatabaseError, DataError, IntegrityError, transaction
@@ -26,7 +27,7 @@ from benchapp.imports.import_places import Places
 from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.read_again import StandingAttempt, read_digest, reads_the_same, standing_of
+from benchapp.imports.read_again import QuietSources, StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.reading.found_sources import (
     ClaimingTrial,
     ExperimentSource,
@@ -63,6 +64,7 @@ class Known:
 
 
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
+StoredTrajectory: TypeAlias = tuple[str, int, list[dict[str, str]] | None]  # path in its source, steps, problems
 
 
 @dataclass(slots=True)
@@ -77,14 +79,17 @@ class ExperimentRecorder:
     processes: int = 1  # that read new trials
     places: Places = field(init=False)
     remapping: Remapping = field(init=False)
+    quiet: QuietSources = field(init=False)
     known: dict[str, list[Known]] = field(default_factory=dict)  # by each of its ids, the oldest attempt first
     # Of each episode the last sample number of every (phase, task).
     samples: dict[int, dict[tuple[str, int], int]] = field(default_factory=dict)
     batch: TrialBatch = field(default_factory=TrialBatch)
+    stored: dict[int, list[StoredTrajectory]] = field(default_factory=dict)  # of attempts that were looked up
 
     def __post_init__(self) -> None:
         self.places = Places(self.source)
         self.remapping = Remapping(self.author)
+        self.quiet = QuietSources(self.places.experiment)
         attempts = Attempt.objects.filter(trial__episode__run__experiment=self.places.experiment).order_by("number")
         for ids, *row in attempts.values_list("source_key", *KNOWN_COLUMNS).iterator():
             self._remember(ids.split(IDS_JOINED), Known(*row))
@@ -103,9 +108,22 @@ class ExperimentRecorder:
             waiting = zip(trials, ahead, strict=True)
             while some := list(islice(waiting, LOOKED_UP)):
                 self._look_elsewhere([found for found, _ in some])
+                self.stored.clear()
+                self._look_up_stored(known.pk for found, _ in some for known in self._earlier(found))
                 for found, reading in some:
                     yield from self._record_trial(found, reading)
         yield from self._record_batch()
+
+    def _earlier(self, found: FoundTrial) -> list[Known]:
+        return next((self.known[ident] for ident in found.ids if ident in self.known), [])
+
+    def _look_up_stored(self, attempts: Iterable[int]) -> None:
+        """What is stored of attempts, asked for many at once."""
+        wanted = list(attempts)
+        self.stored |= {attempt: [] for attempt in wanted}
+        rows = Trajectory.objects.filter(attempt__in=wanted, is_superseded=False)
+        for attempt, *row in rows.values_list("attempt", "source_path", "steps_total", "extra__problems"):
+            self.stored[attempt].append(tuple(row))
 
     def _record_trial(self, found: FoundTrial, reading: TrialReading | None) -> Iterator[int]:
         if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
@@ -163,17 +181,35 @@ class ExperimentRecorder:
 
     def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
         """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
-        earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
+        earlier = self._earlier(found)
         if reading is not None and not earlier:
             for told in reading.problems:
                 self.problems.add(*told)
             settings = self.mapping.of_trial(reading.parts.source, found.path)
             self.batch.add(PackedTrial(found, reading.digest, settings, reading.parts))
+            if not reading.problems:
+                self.quiet.add(reading.digest)
             return []
         digest = read_digest(found)
+        same = next((known for known in reversed(earlier) if known.digest == digest), None)
+        if same is not None and digest in self.quiet and self._stands_as_it_is(same):
+            self.counts["unchanged"] += 1
+            self._count_stored(same.pk)
+            return [same.run]
+        told_before = self.problems.told
+        runs = self._read(found, digest, earlier, same)
+        if self.problems.told == told_before:
+            self.quiet.add(digest)
+        return runs
+
+    def _stands_as_it_is(self, known: Known) -> bool:
+        """No rule of a map could move it, and it is the attempt that counts."""
+        return not self.mapping.rules and known.status != Attempt.Status.SUPERSEDED
+
+    def _read(self, found: FoundTrial, digest: str, earlier: list[Known], same: Known | None) -> list[int]:
+        """`same`: the one of the earlier attempts whose source was this one."""
         source = found.read()
         settings = self.mapping.of_trial(source, found.path)
-        same = next((known for known in reversed(earlier) if known.digest == digest), None)
         if same is not None:
             return [self._keep(same, found, source, settings)]
         parts = TrialReading.of(source, digest, found.path, self.problems).parts
@@ -186,6 +222,9 @@ class ExperimentRecorder:
     def _record(self, some: Sequence[PackedTrial]) -> list[int]:
         """Writes new trials. Their runs and tasks first: these are remembered, and must stay where the trials do not."""
         with transaction.atomic():
+            tasks = [packed.parts.source.task for packed in some]
+            self.places.look_up_tasks(tasks)
+            self.places.look_up_revisions((self.places.task(task), task.revision) for task in tasks)
             trials = [self._new_trial(packed) for packed in some]
         filled = []
         for packed, trial in zip(some, trials, strict=True):
@@ -302,12 +341,7 @@ class ExperimentRecorder:
 
     def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
         """Counts what is stored of an unchanged trial, and reports what was wrong with its trajectories."""
-        rows = list(
-            Trajectory.objects.filter(attempt=attempt, is_superseded=False).values_list(
-                "source_path", "steps_total", "extra__problems"
-            )
-        )
-        self._count(len(rows), sum(steps for _, steps, _ in rows))
+        rows = self._count_stored(attempt)
         stored = {path for path, _, _ in rows}
         for path, _, problems in rows:
             for problem in problems or ():
@@ -322,6 +356,13 @@ class ExperimentRecorder:
             unread = replace(source, choices=tuple(empty))
             AttemptPacker(unread, quiet, found.path, self.problems, GatheredBlobs()).pack()
 
+    def _count_stored(self, attempt: int) -> list[StoredTrajectory]:
+        if attempt not in self.stored:
+            self._look_up_stored([attempt])
+        rows = self.stored[attempt]
+        self._count(len(rows), sum(steps for _, steps, _ in rows))
+        return rows
+
     def _count_packed(self, parts: AttemptParts) -> None:
         self._count(len(parts.packed), sum(item.rows.packed.steps_total for item in parts.packed))
 
@@ -330,6 +371,10 @@ class ExperimentRecorder:
 
     def finish(self) -> None:
         self.remapping.finish()
+
+    def keep_quiet(self) -> None:
+        """For the next import of the experiment."""
+        self.quiet.keep(known.digest for attempts in self.known.values() for known in attempts)
 
     # --- histories ----------------------------------------------------------------------------------------------
 

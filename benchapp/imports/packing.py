@@ -90,7 +90,7 @@ class AttemptPacker:
 
     def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
         try:
-            trajectory = read_trajectory(source.open, name=self._unique(source.name))
+            trajectory = read_trajectory(source.open, name=self._unique(source.name), source_format=source.format)
             if call := self.calls.get(_agent(trajectory)):
                 trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
@@ -250,7 +250,7 @@ def _agent(read: ReadTrajectory) -> str:
 
 def _agent_of(source: TrajectorySource) -> str:
     try:
-        return _agent(read_trajectory(source.open))
+        return _agent(read_trajectory(source.open, source_format=source.format))
     except OSError:  # told where it is read
         return ""
 

@@ -33,6 +33,7 @@ class ProblemList:
         self._kept: list[ReportedProblem] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._dropped = 0
+        self.told = 0  # how often something was reported, kept or not
         self._collected: list[ToldProblem] | None = None
 
     def collect(self) -> list[ToldProblem]:
@@ -41,6 +42,7 @@ class ProblemList:
         return self._collected
 
     def add(self, path: str, place: str, expected: str, message: str) -> None:
+        self.told += 1
         if self._collected is not None:
             if len(self._collected) < MAX_KEPT:
                 self._collected.append((path, place, expected, message))

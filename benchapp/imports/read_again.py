@@ -1,4 +1,5 @@
-"""Sources read again by other readers than those they came in with: is what they read still the same?
+"""Sources found again. Those that other readers read before: is what they read still the same? Those that did not change:
+which need not even be read?
 
 An attempt's digest covers its source and the version of the readers, so an import after an upgrade reads every source
 again. Where the readers find what stands in the record already, nothing is superseded.
@@ -7,19 +8,48 @@ again. Where the readers find what stands in the record already, nothing is supe
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from benchapp.imports.packing import READER_VERSION
 from benchapp.imports.reading.found_sources import FoundTrial
-from benchapp.models import Attempt, Trial
+from benchapp.models import Attempt, Experiment, Trial
 from benchapp.models.trials import NUMBERS
 from benchapp.record.record_digest import reading_of
+from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
+
+QUIET = "quiet-sources"
+# What decides whether a source has something odd.
+READERS = ("benchapp/imports", "benchapp/record", "runner/base", "runner/trajectories", "runner/verifying")
 
 
 def read_digest(found: FoundTrial) -> str:
     """Over the bytes of the source and the version of its readers: 64 hex characters."""
     return hashlib.sha256(f"{READER_VERSION}\0{found.digest()}".encode()).hexdigest()
+
+
+class QuietSources:
+    """Digests of an experiment's sources in which nothing was odd. Where one is found again, and its attempt in the record, there
+    is nothing to tell and nothing to read. They are kept outside the record: without them every source is read."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        fact = take_fact(experiment, QUIET, digest_code(READERS)) or {}
+        self._kept = frozenset(fact.get("digests", ()))
+        self._digests = set(self._kept)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._digests
+
+    def add(self, digest: str) -> None:
+        self._digests.add(digest)
+
+    def keep(self, known: Iterable[str]) -> None:
+        """For the next import, those that attempts of the record were read from."""
+        digests = self._digests.intersection(known)
+        if digests != self._kept:
+            keep_fact(self._experiment, QUIET, digest_code(READERS), {"digests": sorted(digests)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import orjson
 from django.utils import timezone
 
 from benchapp.imports.packing import ImportedTrajectory, usage_json
@@ -16,8 +18,11 @@ from benchapp.models.trials import USAGE
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor
 from benchapp.record.writing.attempt_rows import BelowAttempt, save_below, set_exception, set_usage
-from runner.base.types import SkillUse, TrajectoryKind, Usage, UseKind
+from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
+
+# A number that Python writes with an exponent: orjson writes it otherwise.
+_EXPONENT = re.compile(rb" -?\d[\d.]*e| -?0\.0000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class AttemptParts:
         verdict = None if source.verdict is None else source.verdict.with_texts(redactor.text)
         config, exception, message = None, None, ""
         if source.config:
-            config = json.dumps(redactor.value(dict(source.config)), indent=2, sort_keys=True, ensure_ascii=False)
+            config = _lay_out(redactor.value(dict(source.config)))
         if source.exception:
             message = redactor.text(source.exception.message)
             exception = f"{message}\n\n{redactor.text(source.exception.traceback)}".strip()
@@ -50,7 +55,7 @@ class AttemptParts:
             verdict,
             redactor,
             blobs,
-            None if config is None else blobs.put(config.encode()),
+            None if config is None else blobs.put(config),
             None if exception is None else blobs.put(exception.encode()),
             message,
         )
@@ -137,6 +142,17 @@ def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
 def status_of(source: TrialSource) -> str:
     """The status of an attempt at this trial."""
     return Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
+
+
+def _lay_out(config: dict[str, JsonValue]) -> bytes:
+    """Sorted and indented JSON, as Python writes it."""
+    try:
+        found = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer of more than 64 bits
+        found = b""
+    if found and not _EXPONENT.search(found):
+        return found
+    return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).encode()
 
 
 def _says_more(told: Usage, name: str, counted: Usage) -> bool:

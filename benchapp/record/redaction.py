@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from runner.base.types import Step, ToolCall
+from runner.trajectories.log_records import OBJECT
 
 SHORTEST = 8  # characters of the shortest secret with a shape
 MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not searched for in texts: too many accidents
@@ -78,6 +79,34 @@ SHAPES = (
 )
 
 HINTS = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
+# A hint lies also in what is left of a text without all other letters than its own. To take those away costs less than one
+# search of a long text, and every search of the little that is left next to nothing.
+LONG = 2_048  # characters
+_LETTERS = ("-ABCDEGIKNOPRSTWY=:/", "_fghoprsu", "-AIJaekorsxyz", "_abghiltpu-")
+
+
+def _sieve(letters: str) -> tuple[bytes, tuple[tuple[bytes, tuple[str, Shape]], ...]]:
+    """(bytes to take away, the hints of these letters in both forms), of the hints that no earlier letters make up."""
+    earlier = _LETTERS[: _LETTERS.index(letters)]
+    mine = [each for each in HINTS if set(each[0]) <= set(letters) and not any(set(each[0]) <= set(e) for e in earlier)]
+    others = bytes(byte for byte in range(256) if byte not in letters.encode())
+    return others, tuple((hint.encode(), (hint, shape)) for hint, shape in mine)
+
+
+_SIEVES = tuple(map(_sieve, _LETTERS))
+
+
+def _list_hints(text: str) -> Iterable[tuple[str, Shape]]:
+    """Hints, in their order, with all of those that lie in the text among them."""
+    if len(text) < LONG:
+        return HINTS
+    content = text.encode("utf-8", "surrogatepass")
+    found = set[str]()
+    for others, hints in _SIEVES:
+        left = content.translate(None, others)
+        found.update(each[0] for hint, each in hints if hint in left)
+    return [each for each in HINTS if each[0] in found] if found else ()
+
 
 _SECRET_NAMES = frozenset(
     "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
@@ -94,12 +123,7 @@ _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
-# Words of which every secret's name has one, in lower case or (of a variable) as they stand.
-_NAME_WORDS = tuple("key token secret passw passphrase pwd auth credential cookie".split())
-_VARIABLE_WORD = "_PAT"
-_NAME_END = re.compile(
-    r'[^"]{0,160}(?P<end>"\s{0,4}:\s{0,4}\\{0,3}")'
-)  # what follows such a word up to the pair's value
+_BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between a pair's name and its value
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
 LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
 _JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
@@ -137,7 +161,7 @@ class Redactor:
             if secret in text:
                 self.counts["configured"] += text.count(secret)
                 text = text.replace(secret, mark("configured"))
-        for hint, shape in HINTS:
+        for hint, shape in _list_hints(text):
             if hint in text and shape.may_lie_in(text):
                 text = self._without(shape, text)
         return text
@@ -146,7 +170,8 @@ class Redactor:
         """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
         if any(secret in text for secret in self.known):
             return True
-        return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in HINTS)
+        found = _list_hints(text)
+        return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in found)
 
     def document(self, text: str) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
@@ -163,9 +188,9 @@ class Redactor:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
         if isinstance(value, str):
             return self._mask_named(value) if key and is_secret_name(key) else self.text(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, OBJECT):
             return {self.text(str(name)): self.value(item, str(name)) for name, item in value.items()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, (list, tuple)):
             return [self.value(item, key) for item in value]
         if key and is_secret_name(key) and isinstance(value, int | float) and not isinstance(value, bool):
             self.counts["named"] += 1
@@ -262,7 +287,7 @@ def _gather(step: Step, texts: list[str]) -> bool:
 def _gather_value(value: object, texts: list[str]) -> bool:
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, (dict, Mapping)):
+    elif isinstance(value, OBJECT):
         for name, item in value.items():
             texts.append(str(name))
             if is_secret_name(str(name)) or _gather_value(item, texts):
@@ -274,26 +299,9 @@ def _gather_value(value: object, texts: list[str]) -> bool:
 
 def _names_a_secret(text: str) -> bool:
     """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
-    lowered = text.replace("\u0130", "I").lower()  # that letter alone becomes two, and places would not agree
-    found = ((text, _VARIABLE_WORD), *((lowered, word) for word in _NAME_WORDS))
-    return any(_ends_a_name(text, at) for searched, word in found for at in _places(searched, word))
-
-
-def _places(text: str, word: str) -> Iterator[int]:
-    """Where each occurrence of the word ends."""
-    at = text.find(word)
-    while at >= 0:
-        yield at + len(word)
-        at = text.find(word, at + len(word))
-
-
-def _ends_a_name(text: str, at: int) -> bool:
-    """Does a secret's name that goes on here end in a pair?"""
-    match = _NAME_END.match(text, at)
-    if match is None:
-        return False
-    end = match.start("end")
-    return is_secret_name(text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2])
+    ends = (found.start() for found in _BETWEEN.finditer(text))
+    names = {text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2] for end in ends}
+    return any(map(is_secret_name, names))
 
 
 def mark(kind: str) -> str:
@@ -316,7 +324,7 @@ def secret_values(config: object, key: str = "") -> Iterator[str]:
         value = config.strip()
         if key and is_secret_name(key) and len(value) >= MIN_KNOWN_CHARS and not _TEMPLATE.fullmatch(value):
             yield value
-    elif isinstance(config, Mapping):
+    elif isinstance(config, OBJECT):
         for name, item in config.items():
             yield from secret_values(item, str(name))
     elif isinstance(config, Iterable):

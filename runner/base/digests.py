@@ -8,6 +8,7 @@ import json
 from runner.base.types import Files
 
 LIBRARY_FORMAT = "library/1"
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def digest_bytes(content: bytes) -> str:
@@ -16,9 +17,7 @@ def digest_bytes(content: bytes) -> str:
 
 def canonical_json(value: object) -> bytes:
     """UTF-8 JSON with sorted keys and no spaces; equal values give equal bytes. NaN and infinities are refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    return _encode(value).encode("utf-8", "surrogatepass")
 
 
 def digest_json(value: object) -> str:

@@ -231,9 +231,17 @@ class Usage:
     output_at_least: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        parts = [part for part in (self, other) if part != NO_USAGE]
-        if len(parts) < 2:
-            return parts[0] if parts else NO_USAGE
+        if self.is_whole and other.is_whole:  # of most calls all is known, and a trajectory has hundreds
+            return Usage(
+                _sum(self.input_tokens, other.input_tokens),
+                _sum(self.cached_tokens, other.cached_tokens),
+                _sum(self.output_tokens, other.output_tokens),
+                _sum(self.cost_usd, other.cost_usd),
+            )
+        if self == NO_USAGE:
+            return other
+        if other == NO_USAGE:
+            return self
         read = _sum(self.known_input, other.known_input)
         written = _sum(self.known_output, other.known_output)
         cost = _sum(self.known_usd, other.known_usd)
@@ -249,6 +257,11 @@ class Usage:
             input_at_least=None if reads_whole else read,
             output_at_least=None if writes_whole else written,
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """Are its tokens and its cost known?"""
+        return self.input_tokens is not None and self.output_tokens is not None and self.cost_usd is not None
 
     def in_part(self) -> Usage:
         """The same beside a call without usage data: its tokens and cost are missing from the sums."""

@@ -8,6 +8,7 @@ Content parts (images, audio) are written as the text with their marks; the part
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -188,7 +189,7 @@ def _extra_of(
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
     """(the step's own extra, its other fields that Step does not model): nothing is dropped."""
     given = raw.get("extra")
-    extra: dict[str, JsonValue] = storable_value(read_object(given))
+    extra: dict[str, JsonValue] = {} if given is None else storable_value(read_object(given))
     before = extra.pop(ATIF_KEY, None)
     rest = before if isinstance(before, dict) else {}
     if not raw.keys() <= _NUMBERED:
@@ -233,7 +234,7 @@ def read_amounts(
         value = raw.get(key)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
             problems.add(place, f"{prefix}{key}: a number of 0 or more", f"found {value!r:.60}")
             odd[key] = storable_value(value)
         elif name == "cost_usd":
@@ -295,7 +296,7 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
     if not isinstance(raw, OBJECT):
         problems.add(place, "an observation result: an object", f"found {_kind(raw)}")
         return Observation(storable(content_text(raw)[0]))
-    extra: dict[str, JsonValue] = storable_value(read_object(raw.get("extra")))
+    extra: dict[str, JsonValue] = {} if raw.get("extra") is None else storable_value(read_object(raw["extra"]))
     content, parts = content_text(raw.get("content"))
     call = raw.get("source_call_id")
     if call is None and isinstance(extra.get("source_call_id"), str):

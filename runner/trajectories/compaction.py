@@ -22,6 +22,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 
 from runner.base.text import cut, mark_left_out
@@ -387,6 +388,7 @@ def _heading(step: Step) -> str:
     return f"## Step {step.number}, {step.source}"
 
 
+@lru_cache(maxsize=256)
 def _label(name: str) -> str:
     group, _, index = name.partition("/")
     return f"{_LABELS[group]} {int(index) + 1}: " if index else _LABELS[group]

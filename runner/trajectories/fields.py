@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from runner.base.types import JsonValue, Step, ToolCall
 
 FIELDS_VERSION = "fields/1"
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode
 
 
 def fields(step: Step) -> Iterator[tuple[str, str]]:
@@ -66,6 +67,4 @@ def _gap(value: str) -> str:
 
 
 def _value_text(value: JsonValue) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else _encode(value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchapp.imports.harbor.harbor_job import Job, build_experiment
 from benchapp.imports.harbor.harbor_siblings import Siblings
 from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
-from benchapp.imports.reading.documents import Document, find_object, read_object
+from benchapp.imports.reading.documents import Document, read_object, read_optional
 from benchapp.imports.reading.found_sources import FoundExperiment, separate_namesakes
 from benchapp.imports.reading.unread import report_logs
 from benchapp.imports.reading.walking import NOT_ENTERED, Root
@@ -44,7 +44,7 @@ class Scan:
 
 def claims(root: Root, folder: Path) -> bool:
     """Does the folder itself look like a job or a trial?"""
-    return _kind(root.mute(), folder) in (FolderKind.TRIAL, FolderKind.JOB)
+    return _look(root.mute(), folder)[0] in (FolderKind.TRIAL, FolderKind.JOB)
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
@@ -75,9 +75,9 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
     if root.is_too_deep(folder, depth):
         return
     quiet = root.mute()
-    kind = _kind(quiet, folder)
+    kind, known = _look(quiet, folder)
     if kind is FolderKind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, read_header(quiet, folder), job.key if job else ""))
+        scan.trials.append(HarborTrial(root, folder, read_header(quiet, folder, known), job.key if job else ""))
         return
     if kind is FolderKind.JOB:
         job = Job.read(root, folder)
@@ -94,14 +94,19 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
             _report_broken(root, folder)
 
 
-def _kind(root: Root, folder: Path) -> FolderKind:
-    """By content first, then by shape."""
+def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
+    """(its kind, by content first, then by shape; the documents that were read for it, by name)"""
+    known: dict[str, Document] = {}
     for name in NAMES:
-        if document := find_object(root, folder / name):
-            if _tells_trial(document):
-                return FolderKind.TRIAL
-            if _tells_job(document):
-                return FolderKind.JOB
+        document = known[name] = read_optional(root, folder / name)
+        if document and _tells_trial(document):
+            return FolderKind.TRIAL, known
+        if document and _tells_job(document):
+            return FolderKind.JOB, known
+    return _kind_by_shape(root, folder), known
+
+
+def _kind_by_shape(root: Root, folder: Path) -> FolderKind:
     has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
     has_names = any(root.exists(folder / name) for name in NAMES)
     if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -32,14 +32,16 @@ class Siblings:
 
     trials: Sequence[Sibling]
     agents: Sequence[Mapping[str, JsonValue]]
+    _agents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def harness(self, header: TrialHeader) -> Harness:
         """What the trial's agent called itself; of one that was killed before it did, what the same agent did elsewhere
         in the job. The version that was met first is no variant, so a job that goes on under a newer one stays as it was.
         """
-        first = self._first.get((*_agent(header), header.harness), header)
+        name, digest = self._agent(header)
+        first = self._first.get((name, digest, header.harness), header)
         version = header.version or first.version
-        parts = [_digest(header.agent)] if _name(header.agent) in self._varied else []
+        parts = [digest] if name in self._varied else []
         if version != first.version:
             parts.append(version)
         return Harness(header.harness or first.harness, version, " ".join(parts))
@@ -51,7 +53,9 @@ class Siblings:
 
     @cached_property
     def _varied(self) -> set[str]:
-        return _find_varied(trial.header.agent for trial in self.trials) | _find_varied(self.agents)
+        return _find_varied(self._agent(trial.header) for trial in self.trials) | _find_varied(
+            (_name(agent), _digest(agent)) for agent in self.agents
+        )
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
@@ -60,8 +64,15 @@ class Siblings:
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):
             for name in (header.harness, ""):
-                found.setdefault((*_agent(header), name), header)
+                found.setdefault((*self._agent(header), name), header)
         return found
+
+    def _agent(self, header: TrialHeader) -> tuple[str, str]:
+        """(what its agent goes by, digest of the agent's settings). Most trials have one of a few agents."""
+        told = repr(header.agent)
+        if told not in self._agents:
+            self._agents[told] = _name(header.agent), _digest(header.agent)
+        return self._agents[told]
 
     @cached_property
     def _pinned(self) -> dict[tuple[str, ...], set[Skills]]:
@@ -75,16 +86,12 @@ class Siblings:
         return found
 
 
-def _find_varied(agents: Iterable[Mapping[str, JsonValue]]) -> set[str]:
+def _find_varied(agents: Iterable[tuple[str, str]]) -> set[str]:
     """Names under which agents of different settings go."""
     settings: defaultdict[str, set[str]] = defaultdict(set)
-    for agent in agents:
-        settings[_name(agent)].add(_digest(agent))
+    for name, digest in agents:
+        settings[name].add(digest)
     return {name for name, digests in settings.items() if len(digests) > 1}
-
-
-def _agent(header: TrialHeader) -> tuple[str, str]:
-    return _name(header.agent), _digest(header.agent)
 
 
 def _name(agent: Mapping[str, JsonValue]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -32,8 +31,10 @@ MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
 
 
-def read_header(root: Root, folder: Path) -> TrialHeader:
-    result, config = (read_optional(root, folder / name) for name in ("result.json", "config.json"))
+def read_header(root: Root, folder: Path, known: Mapping[str, Document] | None = None) -> TrialHeader:
+    """`known`: documents of the folder that were read already, by name."""
+    known = known or {}
+    result, config = (known.get(name) or read_optional(root, folder / name) for name in ("result.json", "config.json"))
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
     info = result.object("agent_info")
@@ -106,12 +107,12 @@ class HarborTrial:
         folders, files = self.root.listing(folder)
         prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
         for entry in files:
-            yield replace(entry, name=f"{prefix}{entry.name}")
+            yield FolderEntry(entry.path, f"{prefix}{entry.name}", entry.size)
         for sub in folders:
             if sub.name in ACCOUNTS or sub.name == "verifier":
                 skip = NEVER_ENTERED if sub.name in ACCOUNTS else frozenset()
                 for entry in self.root.tree(sub, skip=skip):
-                    yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
+                    yield FolderEntry(entry.path, f"{prefix}{sub.name}/{entry.name}", entry.size)
 
     def digest(self) -> str:
         digest, left = hashlib.sha256(), MAX_HASHED_BYTES

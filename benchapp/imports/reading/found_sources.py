@@ -135,6 +135,7 @@ class TrajectorySource:
     name: str = "main"
     kind: TrajectoryKind = TrajectoryKind.MAIN
     parent: str | None = None  # name of another one of the same attempt
+    format: str = ""  # as `sniff` names it, where it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

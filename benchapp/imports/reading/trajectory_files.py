@@ -61,10 +61,13 @@ _NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".clau
 @dataclass(slots=True)
 class _Candidate:
     source: TrajectorySource
-    format: str
     tool_calls: int = 0
     steps: int = 0
     references: list[str] = field(default_factory=list)
+
+    @property
+    def format(self) -> str:
+        return self.source.format
 
     @property
     def rank(self) -> tuple[int, int, bool, int, str]:
@@ -147,7 +150,7 @@ def _sniff(root: Root, entry: FolderEntry) -> _Candidate | None:
     if source_format == "git-lfs-pointer":
         root.report(path, "line 1", "the trajectory itself", "a Git LFS pointer: the content was not downloaded")
         return None
-    return _Candidate(TrajectorySource.of_file(root, entry), source_format)
+    return _Candidate(replace(TrajectorySource.of_file(root, entry), format=source_format))
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
@@ -192,7 +195,7 @@ def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
 
 
 def _count(candidate: _Candidate) -> None:
-    trajectory = read_trajectory(candidate.source.open)
+    trajectory = read_trajectory(candidate.source.open, source_format=candidate.format)
     for step in trajectory.steps:
         candidate.steps += 1
         candidate.tool_calls += len(step.tool_calls)

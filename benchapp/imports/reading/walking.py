@@ -1,4 +1,4 @@
-"""Reading a folder that somebody else filled: nothing outside it is opened, nothing in it is followed for ever.
+"""Reading a folder that somebody else filled: nothing outside it is read, nothing in it is followed for ever.
 
 Symbolic links are never followed. Devices, sockets and pipes are never opened. Depth, number of entries and size of
 every read are bounded; what goes over a bound is reported.
@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
 MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; a larger file is hashed by its ends
 END_BYTES = 1024 * 1024
+PIECE_BYTES = 64 * 1024
 
 
 def name_of(path: Path) -> str:
@@ -41,6 +43,23 @@ def list_names(names: Sequence[str], total: int | None = None) -> str:
     """The first NAMED names and the number of the others; `total` where `names` holds only some of them."""
     left = (len(names) if total is None else total) - len(names[:NAMED])
     return ", ".join(names[:NAMED]) + (f" and {left:,} more" if left else "")
+
+
+def _place_of(descriptor: int, path: Path) -> str:
+    """Where the opened file lies, without links. Linux says it of the very file; elsewhere its path is asked."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer than the question
+    except OSError:
+        return os.path.realpath(path)
+
+
+def _read_up_to(descriptor: int, limit: int) -> bytes:
+    """The next bytes, at most `limit`, in pieces: most files are far smaller than what they may have."""
+    pieces = list[bytes]()
+    while limit > 0 and (piece := os.read(descriptor, min(limit, PIECE_BYTES))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +148,7 @@ class Root:
         files: list[FolderEntry] = []
         try:
             with os.scandir(folder) as entries:
-                for entry in sorted(entries, key=lambda entry: entry.name):
+                for entry in sorted(entries, key=attrgetter("name")):
                     self._entries += 1
                     if self._entries > MAX_ENTRIES:
                         self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
@@ -192,30 +211,37 @@ class Root:
 
     def open(self, path: Path) -> BinaryIO:
         """Opens a regular file for reading. OSError where it is none, or lies outside."""
-        if not f"{os.path.realpath(path)}/".startswith(self._inside):
-            raise OSError("is outside the given folder")
+        return os.fdopen(self._open(path), "rb")
+
+    def _open(self, path: Path) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("not a regular file")
-            return os.fdopen(descriptor, "rb")
+            if not f"{_place_of(descriptor, path)}/".startswith(self._inside):
+                raise OSError("is outside the given folder")
         except BaseException:
             os.close(descriptor)
             raise
+        return descriptor
 
     def sha256(self, path: Path, whole: int = MAX_HASHED_BYTES) -> str:
         """Hex SHA-256 of a file's bytes; of one with more than `whole`, of its size, its time of change, its first and its
         last bytes: a file of any size takes bounded time. OSError where it cannot be read."""
-        with self.open(path) as stream:
-            status = os.fstat(stream.fileno())
+        descriptor = self._open(path)
+        try:
+            status = os.fstat(descriptor)
             digest, left = hashlib.sha256(), status.st_size  # what is written from now on is for the next import
             if left > whole:
-                digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode() + stream.read(END_BYTES))
-                stream.seek(max(0, status.st_size - END_BYTES))
+                digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+                digest.update(_read_up_to(descriptor, END_BYTES))
+                os.lseek(descriptor, max(0, status.st_size - END_BYTES), os.SEEK_SET)
                 left = END_BYTES
-            while left > 0 and (piece := stream.read(min(left, END_BYTES))):
+            while left > 0 and (piece := os.read(descriptor, min(left, END_BYTES))):
                 digest.update(piece)
                 left -= len(piece)
+        finally:
+            os.close(descriptor)
         return digest.hexdigest()
 
     def read_ends(self, path: Path, limit: int) -> bytes | None:
@@ -238,8 +264,11 @@ class Root:
     def read(self, path: Path, limit: int) -> bytes | None:
         """The file's bytes; None, reported, where it cannot be read or is over `limit`."""
         try:
-            with self.open(path) as stream:
-                content = stream.read(limit + 1)
+            descriptor = self._open(path)
+            try:
+                content = _read_up_to(descriptor, limit + 1)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             self.report_unreadable(path, error)
             return None

@@ -24,7 +24,7 @@ from benchapp.stats.learning.computed_runs import has_ended
 V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
-RULES = ("analysis", "stats")  # packages whose code works facts out
+RULES = ("benchapp/analysis", "benchapp/stats")  # packages whose code works facts out
 
 
 def write_kept(path: Path, former: str, write: Callable[[IO[bytes]], object]) -> None:
@@ -107,15 +107,15 @@ def clear_facts(experiments: Iterable[Experiment]) -> None:
 
 
 def _path(experiment: Experiment, name: str, key: object) -> Path:
-    digest = blake2b(f"{_digest_rules()} {key}".encode(), digest_size=12).hexdigest()
+    digest = blake2b(f"{digest_code(RULES)} {key}".encode(), digest_size=12).hexdigest()
     return facts_folder() / f"{experiment.public_id}-{name}-{digest}.json"
 
 
 @cache
-def _digest_rules() -> str:
-    """Of the code, once per process: another version of it may say otherwise of the same numbers."""
-    found, home = blake2b(digest_size=12), Path(settings.BASE_DIR) / "benchapp"
-    for package in RULES:
+def digest_code(packages: tuple[str, ...]) -> str:
+    """Of their code, once per process: another version of it may say otherwise of the same numbers."""
+    found, home = blake2b(digest_size=12), Path(settings.BASE_DIR)
+    for package in packages:
         for path in sorted((home / package).rglob("*.py")):
             found.update(path.read_bytes())
     return found.hexdigest()

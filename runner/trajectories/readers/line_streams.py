@@ -42,7 +42,9 @@ _ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE]
 # Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern.
 _MANY_DIGITS = b"0" * (MAX_DIGITS + 1)
 _DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
+_POINT = ord(".")
 _IN_NUMBERS = b"+-.0123456789EINaefintyd"
+_SPACE = re.compile(r"[ \t\n\r]*")
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _Events = Iterator[tuple[str, Any]]  # as ijson gives them: the value of an event is of any type
 
@@ -338,25 +340,57 @@ def read_plain(content: bytes) -> JsonValue:
 
 
 def _has_long_number(content: bytes) -> bool:
-    return _MANY_DIGITS in content.translate(_DIGITS_ALIKE)
+    """Has it a run of so many digits that is no fraction's? Prices are often told to the last digit."""
+    digits = content.translate(_DIGITS_ALIKE)
+    at = digits.find(_MANY_DIGITS)
+    while at > 0 and content[at - 1] == _POINT:
+        end = digits.find(b" ", at)
+        at = digits.find(_MANY_DIGITS, end) if end > 0 else -1
+    return at >= 0
 
 
 def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
-    last: list[tuple[str, JsonValue]] = []
-
-    def take(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        nonlocal last
-        last = pairs  # the object that ends last is the outermost one
-        return dict(pairs)
-
+    whole = _whole if _has_long_number(content) else None  # asked of each integer only where one may be too long
     try:
-        whole = _whole if _has_long_number(content) else None  # asked of each integer only where one may be too long
-        found = json.loads(content.decode(), object_pairs_hook=take, parse_int=whole, parse_constant=_refuse)
+        pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse))
     except (ValueError, RecursionError):
         return None
-    return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None
+    return None if _is_deeper(dict(pairs), MAX_DEPTH) else pairs
+
+
+def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
+    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else."""
+    pairs: list[tuple[str, JsonValue]] = []
+    at = _pass(text, 0, "{")
+    is_open = not text.startswith("}", at)
+    while is_open:
+        key, at = decoder.raw_decode(text, at)
+        if not isinstance(key, str):
+            raise ValueError(key)
+        value, at = decoder.raw_decode(text, _pass(text, at, ":"))
+        pairs.append((key, value))
+        at = _space_end(text, at)
+        is_open = text.startswith(",", at)
+        if is_open:
+            at = _pass(text, at, ",")
+    if _pass(text, at, "}") < len(text):
+        raise ValueError("something follows")
+    return pairs
+
+
+def _pass(text: str, at: int, sign: str) -> int:
+    """Where what follows the sign begins. ValueError where the sign is not what comes next."""
+    at = _space_end(text, at)
+    if not text.startswith(sign, at):
+        raise ValueError(sign)
+    return _space_end(text, at + 1)
+
+
+def _space_end(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def _refuse(name: str) -> JsonValue:

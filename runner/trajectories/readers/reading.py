@@ -12,12 +12,13 @@ import ijson
 from runner.base.file_digests import GIT_LFS
 from runner.base.types import JsonValue
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
-from runner.trajectories.readers.line_streams import in_utf8
+from runner.trajectories.readers.line_streams import UTF8_MARK, in_utf8
 
 __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
 
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
+MARK_BYTES = len(UTF8_MARK)  # of the longest mark of an encoding
 PIECE = 1024  # parsed at once: a broken end must not hide a good beginning
 _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
@@ -29,12 +30,15 @@ _MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
 
 
-def read_trajectory(open_binary: Opener, *, name: str = "main") -> ReadTrajectory:
-    """Opens a trajectory of any known format. `open_binary` is called once for sniffing, once for reading, and once
-    more for each sub-agent that is read. Never fails for bad content: see `problems`."""
+def read_trajectory(open_binary: Opener, *, name: str = "main", source_format: str = "") -> ReadTrajectory:
+    """Opens a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
+    more for each sub-agent that is read. Never fails for bad content: see `problems`.
+
+    source_format: what `sniff` said of the file, for who asked it before."""
     with open_binary() as stream:
-        start = stream.read(SNIFFED_BYTES)
-    source_format, open_binary = sniff(BytesIO(start)), in_utf8(open_binary, start)
+        start = stream.read(MARK_BYTES if source_format else SNIFFED_BYTES)
+    source_format = source_format or sniff(BytesIO(start))
+    open_binary = in_utf8(open_binary, start)
     return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
 
 
@@ -76,8 +80,9 @@ def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     """SWE-agent's object has a trajectory, a demonstration only the history; mini-swe-agent's has info and messages."""
     if {"info", "messages"} <= keys.keys() and (b'"mini_version"' in start or "trajectory_format" in keys):
         return "mini-swe-agent"
-    has_actions = b'"action"' in start and b'"observation"' in start
-    if "trajectory" in keys and (has_actions or {"history", "info"} <= keys.keys()):
+    if "trajectory" in keys and (
+        {"history", "info"} <= keys.keys() or b'"action"' in start and b'"observation"' in start
+    ):
         return "swe-agent"
     return "swe-agent" if "history" in keys and b'"role"' in start and b'"agent"' in start else None
 

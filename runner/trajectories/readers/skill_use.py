@@ -66,10 +66,17 @@ def step_uses(step: Step, *, mounted: Collection[str] | None, trajectory: str = 
     if step.source is not Source.AGENT or not step.tool_calls or step.is_copied_context:
         return []
     seen: dict[tuple[str, UseKind], SkillUse] = {}
-    for call in step.tool_calls:
+    for call in filter(_may_use, step.tool_calls):
         for slug, kind, path in _call_uses(call, _results(step, call), mounted):
             seen.setdefault((slug, kind), SkillUse(slug, kind, step.number, path, trajectory))
     return list(seen.values())
+
+
+def _may_use(call: ToolCall) -> bool:
+    """False for most calls: whatever uses a skill says the word, in its tool's name, a path or a command."""
+    return "skill" in call.name.lower() or any(
+        "skill" in value if type(value) is str else isinstance(value, (list, dict)) for value in call.arguments.values()
+    )
 
 
 def _results(step: Step, call: ToolCall) -> list[Observation]:

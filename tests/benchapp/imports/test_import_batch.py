@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -21,11 +22,13 @@ from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
 from benchapp.imports import packed_trials, packing, read_again, trial_rows
 from benchapp.imports.batch import COUNTED, import_paths
+from benchapp.imports.harbor.harbor_trial import HarborTrial
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
 from benchapp.record.writing.attempt_rows import save_below
+from benchapp.stats.learning.kept_files import clear_facts
 from runner.base.types import SkillUse as UseValue
 from runner.base.types import UseKind
 from tests.benchapp.import_folders import atif, bring_in, job, release, result, trial, write
@@ -262,8 +265,68 @@ def test_it_costs_few_statements_per_trial(tmp_path, django_assert_max_num_queri
         trial(tmp_path, number)
     with django_assert_max_num_queries(60):
         bring_in(tmp_path)
-    with django_assert_max_num_queries(40 + 20 * 6):
+    with django_assert_max_num_queries(40):
         bring_in(tmp_path)
+
+
+def read_none(monkeypatch) -> None:
+    """From now on reading a trial fails."""
+    monkeypatch.setattr(HarborTrial, "read", lambda trial: 1 / 0)
+
+
+@pytest.mark.django_db
+def test_an_unchanged_trial_in_which_nothing_was_odd_is_not_read_again(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job")
+    first = bring_in(folder).as_json()
+    read_none(monkeypatch)
+    assert bring_in(folder).as_json() == {**first, "created": 0, "unchanged": 3}
+
+
+@pytest.mark.django_db
+def test_one_that_several_processes_read_is_not_read_again_either(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job")
+    import_paths([folder], processes=2)
+    read_none(monkeypatch)
+    report = bring_in(folder)
+    assert (report.counts["unchanged"], len(report.problems)) == (3, 0)
+
+
+@pytest.mark.django_db
+def test_a_change_shows_though_size_and_time_of_the_file_are_the_same(tmp_path):
+    folder = job(tmp_path / "job")
+    bring_in(folder)
+    path = folder / "sum-csv__0000002" / "agent" / "trajectory.json"
+    before, content = path.stat(), path.read_text()
+    path.write_text(content.replace("Sum", "Add"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert bring_in(folder).counts["changed"] == 1
+
+
+@pytest.mark.django_db
+def test_without_what_was_kept_beside_the_record_every_trial_is_read(tmp_path, monkeypatch):
+    folder = job(tmp_path / "job")
+    first = bring_in(folder).as_json()
+    clear_facts(Experiment.objects.all())
+    assert bring_in(folder).as_json() == {**first, "created": 0, "unchanged": 3}
+    read_none(monkeypatch)
+    assert bring_in(folder).counts["unchanged"] == 3  # that import kept it again
+
+
+@pytest.mark.django_db
+def test_it_collects_garbage_as_before_when_it_has_ended(tmp_path):
+    before = gc.get_threshold()
+    bring_in(job(tmp_path / "job"))
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"b": [], "a": {"ä": "\x7f\n"}}, {"x": [1e-5, 1e16, 1.5, -0.0, 10**19]}, {"x": 0.00001234}, {"big": 10**30}],
+)
+def test_a_config_is_laid_out_as_python_writes_it(value):
+    expected = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    assert trial_rows._lay_out(value) == expected.encode()
 
 
 @pytest.mark.slow

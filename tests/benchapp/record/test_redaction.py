@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.record.redaction import _PAIR, Redactor, _names_a_secret, is_secret_name, redact_text, redact_value
+from benchapp.record.redaction import (
+    _PAIR,
+    HINTS,
+    LONG,
+    Redactor,
+    _list_hints,
+    _names_a_secret,
+    is_secret_name,
+    redact_text,
+    redact_value,
+)
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.providers.model_names import MODELS
 
@@ -235,3 +245,18 @@ def test_it_changes_nothing_the_second_time(parts):
 def test_it_keeps_the_shape_of_any_json_value(value):
     json.dumps(redact_value(value))
     assert redact_value(redact_value(value)) == redact_value(value)
+
+
+@pytest.mark.parametrize("hint", [hint for hint, _ in HINTS])
+def test_a_hint_is_found_in_a_long_text_as_in_a_short_one(hint):
+    filling = "Éa line of text_with KEY, tok-en: [0]\n" * (LONG // 30)
+    found = [each for each, _ in _list_hints(f"{filling}{hint}{filling}")]
+    assert hint in found
+    assert len(_list_hints(hint)) == len(HINTS)
+
+
+@given(st.text(alphabet="ghp_sk-eyJA=TOKENé", min_size=LONG // 8))
+def test_no_hint_in_a_text_is_passed_over(text):
+    text = text * 8
+    listed = {hint for hint, _ in _list_hints(text)}
+    assert {hint for hint, _ in HINTS if hint in text} <= listed

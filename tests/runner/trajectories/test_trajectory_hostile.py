@@ -341,3 +341,29 @@ def test_copies_of_output_are_looked_for_in_bounded_time() -> None:
     content = atif(agent("m", tool_calls=[call], observation=results)).replace(b'"x"', b'"claude-code"')
     _, (step,) = read(content)
     assert step.observations[0].content == output
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs"),
+    [
+        (
+            '{"a": 1, "steps": [1, 2], "a": 3, "steps": [4]}',
+            [("a", 1), *(("steps", n) for n in (1, 2)), ("a", 3), ("steps", 4)],
+        ),
+        (' \n{ "a" :\t{"b": [] } ,\r\n"c":"\\u00e9" } \n', [("a", {"b": []}), ("c", "é")]),
+        ("{}", []),
+        ("{ }", []),
+        ('{"cost": 0.001927556845911988912, "n": [-0.5e-3]}', [("cost", 0.001927556845911988912), ("n", [-0.0005])]),
+    ],
+)
+def test_the_pairs_of_an_object_come_in_order_and_as_often_as_they_stand_there(content: str, pairs: object) -> None:
+    found = Problems()
+    assert list(walk(BytesIO(content.encode()), found, streamed=frozenset({"steps"}))) == pairs
+    assert not len(found)
+
+
+@pytest.mark.parametrize("content", ['{"a": 1} x', '{"a": 1,}', '{"a" 1}', '{"a": 1', "{1: 2}", '{"a": 1 "b": 2}'])
+def test_what_is_no_object_is_reported(content: str) -> None:
+    found = Problems()
+    list(walk(BytesIO(content.encode()), found))
+    assert len(found) == 1
