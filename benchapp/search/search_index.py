@@ -29,10 +29,7 @@ LAST_PLACE = 16_383
 CLASSES = (0.4, 0.55, 0.7)  # the weights from which on a word has class 1, 2 and 3 in a document
 HEAVIEST = len(CLASSES)
 USUAL_LENGTH = 400  # tokens of a document
-FIRST_SLICE = (
-    100  # documents that hold the words, looked at first on PostgreSQL, and how many times as many after those
-)
-GROWTH = 8
+FIRST_SLICE, GROWTH = 100, 8  # documents of the words looked at first on PostgreSQL, and how many times as many then
 NEWEST = 2**62  # above every number
 
 

@@ -1,6 +1,6 @@
 """Reading a folder that somebody else filled: nothing outside it is read, nothing in it is followed for ever.
 
-Symbolic links are never followed. Devices, sockets and pipes are never opened. Depth, number of entries and size of
+Symbolic links are never followed. Devices, sockets and pipes are never read. Depth, number of entries and size of
 every read are bounded; what goes over a bound is reported.
 """
 
