@@ -152,7 +152,7 @@ def _list_joined(
 
 def _list_matching(match: TokenCondition, before: int | None, limit: int | None) -> list[int]:
     """PostgreSQL is kept from looking at the words of one document after the other, which
-    it takes for cheap: they lie outside the row (970 ms against 21 among 68,000 documents)."""
+    it takes for cheap: they are stored outside the row (970 ms against 21 among 68,000 documents)."""
     condition, asked = _condition(match)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")

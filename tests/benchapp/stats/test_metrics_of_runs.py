@@ -73,7 +73,7 @@ def test_libraries_of_tainted_episodes_are_left_out() -> None:
     run = make_learning_run(environments=2, families=1)
     Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
     facts = facts_of([run], outcomes_of([run]))[run.pk]
-    assert [library.episode for library in facts.libraries] == [run.episodes.last().pk]
+    assert [library.title for library in facts.libraries] == [run.episodes.last().title]
     assert RUN_METRICS["skills-retained"].compute(facts).over == 1
 
 
