@@ -14,7 +14,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email import message_from_bytes
 from pathlib import Path
 
@@ -115,6 +115,8 @@ def test_suites_are_byte_for_byte_those_of_a_clone(installed: Installed) -> None
 
 
 def test_runs_are_imported_and_checked_without_a_clone(installed: Installed, tmp_path: Path) -> None:
+    installed = replace(installed, home=tmp_path / "home")  # another test runs the demo in the usual one
+    installed.home.mkdir()
     assert "run skillglass migrate" in installed.run("check_record").stderr
     assert installed.run("migrate", "-v0").returncode == 0
     done = installed.run("import_runs", job(tmp_path / "job"))

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 from django.conf import settings
 from django.db.models import prefetch_related_objects
@@ -24,6 +24,7 @@ from benchapp.stats.learning.computed_runs import has_ended
 V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
+Fact: TypeAlias = dict[str, Any]  # as JSON gives it
 RULES = ("benchapp/analysis", "benchapp/stats")  # packages whose code works facts out
 
 
@@ -45,7 +46,7 @@ def facts_folder() -> Path:
     return Path(settings.VAR_DIR) / "facts"
 
 
-def take_fact(experiment: Experiment, name: str, key: object) -> dict[str, Any] | None:
+def take_fact(experiment: Experiment, name: str, key: object) -> Fact | None:
     """None where nothing is kept of this key, or what is kept cannot be read."""
     try:
         found = json.loads(_path(experiment, name, key).read_bytes())
@@ -60,7 +61,7 @@ def keep_fact(experiment: Experiment, name: str, key: object, fact: Mapping[str,
     write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))
 
 
-def take_of_runs(runs: Iterable[Run], name: str) -> dict[int, dict[str, Any]]:
+def take_of_runs(runs: Iterable[Run], name: str) -> dict[int, Fact]:
     """run pk -> the fact kept of it, of runs at their end; the others change without another revision."""
     ended = [run for run in runs if has_ended(run)]
     prefetch_related_objects(ended, "experiment")
@@ -81,7 +82,7 @@ def take_or_read(
     name: str,
     read: Callable[[list[Run]], Mapping[int, V]],
     pack: Callable[[V], Mapping[str, object]],
-    restore: Callable[[dict[str, Any]], V],
+    restore: Callable[[Fact], V],
 ) -> dict[int, V]:
     """run pk -> value, every run given: restored from the fact kept of the run, else read with all others that have none."""
     wanted = list(runs)

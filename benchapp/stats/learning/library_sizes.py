@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from benchapp.models import Run
 from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import take_or_read
+from benchapp.stats.learning.kept_files import Fact, take_or_read
 from benchapp.stats.learning.library_history import EMPTY, SEEDED, EpisodeHistory, read_histories
 from benchapp.stats.metrics.outcomes import Ints, Mask
 from runner.base.types import DecisionStatus
@@ -105,7 +104,7 @@ class LibraryNumbers:
         }
 
     @classmethod
-    def restore(cls, fact: dict[str, Any]) -> LibraryNumbers:
+    def restore(cls, fact: Fact) -> LibraryNumbers:
         sizes = tuple(LibrarySize(**size) for size in fact["sizes"])
         last = datetime.fromisoformat(fact["last"]) if fact["last"] else None
         return cls(sizes, Churn(**fact["churn"]), _growth_from(fact["growth"]), last)

@@ -10,13 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
 from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import take_or_read
+from benchapp.stats.learning.kept_files import Fact, take_or_read
 from runner.base.types import UseKind
 
 READ = ~Q(kind=UseKind.MOUNTED)
@@ -62,7 +61,7 @@ class Reuse:
     skills: tuple[SkillReuse, ...] = ()
 
     @classmethod
-    def restore(cls, fact: dict[str, Any]) -> Reuse:
+    def restore(cls, fact: Fact) -> Reuse:
         """From its `asdict`."""
         phases = {phase: PhaseReuse(**counts) for phase, counts in fact["phases"].items()}
         return cls(phases, tuple(SkillReuse(**skill) for skill in fact["skills"]))
