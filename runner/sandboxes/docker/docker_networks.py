@@ -19,7 +19,8 @@ NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}
 
 @dataclass(slots=True)
 class Network:
-    """name: for the container's settings. address: the host's on it. has_way_out: False when only the host is there."""
+    """name: for the container's settings. address: the host's on it, where that is the machine we run on. has_way_out: False
+    when only the host is there."""
 
     name: str
     address: str | None
@@ -42,7 +43,12 @@ def network_for(client: APIClient, *, way_out: bool, provider: bool, mark: str, 
         client.create_network(name, driver="bridge", internal=not way_out, labels=labels, check_duplicate=True)
         found = client.inspect_network(name)
     address = next((row.get("Gateway") for row in found["IPAM"]["Config"] or () if row.get("Gateway")), None)
-    return Network(name, address and address.partition("/")[0], way_out)
+    return Network(name, address.partition("/")[0] if address and _is_on_this_machine(found["Id"]) else None, way_out)
+
+
+def _is_on_this_machine(network: str) -> bool:
+    """By the network's own bridge: another machine's engine gives out the same addresses as the one here."""
+    return f"br-{network[:12]}" in (name for _, name in socket.if_nameindex())
 
 
 def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gateway, str]:

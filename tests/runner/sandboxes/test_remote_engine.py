@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -72,6 +73,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteEngine]:
         keeper.wait()
         subprocess.run(["ip", "link", "del", link], capture_output=True)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+NOWHERE = "neither on the machine of the Docker engine nor in a container of it"
 
 
 @pytest.fixture
@@ -250,5 +254,18 @@ def test_ssh_is_told_how_to_get_there(monkeypatch: pytest.MonkeyPatch, task: Tas
 
 def test_an_agent_in_it_that_calls_a_provider_is_told_where_its_worker_must_run(remote: RemoteEngine, task: Task):
     provider = Provider("http://127.0.0.1:9/v1", None)
-    with pytest.raises(SetupError, match="neither on the machine of the Docker engine nor in a container of it"):
+    with network_here("172.18.0.0/16"), pytest.raises(SetupError, match=NOWHERE):  # the first that an engine gives out
         open_sandbox(task, name="t", needs=Needs(provider=provider))
+
+
+@contextlib.contextmanager
+def network_here(subnet: str) -> Iterator[None]:
+    """A network of the engine on this machine, unless it has one there already."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DOCKER_")}
+    name = f"skillglass-test-{os.getpid()}"
+    command = ["docker", "network", "create", "--subnet", subnet, name]
+    subprocess.run(command, env=environment, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["docker", "network", "rm", name], env=environment, capture_output=True)
