@@ -13,7 +13,8 @@ from benchapp.imports.reading.walking import Root
 from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import read_plain, read_value, walk
+from runner.trajectories.readers.line_streams import read_value, walk
+from runner.trajectories.readers.plain_json import read_plain
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB

@@ -21,16 +21,21 @@ import orjson
 from runner.base.text import MAX_DEPTH, TOO_DEEP, mark_left_out, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
+from runner.trajectories.readers.plain_json import (
+    MAX_DIGITS,
+    MAX_OPENINGS,
+    SMALL_BYTES,
+    has_long_number,
+    is_deeper,
+    plain_object,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
-SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
-MAX_DIGITS = 18  # of an integer that any database holds
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a trajectory
-MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
 MAX_NUMBER_BYTES = 4_096  # a longer one is not waited for
@@ -39,12 +44,7 @@ UTF8_MARK = codecs.BOM_UTF8
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE])" % (MAX_DIGITS + 1))
-# Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern.
-_MANY_DIGITS = b"0" * (MAX_DIGITS + 1)
-_DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
-_POINT = ord(".")
 _IN_NUMBERS = b"+-.0123456789EINaefintyd"
-_SPACE = re.compile(r"[ \t\n\r]*")
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _Events = Iterator[tuple[str, Any]]  # as ijson gives them: the value of an event is of any type
 
@@ -145,7 +145,7 @@ class Numbers:
         whole = len(chunk) if final else len(chunk) - (_count_unfinished(chunk) or _open_number(chunk))
         chunk, self._pending = chunk[:whole], chunk[whole:]
         masked = _mask(chunk)
-        if b"NaN" in chunk or b"Infinity" in chunk or _has_long_number(chunk):
+        if b"NaN" in chunk or b"Infinity" in chunk or has_long_number(chunk):
             return self._mend(chunk, masked)
         self._in_string ^= masked.count(b'"') % 2 == 1
         return chunk
@@ -295,7 +295,7 @@ def walk(
     """
     start = stream.read(SMALL_BYTES + 1).removeprefix(UTF8_MARK)
     if len(start) <= SMALL_BYTES and not inside:
-        pairs = _plain_object(start)
+        pairs = plain_object(start)
         if pairs is not None:
             yield from _parts(pairs, streamed, nested)
             return
@@ -324,83 +324,6 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
     except (ijson.JSONError, ValueError, OverflowError, StopIteration) as error:
         problems.add("end of what could be read", "one whole JSON value", _first_line(error))
         return None
-
-
-def read_plain(content: bytes) -> JsonValue:
-    """The value of a small JSON file in which nothing is odd: no character or number that a database cannot hold, no deep
-    nesting. None: it has to be read with care."""
-    if len(content) > SMALL_BYTES or b"\\u0000" in content or _has_long_number(content):
-        return None
-    try:
-        found: JsonValue = orjson.loads(content)  # refuses lone surrogates, NaN and invalid UTF-8
-    except orjson.JSONDecodeError:
-        return None
-    is_shallow = content.count(b"{") + content.count(b"[") <= MAX_OPENINGS or not _is_deeper(found, MAX_DEPTH)
-    return found if is_shallow else None
-
-
-def _has_long_number(content: bytes) -> bool:
-    """Has it a run of so many digits that is no fraction's? Prices are often told to the last digit."""
-    digits = content.translate(_DIGITS_ALIKE)
-    at = digits.find(_MANY_DIGITS)
-    while at > 0 and content[at - 1] == _POINT:
-        end = digits.find(b" ", at)
-        at = digits.find(_MANY_DIGITS, end) if end > 0 else -1
-    return at >= 0
-
-
-def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
-    """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
-    which is ten times slower and knows what to do about it."""
-    whole = _whole if _has_long_number(content) else None  # asked of each integer only where one may be too long
-    try:
-        pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse))
-    except (ValueError, RecursionError):
-        return None
-    return None if _is_deeper(dict(pairs), MAX_DEPTH) else pairs
-
-
-def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
-    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else."""
-    pairs: list[tuple[str, JsonValue]] = []
-    at = _pass(text, 0, "{")
-    is_open = not text.startswith("}", at)
-    while is_open:
-        key, at = decoder.raw_decode(text, at)
-        if not isinstance(key, str):
-            raise ValueError(key)
-        value, at = decoder.raw_decode(text, _pass(text, at, ":"))
-        pairs.append((key, value))
-        at = _space_end(text, at)
-        is_open = text.startswith(",", at)
-        if is_open:
-            at = _pass(text, at, ",")
-    if _pass(text, at, "}") < len(text):
-        raise ValueError("something follows")
-    return pairs
-
-
-def _pass(text: str, at: int, sign: str) -> int:
-    """Where what follows the sign begins. ValueError where the sign is not what comes next."""
-    at = _space_end(text, at)
-    if not text.startswith(sign, at):
-        raise ValueError(sign)
-    return _space_end(text, at + 1)
-
-
-def _space_end(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-def _refuse(name: str) -> JsonValue:
-    raise ValueError(name)
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise ValueError(digits)
-    return int(digits)
 
 
 def _parts(
@@ -545,22 +468,11 @@ _UNREADABLE = object()
 
 
 def _shallow(value: dict[str, object], line: bytes, number: int, problems: Problems) -> dict[str, object]:
-    if line.count(b"[") + line.count(b"{") <= MAX_OPENINGS or not _is_deeper(value, MAX_DEPTH):
+    if line.count(b"[") + line.count(b"{") <= MAX_OPENINGS or not is_deeper(value, MAX_DEPTH):
         return value
     problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
     bounded: dict[str, object] = storable_value(value)
     return bounded
-
-
-def _is_deeper(value: object, limit: int) -> bool:
-    """Does it hold lists or objects inside `limit` others?"""
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(limit):
-        if not level:
-            return False
-        inner = (found.values() if isinstance(found, dict) else found for found in level)
-        level = [item for items in inner for item in items if type(item) is dict or type(item) is list]
-    return bool(level)
 
 
 def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:

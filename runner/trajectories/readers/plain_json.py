@@ -1,0 +1,111 @@
+"""JSON of a small file in which nothing is odd, read at once. Whatever else comes is left to `line_streams`, which is ten
+times slower and knows what to do about it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import orjson
+
+from runner.base.text import MAX_DEPTH
+from runner.base.types import JsonValue
+
+SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
+MAX_DIGITS = 18  # of an integer that any database holds
+MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
+
+# Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than a pattern.
+_MANY_DIGITS = b"0" * (MAX_DIGITS + 1)
+_DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
+_POINT = ord(".")
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def read_plain(content: bytes) -> JsonValue:
+    """The value of a small JSON file in which nothing is odd: no character or number that a database cannot hold, no deep
+    nesting. None: it has to be read with care."""
+    if len(content) > SMALL_BYTES or b"\\u0000" in content or has_long_number(content):
+        return None
+    try:
+        found: JsonValue = orjson.loads(content)  # refuses lone surrogates, NaN and invalid UTF-8
+    except orjson.JSONDecodeError:
+        return None
+    is_shallow = content.count(b"{") + content.count(b"[") <= MAX_OPENINGS or not is_deeper(found, MAX_DEPTH)
+    return found if is_shallow else None
+
+
+def has_long_number(content: bytes) -> bool:
+    """Has it a run of so many digits that is no fraction's? Prices are often told to the last digit."""
+    digits = content.translate(_DIGITS_ALIKE)
+    at = digits.find(_MANY_DIGITS)
+    while at > 0 and content[at - 1] == _POINT:
+        end = digits.find(b" ", at)
+        at = digits.find(_MANY_DIGITS, end) if end > 0 else -1
+    return at >= 0
+
+
+def plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
+    """The top-level pairs of a small JSON object in which nothing is odd; a key may come twice. None: it has to be read
+    with care."""
+    whole = _whole if has_long_number(content) else None  # asked of each integer only where one may be too long
+    try:
+        pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return None
+    return None if is_deeper(dict(pairs), MAX_DEPTH) else pairs
+
+
+def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
+    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else."""
+    pairs: list[tuple[str, JsonValue]] = []
+    at = _pass(text, 0, "{")
+    is_open = not text.startswith("}", at)
+    while is_open:
+        key, at = decoder.raw_decode(text, at)
+        if not isinstance(key, str):
+            raise ValueError(key)
+        value, at = decoder.raw_decode(text, _pass(text, at, ":"))
+        pairs.append((key, value))
+        at = _space_end(text, at)
+        is_open = text.startswith(",", at)
+        if is_open:
+            at = _pass(text, at, ",")
+    if _pass(text, at, "}") < len(text):
+        raise ValueError("something follows")
+    return pairs
+
+
+def _pass(text: str, at: int, sign: str) -> int:
+    """Where what follows the sign begins. ValueError where the sign is not what comes next."""
+    at = _space_end(text, at)
+    if not text.startswith(sign, at):
+        raise ValueError(sign)
+    return _space_end(text, at + 1)
+
+
+def _space_end(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _refuse(name: str) -> JsonValue:
+    raise ValueError(name)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
+
+
+def is_deeper(value: object, limit: int) -> bool:
+    """Does it hold lists or objects inside `limit` others?"""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        inner = (found.values() if isinstance(found, dict) else found for found in level)
+        level = [item for items in inner for item in items if type(item) is dict or type(item) is list]
+    return bool(level)
