@@ -20,8 +20,7 @@ from benchapp.record.record_digest import reading_of
 from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
 
 QUIET = "quiet-sources"
-# What decides whether a source has something odd.
-READERS = ("benchapp/imports", "benchapp/record", "runner/base", "runner/trajectories", "runner/verifying")
+READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has something odd
 
 
 def read_digest(found: FoundTrial) -> str:
