@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
@@ -16,6 +16,7 @@ from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import visible
 from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.kept_files import Fact, take_or_read
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.agents import MODELLESS
 from runner.base.types import DecisionStatus
@@ -83,6 +84,13 @@ class Endings(Shaped):
         ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
         *("equals_no_skill", "sentences"),
     )
+
+    @classmethod
+    def restore(cls, fact: Fact) -> Endings:
+        """From its `asdict`."""
+        ends = {AgentEnd(end): count for end, count in fact["ends"].items()}
+        answers = tuple(AuthorAnswers(**each) for each in fact["answers"])
+        return cls(**{**fact, "ends": ends, "answers": answers})
 
     def __add__(self, other: Endings) -> Endings:
         return Endings(
@@ -171,9 +179,10 @@ EndedTrials = tuple[str, bool, bool, int]  # what ended them, are calls recorded
 
 
 def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
-    """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept."""
+    """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept, in this process or on
+    disk."""
     wanted = list(runs)
-    found = KEPT.read_all(wanted, _read)
+    found = KEPT.read_all(wanted, lambda missing: take_or_read(missing, "endings", _read, asdict, Endings.restore))
     return {run.pk: replace(found[run.pk], is_open=run.is_open) for run in wanted}
 
 
@@ -200,7 +209,7 @@ def _count_endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ..
         trials=sum(count for *_, count in rows),
         observed=sum(count for _, observed, _, count in rows if observed),
         silent=sum(count for _, observed, called, count in rows if observed and not called),
-        ends=ends,
+        ends=dict(ends),
         answers=answers,
         skills=skills,
     )

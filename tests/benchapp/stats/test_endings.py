@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
+from benchapp.analysis.failures.run_endings import KEPT, Endings, describe_endings, read_endings
 from benchapp.models import Episode, Family, Run
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from runner.base.types import Source, Step, ToolCall
@@ -157,9 +157,24 @@ def test_it_takes_three_queries_for_any_number_of_runs_and_none_for_what_it_know
     for episode in episodes:
         work(episode, CALL, times=2)
         answer(episode, "failed")
-    runs = list(Run.objects.all())
+    runs = list(Run.objects.select_related("experiment"))
     with CaptureQueriesContext(connection) as captured:
         read_endings(runs)
         read_endings(runs)
     assert len(captured) == 3
     assert not [query for query in captured if "blob" in query["sql"].replace("blob_id", "")]
+
+
+def test_a_new_process_finds_the_same_without_counting() -> None:
+    episode = make_learning()
+    work(episode, TALK, times=2, ended="NoToolCall")
+    work(episode, CALL, ended="TurnLimit")
+    answer(episode, "failed", "applied")
+    Run.objects.filter(pk=episode.run_id).update(status=Run.Status.DONE)
+    first = found(episode)
+    assert (first.silent, first.ends[AgentEnd.NO_CALL], first.ends[AgentEnd.TURNS], first.usable) == (2, 2, 1, 1)
+    KEPT.clear()
+    run = Run.objects.select_related("experiment").get(pk=episode.run_id)
+    with CaptureQueriesContext(connection) as captured:
+        assert read_endings([run]) == {run.pk: first}
+    assert len(captured) == 0
