@@ -193,9 +193,8 @@ class GroupComparison:
         key = group.identity, metric.key
         if key not in self._cells:
             outcomes = self.of_group(group)
-            means = tuple(metric.mean(each) for each in outcomes)
-            known = [mean for mean in means if mean is not None]
-            rate = sum((metric.rate(each) for each in outcomes), Rate())
+            rates, means = zip(*map(metric.measure, outcomes), strict=True)
+            known, rate = [mean for mean in means if mean is not None], sum(rates, Rate())
             interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
             self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]

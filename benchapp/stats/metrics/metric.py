@@ -131,10 +131,21 @@ class TrialMetric:
     def select_covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
         return outcomes.where(self.mask(outcomes, phases))
 
-    def rate(self, outcomes: Outcomes) -> Rate:
-        """k of n for a share: a trial counts as passed where the column is 1."""
+    def measure(self, outcomes: Outcomes) -> tuple[Rate, float | None]:
+        """Counts and mean over the trials that have a value, None where none has. Of a share k of n: a trial counts as passed
+        where the column is 1."""
         values = outcomes.column(self.column)[self.mask(outcomes)]
-        return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
+        known = values[~np.isnan(values)]
+        rate = Rate(int(np.count_nonzero(known >= 1)), len(known), len(values))
+        if self.macro:
+            return rate, self._macro_mean(outcomes)
+        return rate, float(known.mean()) if len(known) else None
+
+    def rate(self, outcomes: Outcomes) -> Rate:
+        return self.measure(outcomes)[0]
+
+    def mean(self, outcomes: Outcomes) -> float | None:
+        return self.measure(outcomes)[1]
 
     @property
     def counted(self) -> str:
@@ -146,7 +157,7 @@ class TrialMetric:
         covered = self.mask(outcomes)
         for piece in pieces:
             if (covered & piece.mask).any():
-                yield piece.key, self.rate(piece.outcomes), self.mean(piece.outcomes)
+                yield piece.key, *self.measure(piece.outcomes)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Wilson's, of a share that is k of n: not where a task has several trials, which are no independent draws. Of a mean
@@ -160,14 +171,6 @@ class TrialMetric:
     def _repeats(self, outcomes: Outcomes) -> bool:
         tasks = outcomes.task[self.mask(outcomes)]
         return len(np.unique(tasks)) < len(tasks)
-
-    def mean(self, outcomes: Outcomes) -> float | None:
-        """Over the trials that have a value; None where none has."""
-        if self.macro:
-            return self._macro_mean(outcomes)
-        values = outcomes.column(self.column)[self.mask(outcomes)]
-        known = values[~np.isnan(values)]
-        return float(known.mean()) if len(known) else None
 
     def _macro_mean(self, outcomes: Outcomes) -> float | None:
         tasks = self.task_means(outcomes)

@@ -77,9 +77,10 @@ class SolvedMetric(TrialMetric):
     def tries(self, outcomes: Outcomes) -> Tries:
         return tries_of(self.select_covered(outcomes))
 
-    def rate(self, outcomes: Outcomes) -> Rate:
+    def measure(self, outcomes: Outcomes) -> tuple[Rate, float | None]:
         tries = self.tries(outcomes)
-        return Rate(int((tries.solved & tries.complete).sum()), int(tries.complete.sum()), len(tries.task))
+        rate = Rate(int((tries.solved & tries.complete).sum()), int(tries.complete.sum()), len(tries.task))
+        return rate, rate.value
 
     @property
     def counted(self) -> str:
@@ -87,9 +88,6 @@ class SolvedMetric(TrialMetric):
 
     def _repeats(self, outcomes: Outcomes) -> bool:
         return False  # its unit is the task, whatever the number of samples
-
-    def mean(self, outcomes: Outcomes) -> float | None:
-        return self.rate(outcomes).value
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         tries = tries_of(self.select_covered(outcomes, phases))
