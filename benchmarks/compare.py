@@ -4,16 +4,17 @@
     SKILLGLASS_VAR=/tmp/campaign python manage.py synthesize campaign
     SKILLGLASS_VAR=/tmp/campaign python benchmarks/compare.py
 
-Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. Cold: nothing
-remembered from an earlier request, but what finished runs came to is on disk. Warm: the 95th percentile of the requests after
-it. Ratios are to the targets of 500 ms cold and 150 ms warm; CPU is this process's own work, warm the median; bytes are those
-of the gzipped answer that a browser takes.
+Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or, with
+DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs came to is on
+disk. Warm: the 95th percentile of the requests after it. Ratios are to the targets of 500 ms cold and 150 ms warm; CPU is this
+process's own work, warm the median; bytes are those of the gzipped answer that a browser takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import os
 import sys
 import time
@@ -48,9 +49,7 @@ class Measured:
 
 
 def main() -> None:
-    import django
-
-    django.setup()
+    importlib.import_module("benchapp.wsgi")  # all that a process of the server does before its first request
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--no-files", action="store_true", help="read no columns kept on disk: as if never read before")

@@ -15,7 +15,7 @@ from benchapp.models import Run, Task, TaskGroup
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.columns import KEPT, MAX_NAMED, outcomes_of, read_settled_after
+from benchapp.stats.comparing.columns import MAX_NAMED, outcomes_of, read_settled_after
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
@@ -24,8 +24,7 @@ from benchapp.stats.inference.random_effects import SecondOpinion, opine
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
-from benchapp.stats.learning import library_history, library_sizes, reuse
-from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
@@ -388,8 +387,8 @@ RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 def forget() -> None:
     """Drops what this process remembers."""
-    for kept in (RECENT, KEPT, library_history.KEPT, library_sizes.KEPT, reuse.KEPT):
-        kept.clear()
+    RECENT.clear()
+    forget_runs()
 
 
 def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> GroupComparison:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import RLock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from benchapp.models import Run
 
@@ -69,6 +70,10 @@ class Recent(Generic[K, V]):
 class RunCache(Recent[Run, V]):
     """Values by run and revision: what was computed before a number of the run changed is never found again."""
 
+    def __init__(self, limit: int, size: Callable[[V], int] = _count_one) -> None:
+        super().__init__(limit, size)
+        _EVERY.add(self)
+
     def read_all(
         self,
         runs: Iterable[Run],
@@ -87,6 +92,15 @@ class RunCache(Recent[Run, V]):
 
     def _name(self, key: Run) -> Hashable:
         return key.public_id, key.revision
+
+
+_EVERY: WeakSet[RunCache[Any]] = WeakSet()
+
+
+def forget_runs() -> None:
+    """Drops what this process remembers of runs, as if it had just begun."""
+    for kept in list(_EVERY):
+        kept.clear()
 
 
 def has_ended(run: Run) -> bool:

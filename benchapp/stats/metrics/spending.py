@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from benchapp.models import Attempt, JudgingTry, ModelCall, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.recorded import BOUND_OF
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
+from benchapp.stats.learning.kept_files import Fact, take_or_read
 from runner.base.types import Phase
 from runner.engine.host_calls import JUDGE
 
@@ -85,6 +86,11 @@ class RunSpending(Shaped):
 
     json_shape = JsonShape("agent", "author", "judge")
 
+    @classmethod
+    def restore(cls, fact: Fact) -> RunSpending:
+        """From its `asdict`."""
+        return cls(**{part: Spending(**sums) for part, sums in fact.items()})
+
     @property
     def agent(self) -> Spending:
         return self.first_tries + self.replays if self.replays.things else self.first_tries
@@ -137,14 +143,26 @@ KEPT: RunCache[RunSpending] = RunCache(
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
     """run pk -> its usage, for every run given. `as_of` leaves out what was settled or begun later.
 
-    Three grouped queries for all runs that are not cached.
+    Three grouped queries for all runs that are not cached, two of them none for what is kept on disk.
     """
+    wanted = list(runs)
     if as_of is not None:
-        return _read_spending(list(runs), as_of)
-    return KEPT.read_all(runs, _read_spending, has_ended)
+        return _add_judges(_read_spending(wanted, as_of), wanted, as_of)
+    return KEPT.read_all(wanted, _take_or_read, has_ended)
+
+
+def _take_or_read(runs: list[Run]) -> dict[int, RunSpending]:
+    """What judges of a finished run used is never taken from the disk: a pass that breaks off has spent all the same."""
+    return _add_judges(take_or_read(runs, "spending", _read_spending, asdict, RunSpending.restore), runs, None)
+
+
+def _add_judges(spent: dict[int, RunSpending], runs: Collection[Run], as_of: datetime | None) -> dict[int, RunSpending]:
+    judged = _judges_spending(runs, as_of)
+    return {pk: replace(each, judge=each.judge + judged[pk]) if pk in judged else each for pk, each in spent.items()}
 
 
 def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
+    """Without the judges of skills and attempts."""
     calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
@@ -152,12 +170,11 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
     said = spent_by(
         calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
     )
-    judged = _judges_spending(runs, as_of)
     return {
         run.pk: RunSpending(
             first_tries=agent.get((run.pk, False), none),
             author=said.get((run.pk, False), none),
-            judge=said.get((run.pk, True), none) + judged.get(run.pk, none),
+            judge=said.get((run.pk, True), none),
             replays=agent.get((run.pk, True), none),
         )
         for run in runs

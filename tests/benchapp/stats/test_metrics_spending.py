@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from benchapp.experiments.work.budgets import count_spent
 from benchapp.experiments.work.progress import WorkProgress
-from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
-from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
+from benchapp.models import Attempt, Blob, Episode, JudgedUnit, Judging, JudgingTry, ModelCall, Run
+from benchapp.stats.metrics.spending import KEPT, RunSpending, Spending, spending_of
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
 
 pytestmark = pytest.mark.django_db
@@ -125,3 +125,20 @@ def test_it_needs_three_queries_for_any_number_of_runs() -> None:
         with CaptureQueriesContext(connection) as captured:
             spending_of(runs)
         assert len(captured) == 3
+
+
+def test_a_new_process_asks_for_nothing_but_what_judges_used_since() -> None:
+    run = make_run()
+    trial = make_trial(make_episode(run), attempt={"cost_usd": 0.1})
+    make_call(trial.episode, input_tokens=5, output_tokens=6, cost_usd=0.25)
+    first = spending_of([run])[run.pk]
+    judging = Judging.objects.create(run=run, model="m", prompt_version="1", started_at=START)
+    unit = JudgedUnit.objects.create(judging=judging, key="k", metric="coverage", task=trial.task)
+    reply = Blob.objects.put(b"{}")
+    JudgingTry.objects.create(unit=unit, number=1, request_id=reply, reply_id=reply, cost_usd=0.5, asked_at=START)
+    KEPT.clear()
+    with CaptureQueriesContext(connection) as captured:
+        found = spending_of([run])[run.pk]
+    assert len(captured) == 1
+    assert (found.agent, found.author) == (first.agent, first.author) == (slow_bill(run).agent, slow_bill(run).author)
+    assert (first.judge.cost_usd, found.judge.cost_usd) == (None, 0.5)
