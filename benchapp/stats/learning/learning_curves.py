@@ -17,7 +17,7 @@ from itertools import chain
 from statistics import fmean
 
 import numpy as np
-from django.db.models import F
+from django.db.models import F, Max, Min, QuerySet
 
 from benchapp.models import Decision, Probe, Run
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
@@ -133,6 +133,42 @@ def read_rounds(
     return {run.pk: tuple(_list_episodes(run, outcomes[run.pk], libraries, probed, later)) for run in wanted}
 
 
+def find_measured(
+    groups: Sequence[Sequence[Run]],
+    outcomes: Mapping[int, Outcomes],
+    judge: ChosenJudge | None = None,
+    as_of: datetime | None = None,
+    *,
+    is_probed: bool = True,
+) -> tuple[bool, bool]:
+    """Has a group a round, and has one a round and the library of each measured? `is_probed`: False where it is known that no
+    round was probed. Then an episode measured its own library alone, and one query for two libraries of each says enough."""
+    wanted = [run for group in groups for run in group]
+    libraries = _read_libraries(wanted, as_of) if is_probed else _read_first_and_last(wanted, as_of)
+    probed = _read_probed(wanted, judge, as_of) if libraries and is_probed else {}
+    later = read_settled_after(wanted, as_of) if as_of else set()
+
+    def has_round(run: Run) -> bool:
+        each = outcomes[run.pk]
+        return not libraries.keys().isdisjoint(each.episode[~each.tainted].tolist())
+
+    def is_measured(run: Run) -> bool:
+        episodes = _list_episodes(run, outcomes[run.pk], libraries, probed, later)
+        return not any(each.unmeasured for each in episodes)
+
+    learned = [group for group in groups if any(map(has_round, group))]
+    return bool(learned), any(all(map(is_measured, group)) for group in learned)
+
+
+def _read_first_and_last(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, int]]:
+    """Episode -> of the libraries after its rounds the one with the lowest and the one with the highest key."""
+    changed = _select_changes(runs).order_by()
+    if as_of is not None:
+        changed = changed.filter(decided_at__lte=as_of)
+    rows = changed.values_list("episode_id").annotate(first=Min("after"), last=Max("after"))
+    return {episode: (first, last) for episode, first, last in rows}
+
+
 def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, ...]]:
     """Episode -> its library after each round."""
     found: defaultdict[int, list[int]] = defaultdict(list)
@@ -145,13 +181,16 @@ def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tu
 
 def _read_changes(runs: list[Run]) -> dict[int, tuple[Change, ...]]:
     found: dict[int, list[Change]] = {run.pk: [] for run in runs}
-    changed = Decision.objects.filter(episode__run__in=[*found], status=DecisionStatus.APPLIED).exclude(
-        after=F("before")
-    )
-    rows = changed.order_by("episode_id", "number")
+    rows = _select_changes(runs).order_by("episode_id", "number")
     for run, episode, after, at in rows.values_list("episode__run_id", "episode_id", "after_id", "decided_at"):
         found[run].append((episode, after, at))
     return {run: tuple(changes) for run, changes in found.items()}
+
+
+def _select_changes(runs: Sequence[Run]) -> QuerySet[Decision]:
+    """The decisions that made a round."""
+    decisions = Decision.objects.filter(episode__run__in=[run.pk for run in runs], status=DecisionStatus.APPLIED)
+    return decisions.exclude(after=F("before"))
 
 
 def find_round_probes(runs: Iterable[Run], as_of: datetime | None = None) -> list[Probe]:
@@ -196,9 +235,9 @@ def _list_episodes(
         mask = deployed & (outcomes.episode == episode)
         given = set(outcomes.library[mask & outcomes.done].tolist())
         own = FrozenTrials.of(run, given.pop(), outcomes, mask, later) if len(given) == 1 else None
-        tasks = np.unique(outcomes.task[mask])
         # The control of a probe of a few tasks measures no round.
-        whole = tuple(each for each in probed.get(episode, ()) if np.isin(tasks, each.whole.task).all())
+        tasks, probes = outcomes.task[mask], probed.get(episode, ())
+        whole = tuple(each for each in probes if np.isin(tasks, each.whole.task).all())
         yield EpisodeRounds(episode, libraries.get(episode, ()), own, whole)
 
 

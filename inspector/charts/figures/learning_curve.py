@@ -20,6 +20,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.learning.learning_curves import (
     EpisodeRounds,
     RoundMean,
+    find_measured,
     find_round_probes,
     follow_rounds,
     read_rounds,
@@ -181,17 +182,17 @@ def lacks_rounds(sheet: ChartSheet) -> str:
     probes = tuple((run.pk, run.revision, run.status) for run in list_probes(sheet))
     kept, key = sheet.comparison.drawn, (lacks_rounds.__name__, probes)
     if kept.get(key) is None:
-        kept.put(key, _find_lack(sheet))
+        kept.put(key, _find_lack(sheet, is_probed=bool(probes)))
     return str(kept.get(key))
 
 
-def _find_lack(sheet: ChartSheet) -> str:
-    rounds = _read(sheet)
-    learned = [group for group in sheet.groups if any(each.libraries for run in group.runs for each in rounds[run.pk])]
-    if not learned:
+def _find_lack(sheet: ChartSheet, *, is_probed: bool) -> str:
+    comparison, groups = sheet.comparison, [group.runs for group in sheet.groups]
+    judge, as_of = comparison.judge, comparison.choices.as_of
+    has_round, is_measured = find_measured(groups, comparison.outcomes, judge, as_of, is_probed=is_probed)
+    if not has_round:
         return "Needs a run whose library went through a round."
-    whole = [group for group in learned if not any(each.unmeasured for run in group.runs for each in rounds[run.pk])]
-    return "" if whole else f"Needs the library of each round measured. {MEASURE}."
+    return "" if is_measured else f"Needs the library of each round measured. {MEASURE}."
 
 
 def list_probes(sheet: ChartSheet) -> list[Run]:
