@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from django.http import HttpRequest
@@ -67,7 +67,9 @@ def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], probl
     return next(iter((*default, *deployed, *metrics)), None)
 
 
-def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+def _read_published(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+    if not asked_for:
+        return ()  # a new process need not read the papers' tables first
     known = list_papers()
     for name in asked_for:
         if name not in known:

@@ -256,13 +256,10 @@ class GroupComparison:
         """None also for runs at work: their trials are still to come."""
         if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
             return None
-        phases, own, other = self._reference(baseline, metric), self.of_group(group), self.of_group(baseline)
-        covered = [each.success[metric.mask(each)] for each in own] + [
-            each.success[metric.mask(each, phases)] for each in other
-        ]
-        trials = sum(int(np.isnan(success).sum()) for success in covered)
+        trials = sum(each.missing for side in self.sides(group, baseline, metric) for each in side)
         if not trials:
             return None
+        phases, own, other = self._reference(baseline, metric), self.of_group(group), self.of_group(baseline)
 
         def fill(verdict: float, verdict_other: float) -> float:
             means = [metric.task_means(each.fill_missing(verdict)) for each in own]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -20,7 +21,7 @@ class TaskMeans:
     is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give
     each task its own. family: the task's family, a fact of the suite. value: mean over the task's samples (0 or 1
     where there is one), in the metric's unit; never NaN: a task without a verdict has no row. samples: how many that mean
-    is over; None: one each.
+    is over; None: one each. missing: trials that would be samples, of these tasks or of others, had they a value.
     """
 
     task: Ints
@@ -28,6 +29,7 @@ class TaskMeans:
     family: Ints
     value: Floats
     samples: Ints | None = None
+    missing: int = 0
 
     def __post_init__(self) -> None:
         if self.samples is None:
@@ -38,13 +40,13 @@ class TaskMeans:
             if column.ndim != 1 or len(column) != len(self.task):
                 raise ValueError(f"TaskMeans.{name}: expected one column of {len(self.task)}, got {column.shape}")
             object.__setattr__(self, name, column)
-        if len(np.unique(self.task)) != len(self.task):
+        if not _is_rising(self.task) and len(np.unique(self.task)) != len(self.task):
             raise ValueError("TaskMeans.task: expected each task once; take the mean over its samples first")
         if not np.isfinite(self.value).all():
             raise ValueError("TaskMeans.value: expected finite numbers; leave a task without a verdict out")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Paired:
     """n tasks scored in every replicate of both sides, in the order of their keys.
 
@@ -73,17 +75,17 @@ class Paired:
     def replicates(self) -> tuple[int, int]:
         return len(self.own), len(self.other)
 
-    @property
+    @cached_property
     def delta(self) -> Floats:
         """Own minus other for each task, over the means of the replicates: [n], in the metric's unit."""
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
-    @property
+    @cached_property
     def shares(self) -> Floats:
         """What each cluster weighs: [clusters], sum 1."""
         return np.bincount(self.cluster, weights=self.weight).astype(np.float64)
 
-    @property
+    @cached_property
     def cluster_means(self) -> Floats:
         """Mean of `delta` in each cluster: [clusters], in the metric's unit. Weighed by `shares` they give the mean over tasks again."""
         return self.in_clusters(self.delta)
@@ -95,8 +97,7 @@ class Paired:
     @property
     def binary(self) -> bool:
         """One replicate a side and one pass-or-fail sample a task: counts say everything."""
-        values = np.concatenate((self.own, self.other))
-        return self.replicates == (1, 1) and bool(np.isin(values, (0.0, 1.0)).all())
+        return self.replicates == (1, 1) and bool(np.isin((self.own, self.other), (0.0, 1.0)).all())
 
     @property
     def one_task_per_family(self) -> bool:
@@ -125,18 +126,17 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
     task, seen = _common([side.task for side in sides])
     if not len(task):
         return None
-    rows = [_rows(side, task) for side in sides]
-    values = np.stack([side.value[row] for side, row in zip(sides, rows, strict=True)])
-    samples = np.stack([np.asarray(side.samples)[row] for side, row in zip(sides, rows, strict=True)])
-    family = sides[0].family[rows[0]]
+    sides = [_pick(side, task) for side in sides]
+    first, values = sides[0], np.array([side.value for side in sides])
+    samples = np.array([side.samples for side in sides])
     return Paired(
         task=task,
-        cluster=join_partitions([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
-        named=sides[0].cluster[rows[0]],
-        family=family,
+        cluster=join_partitions([side.cluster for side in sides]),
+        named=first.cluster,
+        family=first.family,
         own=values[: len(own)],
         other=values[len(own) :],
-        weight=weights_of(task, family, by_family=by_family),
+        weight=weights_of(task, first.family, by_family=by_family),
         dropped=seen - len(task),
         is_even=bool((samples == samples[0]).all()),
     )
@@ -146,15 +146,22 @@ def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
     """Tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
     first, rest = columns[0], columns[1:]
     if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
-        return np.sort(first), len(first)
+        return first if _is_rising(first) else np.sort(first), len(first)
     seen, counts = np.unique(np.concatenate(columns), return_counts=True)
     return seen[counts == len(columns)], len(seen)
 
 
-def _rows(side: TaskMeans, task: Ints) -> Ints:
-    """Index of each of `task` [n] in the side's columns: [n]."""
+def _pick(side: TaskMeans, task: Ints) -> TaskMeans:
+    """The side's rows of `task`, [n], in their order; mostly it has no others."""
+    if np.array_equal(side.task, task):
+        return side
     order = np.argsort(side.task)
-    return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
+    rows = order[np.searchsorted(side.task, task, sorter=order)]
+    return TaskMeans(task, side.cluster[rows], side.family[rows], side.value[rows], np.asarray(side.samples)[rows])
+
+
+def _is_rising(keys: Ints) -> bool:
+    return bool((keys[1:] > keys[:-1]).all())
 
 
 def join_partitions(partitions: Sequence[Ints]) -> Ints:

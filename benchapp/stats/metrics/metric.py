@@ -189,11 +189,14 @@ class TrialMetric:
         return self._over_tasks(ended, outcomes, phases), self._over_tasks(place, outcomes, phases)
 
     def _over_tasks(self, values: Floats, outcomes: Outcomes, phases: tuple[Phase, ...] | None) -> TaskMeans:
-        known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
+        covered = self.mask(outcomes, phases)
+        known = np.flatnonzero(covered & ~np.isnan(values))
+        missing = int(np.count_nonzero(covered)) - len(known)
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
         samples = np.bincount(place, minlength=len(tasks))
         means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
-        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means, samples)
+        first = known[first]
+        return TaskMeans(tasks, outcomes.cluster[first], outcomes.family[first], means, samples, missing)
 
 
 def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:

@@ -51,7 +51,8 @@ class Tries:
         """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
         kept = self.complete
         solved, samples = self.solved[kept].astype(float), self.scored[kept]
-        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], solved, samples)
+        missing = int((self.planned - self.scored).sum())
+        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], solved, samples, missing)
 
 
 def tries_of(outcomes: Outcomes) -> Tries:
