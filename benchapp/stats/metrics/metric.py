@@ -134,12 +134,8 @@ class TrialMetric:
     def measure(self, outcomes: Outcomes) -> tuple[Rate, float | None]:
         """Counts and mean over the trials that have a value, None where none has. Of a share k of n: a trial counts as passed
         where the column is 1."""
-        values = outcomes.column(self.column)[self.mask(outcomes)]
-        known = values[~np.isnan(values)]
-        rate = Rate(int(np.count_nonzero(known >= 1)), len(known), len(values))
-        if self.macro:
-            return rate, self._macro_mean(outcomes)
-        return rate, float(known.mean()) if len(known) else None
+        rate, mean = _average(outcomes.column(self.column)[self.mask(outcomes)])
+        return rate, self._macro_mean(outcomes) if self.macro else mean
 
     def rate(self, outcomes: Outcomes) -> Rate:
         return self.measure(outcomes)[0]
@@ -154,10 +150,15 @@ class TrialMetric:
 
     def parts(self, outcomes: Outcomes, pieces: Iterable[Piece]) -> Iterator[tuple[int, Rate, float | None]]:
         """(key, counts, mean) of every piece that it has a trial in. `pieces`: what a split cuts the outcomes into."""
-        covered = self.mask(outcomes)
+        covered, values = self.mask(outcomes), outcomes.column(self.column)
         for piece in pieces:
-            if (covered & piece.mask).any():
-                yield piece.key, *self.measure(piece.outcomes)
+            own = values[covered & piece.mask]
+            if len(own):
+                yield piece.key, *self._measure_piece(piece, own)
+
+    def _measure_piece(self, piece: Piece, values: Floats) -> tuple[Rate, float | None]:
+        """`values`: of the trials in it that the metric covers."""
+        return self.measure(piece.outcomes) if self.macro else _average(values)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Wilson's, of a share that is k of n: not where a task has several trials, which are no independent draws. Of a mean
@@ -197,6 +198,13 @@ class TrialMetric:
         means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
         first = known[first]
         return TaskMeans(tasks, outcomes.cluster[first], outcomes.family[first], means, samples, missing)
+
+
+def _average(values: Floats) -> tuple[Rate, float | None]:
+    """Counts and mean of one value a trial, [n], NaN where there is none."""
+    known = values[~np.isnan(values)]
+    rate = Rate(int(np.count_nonzero(known >= 1)), len(known), len(values))
+    return rate, float(known.mean()) if len(known) else None
 
 
 def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:

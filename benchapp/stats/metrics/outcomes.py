@@ -129,9 +129,9 @@ class Outcomes:
 
         Of acquisition together with deployment the rehearsals are left out: a task that is deployed counts there.
         """
-        mask: Mask = np.ones(len(self), dtype=bool)
-        if phases:
-            mask &= np.logical_or.reduce([self.phase == PHASE_CODES[phase] for phase in phases])
+        mask: Mask = self.phase == PHASE_CODES[phases[0]] if phases else np.ones(len(self), dtype=bool)
+        for phase in phases[1:]:
+            mask |= self.phase == PHASE_CODES[phase]
         if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(phases):
             mask &= ~self.rehearsals
         if role is not None:

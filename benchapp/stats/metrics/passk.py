@@ -19,6 +19,7 @@ from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import CODE_CORPORA, DOC_CORPORA, Mask, Outcomes
 from benchapp.stats.metrics.passing import PHASES
 from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase
 
 PAPER = "SkillGenBench, section 4.1 (pass@3) and Table 2"
@@ -82,6 +83,9 @@ class SolvedMetric(TrialMetric):
         tries = self.tries(outcomes)
         rate = Rate(int((tries.solved & tries.complete).sum()), int(tries.complete.sum()), len(tries.task))
         return rate, rate.value
+
+    def _measure_piece(self, piece: Piece, values: Floats) -> tuple[Rate, float | None]:
+        return self.measure(piece.outcomes)
 
     @property
     def counted(self) -> str:

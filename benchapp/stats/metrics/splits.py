@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,13 +22,18 @@ GRADES = ("trivial", "easy", "medium", "moderate", "hard", "difficult", "expert"
 ORDERED = {value: place for values in (GRADES, CORPORA) for place, value in enumerate(values)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Piece:
-    """One part of a run: the key of its place or the number of its value, its trials as a mask [n], and these alone."""
+    """One part of a run: the key of its place or the number of its value, and its trials as a mask [n] of `whole`."""
 
     key: int
     mask: Mask
-    outcomes: Outcomes
+    whole: Outcomes
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Its trials alone, of few metrics asked for."""
+        return self.whole.where(self.mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class Split:
 
     def cut(self, outcomes: Outcomes) -> list[Piece]:
         """Once for all metrics."""
-        return [Piece(key, mask, outcomes.where(mask)) for key, mask in self.parts(outcomes)]
+        return [Piece(key, mask, outcomes) for key, mask in self.parts(outcomes)]
 
     def parts_of_tasks(self, tasks: Ints) -> Iterator[tuple[int, Mask]]:
         """Of an attribute, for tasks [n]."""
