@@ -1,7 +1,8 @@
 """Columns of runs kept below the var folder, so that a new process need not read fifty thousand rows again.
 
-One file per run, `<public id>-<revision>-<layout>.npy`: every column as a row of 64-bit words. A file is only ever what the
-record would give; losing it costs time, so nothing here fails a page.
+One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column after the other.
+There are hundreds to a page, so that the header of a file of numpy's would take half the time of reading them. A file is only
+ever what the record would give; losing it costs time, so nothing here fails a page.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from django.conf import settings
 
 from benchapp.models import Run
 from benchapp.stats.learning.kept_files import write_kept
-from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes, outcomes_from
+from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
 
 FIELDS = fields(Outcomes)
 LAYOUT = blake2b(repr([(field.name, field.type) for field in FIELDS]).encode(), digest_size=4).hexdigest()
@@ -29,29 +30,30 @@ def folder() -> Path:
 def take(run: Run) -> Outcomes | None:
     """None where nothing is kept of this revision, or what is kept cannot be read."""
     try:
-        words = np.load(_path(run), allow_pickle=False)
-    except (OSError, EOFError, ValueError):
+        words = np.frombuffer(_path(run).read_bytes(), np.int64)
+    except (OSError, ValueError):
         return None
-    if words.dtype != np.int64 or words.ndim != 2 or len(words) != len(FIELDS):
+    if not len(words) or len(words) != 1 + len(FIELDS) * int(words[0]):
         return None
-    return outcomes_from({field.name: _unpack(row, str(field.type)) for field, row in zip(FIELDS, words, strict=True)})
+    rows = words[1:].reshape(len(FIELDS), int(words[0]))
+    return Outcomes(*(_unpack(row, str(field.type)) for field, row in zip(FIELDS, rows, strict=True)))
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
     """Delete earlier revisions of the run."""
-    words = np.stack([_pack(getattr(outcomes, field.name)) for field in FIELDS])
-    write_kept(_path(run), f"{run.public_id}-*.npy", lambda part: np.save(part, words, allow_pickle=False))
+    words = np.concatenate([[len(outcomes)], *(_pack(getattr(outcomes, field.name)) for field in FIELDS)])
+    write_kept(_path(run), f"{run.public_id}-*", lambda part: part.write(words.astype(np.int64).tobytes()))
 
 
 def clear(runs: Iterable[Run]) -> None:
     """Of runs that are about to be removed."""
     for run in runs:
-        for path in folder().glob(f"{run.public_id}-*.npy"):
+        for path in folder().glob(f"{run.public_id}-*"):
             path.unlink(missing_ok=True)
 
 
 def _path(run: Run) -> Path:
-    return folder() / f"{run.public_id}-{run.revision}-{LAYOUT}.npy"
+    return folder() / f"{run.public_id}-{run.revision}-{LAYOUT}.words"
 
 
 def _pack(column: Ints | Floats | Mask) -> Ints:
@@ -59,6 +61,6 @@ def _pack(column: Ints | Floats | Mask) -> Ints:
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
-def _unpack(row: Ints, kind: str) -> Ints | Floats:
-    """The words [n] as the column [n] they were; of a mask the 0 and 1."""
-    return row.view(np.float64) if kind == "Floats" else row
+def _unpack(row: Ints, kind: str) -> Ints | Floats | Mask:
+    """The words [n] as the column [n] they were."""
+    return row.view(np.float64) if kind == "Floats" else row.astype(np.bool_) if kind == "Mask" else row

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 
 from benchapp.models import Run
@@ -43,7 +44,7 @@ PRINTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Average:
     """One metric of one condition in one environment: counts and mean per run that has a trial there."""
 
@@ -55,13 +56,13 @@ class Average:
     rates: tuple[Rate, ...]
     means: tuple[float | None, ...]
 
-    @property
+    @cached_property
     def values(self) -> list[float]:
         """0 to 100."""
         times = HUNDREDS[self.metric.unit]
         return [times * mean for mean in self.means if mean is not None]
 
-    @property
+    @cached_property
     def total(self) -> Rate:
         return sum(self.rates, Rate())
 
