@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import numpy as np
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Length, Substr
 
 from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
 from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.metrics.outcomes import LEARNING
+from benchapp.stats.learning.kept_files import take_or_read
+from benchapp.stats.metrics.outcomes import LEARNING, Ints, Outcomes
 from runner.base.types import DecisionStatus
 
 FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
@@ -169,12 +171,32 @@ def _changes(
     }
 
 
-def read_rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
-    """trial pk -> rounds of learning behind the library its counting attempt began with; those of acquisition and evaluation.
+def read_rounds_given(
+    runs: Iterable[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
+) -> dict[int, Ints]:
+    """run pk -> rounds of learning behind the library that each trial's counting attempt began with, [n] as in its outcomes;
+    -1 for other phases than acquisition and evaluation, and for episodes without a spine (imports without a protocol).
 
-    0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no
-    round. Episodes without a spine (imports without a protocol) have no entry. One query; two integers per entry.
+    0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no round. One
+    query for all runs that are not kept on disk.
     """
+    wanted = list(runs)
+    if as_of is not None:
+        return _read_given(wanted, outcomes, as_of)
+    found = take_or_read(
+        wanted,
+        "rounds",
+        lambda missing: _read_given(missing, outcomes),
+        lambda given: {"given": given.tolist()},
+        lambda fact: np.array(fact["given"], dtype=np.int64),
+    )
+    other = [run for run in wanted if len(found[run.pk]) != len(outcomes[run.pk])]  # kept of columns that were others
+    return found | _read_given(other, outcomes) if other else found
+
+
+def _read_given(
+    runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
+) -> dict[int, Ints]:
     wanted = Q(kind=Entry.Kind.DECISION) | Q(
         kind=Entry.Kind.TRIAL, attempt__counts=True, attempt__trial__phase__in=LEARNING
     )
@@ -189,7 +211,10 @@ def read_rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dic
             rounds[episode] = completed
         else:
             given[trial] = rounds.get(episode, 0)
-    return given
+    return {
+        run.pk: np.array([given.get(trial, -1) for trial in outcomes[run.pk].trial.tolist()], dtype=np.int64)
+        for run in runs
+    }
 
 
 INSIDE = Substr("path", Length("skill") + 2)  # the path inside the skill's folder

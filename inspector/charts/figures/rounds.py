@@ -16,7 +16,7 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import read_rounds_given
-from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Outcomes
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.palette import MUTED, of_label, series, veil
@@ -62,60 +62,93 @@ class AtRound:
 class Acquired:
     """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored.
 
-    `run`: place of the replicate."""
+    `run`: place of the replicate. `given`: the round of its library, -1 where none is known."""
 
     run: Ints
-    trial: Ints
     task: Ints
     success: Floats
+    given: Ints
 
     @classmethod
-    def of(cls, runs: Sequence[Outcomes]) -> Acquired:
+    def of(cls, runs: Sequence[Outcomes], given: Sequence[Ints]) -> Acquired:
         masks = [each.covering(LEARNING) & ~each.tainted for each in runs]
-        pairs = list(zip(runs, masks, strict=True))
         run = np.repeat(np.arange(len(runs)), [int(mask.sum()) for mask in masks])
         columns = (
-            np.concatenate([getattr(each, name)[mask] for each, mask in pairs]) for name in ("trial", "task", "success")
+            np.concatenate([column[mask] for column, mask in zip(each, masks, strict=True)])
+            for each in ([each.task for each in runs], [each.success for each in runs], given)
         )
         return cls(run, *columns)
 
-    def rate(self, mask: Mask) -> Rate:
-        """Of the trials that the mask [n] keeps."""
-        met = self.success[mask]
-        known = met[~np.isnan(met)]
-        return Rate(int(known.sum()), len(known), len(met))
+    @property
+    def rounds(self) -> list[int]:
+        """Those that some trial was given."""
+        return [number for number in np.unique(self.given).tolist() if number >= 0]
 
-    def interval(self, mask: Mask) -> tuple[float, float] | None:
-        """Of that rate, in percent; none where one run tried a task several times, which are no independent draws."""
-        scored = mask & ~np.isnan(self.success)
-        runs = np.unique(self.run[scored])
-        if len(runs) == 1 and len(np.unique(self.task[scored])) < int(scored.sum()):
-            return None
-        ends = pooled_interval([self.rate(scored & (self.run == run)) for run in runs])
+    def count(self, keys: Ints, places: int) -> Ints:
+        """Passed, scored and planned trials of each of the keys 0.. below `places`, [3, places]; keys are [n], -1: not counted."""
+        kept = keys >= 0
+        known = kept & ~np.isnan(self.success)
+        passed = np.bincount(keys[known], weights=self.success[known], minlength=places)
+        counted = (np.bincount(keys[mask], minlength=places) for mask in (known, kept))
+        return np.array([passed, *counted], dtype=np.int64)
+
+    def count_beside(self, other: Acquired) -> Ints:
+        """Of the other's trials the same counts, of the very tasks met in each round: [3, rounds up to the last]."""
+        met = self.given >= 0
+        tasks, place = np.unique(self.task[met], return_inverse=True)
+        is_met = np.zeros((int(self.given.max()) + 1, len(tasks)), dtype=np.int64)
+        is_met[self.given[met], place] = 1
+        found = np.minimum(np.searchsorted(tasks, other.task), len(tasks) - 1)
+        of_task = other.count(np.where(tasks[found] == other.task, found, -1), len(tasks))
+        return np.asarray(of_task @ is_met.T)
+
+    def intervals(self) -> dict[int, tuple[float, float] | None]:
+        """Round -> the interval of its share, in percent; none where one run tried a task several times, which are no independent
+        draws."""
+        last, runs = int(self.given.max(initial=-1)), int(self.run.max(initial=-1)) + 1
+        counts = self.count(np.where(self.given >= 0, self.given * runs + self.run, -1), (last + 1) * runs)
+        by_run = counts.reshape(3, last + 1, runs)
+        return {number: self._interval(number, by_run[:, number]) for number in self.rounds}
+
+    def _interval(self, number: int, by_run: Ints) -> tuple[float, float] | None:
+        """`by_run`: the counts of the round, [3, runs]."""
+        rates = [Rate(passed, scored, scored) for passed, scored, _ in by_run.T.tolist() if scored]
+        if len(rates) == 1:
+            tasks = self.task[(self.given == number) & ~np.isnan(self.success)]
+            if len(np.unique(tasks)) < len(tasks):
+                return None
+        ends = pooled_interval(rates) if rates else None
         return (100 * ends[0], 100 * ends[1]) if ends else None
 
 
-def at_rounds(
-    sheet: ChartSheet, group: Group, acquired: Mapping[Group, Acquired], given: Mapping[int, int]
-) -> list[AtRound]:
-    """One per round that some trial was given; replicates' counts are added up. `given`: trial pk -> round."""
-    other = sheet.comparison.groups.baseline_of(group)
-    own, baseline = acquired[group], acquired[other] if other else None
+def at_rounds(sheet: ChartSheet, group: Group, own: Acquired, baseline: Acquired | None) -> list[AtRound]:
+    """One per round that some trial was given; replicates' counts are added up."""
+    if not own.rounds:
+        return []
     url = sheet.trials_url(group, phase=_learning_phase(sheet, group))
-    rounds = np.array([given.get(trial, -1) for trial in own.trial.tolist()], dtype=np.int64)
-    found = []
-    for number in sorted(set(rounds.tolist()) - {-1}):
-        met = rounds == number
-        theirs = baseline.rate(np.isin(baseline.task, own.task[met])) if baseline else None
-        found.append(AtRound(group.label, url, number, own.rate(met), theirs, own.interval(met)))
-    return found
+    counts, around = own.count(own.given, int(own.given.max()) + 1), own.intervals()
+    beside = own.count_beside(baseline) if baseline else None
+    return [
+        AtRound(
+            *(group.label, url, number, Rate(*counts[:, number].tolist())),
+            Rate(*beside[:, number].tolist()) if beside is not None else None,
+            around[number],
+        )
+        for number in own.rounds
+    ]
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
-    given = read_rounds_given(comparison.runs, comparison.choices.as_of)
-    acquired = {group: Acquired.of(comparison.of_group(group)) for group in sheet.groups}
-    steps = {group: at_rounds(sheet, group, acquired, given) for group in sheet.groups}
+    given = read_rounds_given(comparison.runs, comparison.outcomes, comparison.choices.as_of)
+    acquired = {
+        group.identity: Acquired.of(comparison.of_group(group), [given[run.pk] for run in group.runs])
+        for group in sheet.groups
+    }
+    steps = {}
+    for group in sheet.groups:
+        other = comparison.groups.baseline_of(group)
+        steps[group] = at_rounds(sheet, group, acquired[group.identity], acquired[other.identity] if other else None)
     found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
     if not found:
         absent = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Episode, Run, Trial
+from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.learning.library_history import read_rounds_given
 from inspector.charts.figures.rounds import CHART
 from tests.worlds.charted import drawn, queries_of
@@ -31,10 +32,14 @@ def make_pair() -> Run:
 
 def test_it_reads_the_round_of_each_trial_off_the_spine() -> None:
     run = make_pair()
-    given = read_rounds_given([run])
-    trials = Trial.objects.filter(episode__run=run, phase="acquisition").order_by("pk")
-    assert [given[trial.pk] for trial in trials] == [0, 1, 2, 2, 3, 4]
-    assert len(given) == 6
+    outcomes = outcomes_of([run])
+    for _ in ("from the record", "from what is kept of it"):
+        given = dict(
+            zip(outcomes[run.pk].trial.tolist(), read_rounds_given([run], outcomes)[run.pk].tolist(), strict=True)
+        )
+        trials = Trial.objects.filter(episode__run=run, phase="acquisition").order_by("pk")
+        assert [given.pop(trial.pk) for trial in trials] == [0, 1, 2, 2, 3, 4]
+        assert set(given.values()) == {-1}
 
 
 def test_it_counts_passes_by_round_with_the_baseline_on_the_same_tasks() -> None:

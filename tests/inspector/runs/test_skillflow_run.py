@@ -13,6 +13,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import skip
 from benchapp.models import Episode, Experiment, Run, Trial
+from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.learning.library_history import read_rounds_given
 from benchapp.stats.learning.library_sizes import read_library_numbers
 
@@ -67,7 +68,9 @@ def test_a_finished_experiment_stands_in_record_metrics_and_pages(experiment: Ex
     assert library.skills == 1
     assert numbers.churn.decisions["applied"] == evolved.episodes.get().decisions.filter(status="applied").count() > 0
     assert numbers.growth.position.tolist() == list(range(7))
-    given = read_rounds_given([evolved])
+    outcomes = outcomes_of([evolved])
+    rounds_given = read_rounds_given([evolved], outcomes)[evolved.pk]
+    given = dict(zip(outcomes[evolved.pk].trial.tolist(), rounds_given.tolist(), strict=True))
     ordered = evolved.episodes.get().trials.order_by("task__ordinal")
     rounds = [given[trial.pk] for trial in ordered]
     assert rounds[0] == 0
