@@ -17,7 +17,7 @@ from django.conf import settings
 
 from benchapp.models import Run
 from benchapp.stats.learning.kept_files import write_kept
-from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes, outcomes_from
 
 FIELDS = fields(Outcomes)
 LAYOUT = blake2b(repr([(field.name, field.type) for field in FIELDS]).encode(), digest_size=4).hexdigest()
@@ -36,7 +36,7 @@ def take(run: Run) -> Outcomes | None:
     if not len(words) or len(words) != 1 + len(FIELDS) * int(words[0]):
         return None
     rows = words[1:].reshape(len(FIELDS), int(words[0]))
-    return Outcomes(*(_unpack(row, str(field.type)) for field, row in zip(FIELDS, rows, strict=True)))
+    return outcomes_from({field.name: _unpack(row, str(field.type)) for field, row in zip(FIELDS, rows, strict=True)})
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
@@ -61,6 +61,6 @@ def _pack(column: Ints | Floats | Mask) -> Ints:
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
-def _unpack(row: Ints, kind: str) -> Ints | Floats | Mask:
-    """The words [n] as the column [n] they were."""
-    return row.view(np.float64) if kind == "Floats" else row.astype(np.bool_) if kind == "Mask" else row
+def _unpack(row: Ints, kind: str) -> Ints | Floats:
+    """The words [n] as the column [n] they were; of a mask the 0 and 1."""
+    return row.view(np.float64) if kind == "Floats" else row

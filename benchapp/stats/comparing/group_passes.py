@@ -53,7 +53,7 @@ def has_samples(comparison: GroupComparison) -> bool:
     kept = comparison.drawn.get(has_samples.__name__)
     if kept is None:
         every = comparison.outcomes.values()
-        kept = (any(bool((SOLVED.select_covered(outcomes).sample > 0).any()) for outcomes in every),)
+        kept = (any(bool((outcomes.sample[SOLVED.mask(outcomes)] > 0).any()) for outcomes in every),)
         comparison.drawn.put(has_samples.__name__, kept)
     return kept == (True,)
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from benchapp.stats.inference.interval import Floats, Ints
+
+KINDS = (*((name, np.int64) for name in ("task", "cluster", "family", "samples")), ("value", np.float64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +37,7 @@ class TaskMeans:
     def __post_init__(self) -> None:
         if self.samples is None:
             object.__setattr__(self, "samples", np.ones(len(self.task)))
-        kinds = dict.fromkeys(("task", "cluster", "family", "samples"), np.int64) | {"value": np.float64}
-        for name, kind in kinds.items():
+        for name, kind in KINDS:
             column = np.asarray(getattr(self, name), dtype=kind)
             if column.ndim != 1 or len(column) != len(self.task):
                 raise ValueError(f"TaskMeans.{name}: expected one column of {len(self.task)}, got {column.shape}")
@@ -44,6 +46,13 @@ class TaskMeans:
             raise ValueError("TaskMeans.task: expected each task once; take the mean over its samples first")
         if not np.isfinite(self.value).all():
             raise ValueError("TaskMeans.value: expected finite numbers; leave a task without a verdict out")
+
+    def take(self, rows: Ints | NDArray[np.bool_]) -> TaskMeans:
+        """These rows alone, by their places or as a mask [n]."""
+        samples = np.asarray(self.samples)[rows]
+        return TaskMeans(
+            self.task[rows], self.cluster[rows], self.family[rows], self.value[rows], samples, self.missing
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +165,7 @@ def _pick(side: TaskMeans, task: Ints) -> TaskMeans:
     if np.array_equal(side.task, task):
         return side
     order = np.argsort(side.task)
-    rows = order[np.searchsorted(side.task, task, sorter=order)]
-    return TaskMeans(task, side.cluster[rows], side.family[rows], side.value[rows], np.asarray(side.samples)[rows])
+    return side.take(order[np.searchsorted(side.task, task, sorter=order)])
 
 
 def _is_rising(keys: Ints) -> bool:

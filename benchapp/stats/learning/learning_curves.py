@@ -268,12 +268,12 @@ def follow_rounds(
     tasks: Ints = reduce(np.intersect1d, [means.task for means in known])
     if not len(tasks):
         return []
-    before = [_keep(metric.task_means(each), tasks) for each in start]
+    before = [means.take(np.isin(means.task, tasks)) for means in (metric.task_means(each) for each in start)]
     found = [_summarise(0, [each for each in before if len(each.task)], metric)]
     every = [each for episodes in replicates for each in episodes]
     for number, step in enumerate(steps, start=1):
         ended = sum(len(each.libraries) < number for each in every)
-        kept = [_keep(means, tasks) for means in step]
+        kept = [means.take(np.isin(means.task, tasks)) for means in step]
         found.append(_summarise(number, kept, metric, len(every), ended))
     return [each for each in found if each is not None]
 
@@ -301,13 +301,6 @@ def _pool(parts: Sequence[TaskMeans]) -> TaskMeans:
     counts = np.bincount(place, weights=samples, minlength=len(tasks))
     sums = np.bincount(place, weights=value * samples, minlength=len(tasks))
     return TaskMeans(tasks, cluster[first], family[first], sums / counts, counts)
-
-
-def _keep(means: TaskMeans, tasks: Ints) -> TaskMeans:
-    kept = np.isin(means.task, tasks)
-    return TaskMeans(
-        *(np.asarray(getattr(means, name))[kept] for name in ("task", "cluster", "family", "value", "samples"))
-    )
 
 
 def _summarise(

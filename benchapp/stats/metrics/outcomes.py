@@ -200,8 +200,8 @@ def empty_outcomes() -> Outcomes:
 
 
 def outcomes_from(columns: Mapping[str, ArrayLike]) -> Outcomes:
-    """From one sequence of n per field; None in a measured one is "not known"."""
-    return Outcomes(*(np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
+    """From one sequence of n per field; None in a measured one is "not known". Columns of the right type are not copied."""
+    return Outcomes(*(np.asarray(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 
 def _dtype(annotation: str) -> type:

@@ -181,7 +181,7 @@ def draw_difference(
 
 
 def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
-    return len(np.unique(np.concatenate([metric.select_covered(outcomes).task for outcomes in runs])))
+    return len(np.unique(np.concatenate([outcomes.task[metric.mask(outcomes)] for outcomes in runs])))
 
 
 def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:

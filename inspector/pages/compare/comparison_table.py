@@ -83,7 +83,9 @@ def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[Judg
         if metric.key not in known:
             found += judge_groups(sheet.comparison, metric)
     effects = {(each.group.identity, each.metric.key): each.effect for each in found}
-    return [_row(sheet, group, endings, effects) for group in shown]
+    are_alike = len({group.stand_ins for group in sheet.comparison.groups.all}) == 1
+    rows = (_row(sheet, group, endings, effects) for group in shown)
+    return [replace(row, stand_ins=frozenset()) for row in rows] if are_alike else list(rows)
 
 
 def _row(
@@ -110,12 +112,8 @@ def _row(
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
         ),
         sheet.comparison.groups.is_baseline(group),
-        frozenset() if _are_alike(sheet.comparison.groups.all) else group.stand_ins,
+        group.stand_ins,
     )
-
-
-def _are_alike(groups: Iterable[Group]) -> bool:
-    return len({group.stand_ins for group in groups}) == 1
 
 
 def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:

@@ -184,8 +184,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
     # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors,
-    # three of how they ended, the rounds of their libraries and the probes of these twice: first whether they are others
-    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 20
+    # three of how they ended, the rounds of their libraries and the probes of these
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 19
 
 
 def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:
