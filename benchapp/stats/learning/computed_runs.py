@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from benchapp.models import Run
@@ -94,7 +94,13 @@ class RunCache(Recent[Run, V]):
         return key.public_id, key.revision
 
 
-_EVERY: WeakSet[RunCache[Any]] = WeakSet()
+class Forgetful(Protocol):
+    """A cache of any values."""
+
+    def clear(self) -> None: ...
+
+
+_EVERY: WeakSet[Forgetful] = WeakSet()
 
 
 def forget_runs() -> None:
