@@ -131,9 +131,15 @@ def list_holding(
 
 
 def _list_among(numbers: Sequence[int], documents: QuerySet[SearchDocument], limit: int) -> list[int]:
-    array = f"{{{','.join(map(str, numbers))}}}"  # the driver takes longer to write as many numbers one by one
-    kept = documents.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [array])).order_by("-pk")
+    kept = documents.filter(pk__in=select_numbers(numbers)).order_by("-pk")
     return list(kept.values_list("pk", flat=True)[:limit])
+
+
+def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
+    """For `pk__in`: on PostgreSQL one array, since the driver takes 5 ms to write a thousand numbers one by one."""
+    if connection.vendor == "sqlite":
+        return numbers
+    return RawSQL("SELECT unnest(%s::bigint[])", [f"{{{','.join(map(str, numbers))}}}"])
 
 
 def _foresee(seen: int, found: int, limit: int) -> int:
