@@ -13,8 +13,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from benchapp.models import Activity, Episode, Experiment, Family, Run, Task, Trial, User
+from benchapp.models import Activity, Episode, Experiment, Family, Run, SearchSource, Task, Trial, User
 from benchapp.models.base import PublicModel
+from benchapp.models.experiments import RunQuerySet
 from runner.base.types import Phase
 
 EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
@@ -108,7 +109,7 @@ def edit_task(task: Task, *, family: str | None, role: str | None, author: Autho
         task.family, _ = Family.objects.get_or_create(suite=task.suite, key=family, defaults={"name": family})
     task.role = role or task.role
     task.save(update_fields=["family", "role"])
-    Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")).touch()
+    note_change(Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")))
     author.note(task, before, after, reason)
     return True
 
@@ -123,7 +124,7 @@ def _edit_run(run: Run, edit: RunEdit, author: Author, reason: str) -> bool:
     for name, value in after.items():
         setattr(run, name, value)
     run.save(update_fields=list(after))
-    Run.objects.filter(pk=run.pk).touch()
+    note_change(Run.objects.filter(pk=run.pk))
     author.note(run, before, after, reason)
     return True
 
@@ -138,9 +139,15 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
     trial.phase = edit.phase
     trial.sample = next_sample(trial.episode_id, edit.phase, trial.task_id)
     trial.save(update_fields=["phase", "sample"])
-    Run.objects.filter(pk=trial.episode.run_id).touch()
+    note_change(Run.objects.filter(pk=trial.episode.run_id))
     author.note(trial, before, {"phase": trial.phase, "sample": trial.sample}, reason)
     return True
+
+
+def note_change(runs: RunQuerySet) -> None:
+    """What was computed or indexed of these runs is out of date."""
+    runs.touch()
+    SearchSource.objects.forget(runs)
 
 
 def next_sample(episode: int, phase: str, task: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from benchapp.imports.audited_edits import Author, TrialEdit, edit_task, next_sample
+from benchapp.imports.audited_edits import Author, TrialEdit, edit_task, next_sample, note_change
 from benchapp.imports.import_map import MappedEdits
 from benchapp.models import Run, Task, Trial
 from benchapp.models.base import derived_id
@@ -40,7 +40,7 @@ class Remapping:
         trial.phase = phase
         trial.sample = next_sample(trial.episode_id, phase, trial.task_id)
         trial.save(update_fields=["episode", "phase", "sample"])
-        Run.objects.filter(pk__in={run.pk, trial.episode.run_id}).touch()
+        note_change(Run.objects.filter(pk__in={run.pk, trial.episode.run_id}))
         after = {**wanted, "phase": phase, "run": str(trial.episode.run.public_id)}
         self.author.note(trial, before, after, SET_BY_MAP)
         return True

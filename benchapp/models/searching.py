@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import models
 from django.db.models import Q
 
@@ -23,6 +25,12 @@ def _one_owner() -> Q:
     return found
 
 
+class SearchSourceQuerySet(models.QuerySet["SearchSource"]):
+    def forget(self, runs: Iterable[Run]) -> None:
+        """Whatever was indexed of these runs waits again: their documents hold what has changed, such as a phase."""
+        self.filter(documents__run__in=runs).delete()
+
+
 class SearchSource(models.Model):
     """Something that was indexed, whole. What has no such row waits: the record itself is the queue.
 
@@ -38,6 +46,8 @@ class SearchSource(models.Model):
     library = models.CharField(max_length=64, blank=True)
     cut = models.PositiveIntegerField(default=0)  # texts of which only the beginning was indexed
     problem = models.CharField(max_length=500, blank=True)  # why nothing of it could be indexed
+
+    objects = SearchSourceQuerySet.as_manager()
 
     class Meta:
         constraints = [models.CheckConstraint(condition=_one_owner(), name="search_source_owner")]

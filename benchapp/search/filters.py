@@ -16,6 +16,7 @@ from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
 MANY = 5_000  # rows of one kind
+PLACE_FACTS = ("phase", "role", "condition")  # filters of which every document's words hold the value
 WEIGHED = 8  # words of a query whose weight orders its hits
 
 
@@ -29,6 +30,8 @@ def match_of(query: SearchQuery) -> TokenCondition:
                 unwanted += facts
             elif not _column_values(part):  # failed,error: either the trial failed or the step shows an error
                 wanted.append(facts)
+    if wanted:
+        wanted += [facts for part in query.filters if (facts := place_phrases(part))]
     return TokenCondition(tuple(wanted), tuple(unwanted), tuple(_words_of(query))[:WEIGHED])
 
 
@@ -56,6 +59,14 @@ def fact_phrases(part: Filter) -> tuple[Phrase, ...]:
     if part.name == "is" and any(value.text.lower() == "error" for value in part.values):
         return (Phrase((fact("is", "error"),)),)
     return ()
+
+
+def place_phrases(part: Filter) -> tuple[Phrase, ...]:
+    """What must stand in the words where this filter holds; the filter's condition says whether it does. So the index
+    gives the few documents of a phase in which a common word is, and not all that have the word."""
+    if part.negated or part.name not in PLACE_FACTS or any(value.how != "is" for value in part.values):
+        return ()
+    return tuple(Phrase((fact(part.name, value.text),)) for value in part.values)
 
 
 def _tool(value: Value) -> Phrase:

@@ -137,8 +137,12 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:
     if not _may_hold(text, groups):
         return
     words = list(atoms(text))
+    beginnings = {phrase.tokens[0] for group in groups for phrase in group}
+    prefixes = tuple(phrase.tokens[0] for group in groups for phrase in group if phrase.prefix)
     end = 0
     for place, atom in enumerate(words):
+        if not (atom.token in beginnings or atom.parts or atom.token.startswith(prefixes)):
+            continue  # as nearly all words of a long text
         if atom.start < end:
             continue
         for term, group in enumerate(groups):

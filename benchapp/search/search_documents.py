@@ -19,10 +19,12 @@ from benchapp.models import (
     Decision,
     Entry,
     Episode,
+    Run,
     SearchDocument,
     Seeding,
     Snapshot,
     Trajectory,
+    Trial,
     Verdict,
 )
 from benchapp.record.trajectory_store import StoredStep, read_windows
@@ -35,7 +37,7 @@ from benchapp.search.sections import (
     passages,
     verdict_sections,
 )
-from benchapp.search.tokens import stream
+from benchapp.search.tokens import fact, stream
 
 Kind = SearchDocument.Kind
 Columns = dict[str, Any]  # of a SearchDocument
@@ -52,9 +54,11 @@ class DocumentDraft:
 
 @dataclass(slots=True)
 class Drafts:
-    """Of one source."""
+    """Of one source. `place`: columns that all its documents share; `facts`: what their words say of that place."""
 
     owner: dict[str, Model]
+    place: Columns = field(default_factory=dict)
+    facts: tuple[str, ...] = ()
     documents: list[DocumentDraft] = field(default_factory=list)
     library: str = ""
     cut: int = 0
@@ -62,7 +66,22 @@ class Drafts:
 
     def add(self, sections: Sequence[Section], columns: Columns, facts: tuple[str, ...] = ()) -> None:
         if tokens := stream((section.text for section in sections), facts):
-            self.documents.append(DocumentDraft(columns, tokens))
+            self.documents.append(DocumentDraft({**self.place, **columns}, [*tokens, *self.facts]))
+
+
+def _of_trial(owner: dict[str, Model], trial: Trial) -> Drafts:
+    run = trial.episode.run
+    place = {"run": run, "episode_id": trial.episode_id, "trial": trial}
+    facts = (*_facts(run), fact("phase", trial.phase), *([fact("role", trial.task.role)] if trial.task.role else []))
+    return Drafts(owner, place, facts)
+
+
+def _of_episode(owner: dict[str, Model], episode: Episode) -> Drafts:
+    return Drafts(owner, {"run": episode.run, "episode": episode}, _facts(episode.run))
+
+
+def _facts(run: Run) -> tuple[str, ...]:
+    return (fact("condition", run.condition),)
 
 
 # --- trajectories ---------------------------------------------------------------------------------------------------
@@ -71,15 +90,13 @@ class Drafts:
 def of_trajectory(trajectory: Trajectory) -> Drafts:
     """Its steps in passages. A passage never reaches over the end of a chunk, so one chunk suffices to show it."""
     assert trajectory.attempt is not None  # of a trial
-    trial = trajectory.attempt.trial
-    drafts = Drafts({"trajectory": trajectory})
-    place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
+    drafts = _of_trial({"trajectory": trajectory}, trajectory.attempt.trial)
     chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(_pieces())).order_by("ordinal")
     for chunk in chunks.iterator(chunk_size=1):
         for steps in _steps_of(chunk):
             drafts.cut += sum(map(is_cut, steps))
             for passage in passages(steps):
-                drafts.add(passage.sections, {**place, **_place(chunk, passage)}, passage.facts)
+                drafts.add(passage.sections, _place(chunk, passage), passage.facts)
     return drafts
 
 
@@ -109,29 +126,26 @@ def _place(chunk: Chunk, passage: Passage) -> Columns:
 
 
 def of_verdict(verdict: Verdict) -> Drafts:
-    trial = verdict.attempt.trial
-    drafts = Drafts({"verdict": verdict})
-    place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
-    drafts.add(verdict_sections(verdict), {"kind": Kind.CHECK, **place})
+    drafts = _of_trial({"verdict": verdict}, verdict.attempt.trial)
+    drafts.add(verdict_sections(verdict), {"kind": Kind.CHECK})
     return drafts
 
 
 def of_decision(decision: Decision) -> Drafts:
     """What the author said, and each file as it left it where it changed it."""
-    drafts = Drafts({"decision": decision})
-    place = {"run_id": decision.episode.run_id, "episode_id": decision.episode_id}
-    drafts.add(decision_sections(decision), {"kind": Kind.DECISION, **place})
+    drafts = _of_episode({"decision": decision}, decision.episode)
+    drafts.add(decision_sections(decision), {"kind": Kind.DECISION})
     if decision.changed_library:
-        _add_files(drafts, decision.after, place, besides=decision.before.manifest())
+        _add_files(drafts, decision.after, besides=decision.before.manifest())
     return drafts
 
 
 def of_seeding(seeding: Seeding) -> Drafts:
     """The files that came in without an author; those that were in the library before it are not told again."""
     episode = seeding.entry.episode
-    drafts = Drafts({"seeding": seeding})
+    drafts = _of_episode({"seeding": seeding}, episode)
     known = SearchDocument.objects.filter(episode=episode, kind=Kind.FILE).values_list("path", "digest")
-    _add_files(drafts, seeding.snapshot, {"run_id": episode.run_id, "episode_id": episode.pk}, besides=dict(known))
+    _add_files(drafts, seeding.snapshot, besides=dict(known))
     return drafts
 
 
@@ -139,23 +153,26 @@ def of_library(episode: Episode) -> Drafts:
     library = episode.library
     if library is None:  # none of `_select_unordered`
         return Drafts({"episode": episode})
-    drafts = Drafts({"episode": episode}, library=library.digest)
-    _add_files(drafts, library, {"run_id": episode.run_id, "episode_id": episode.pk}, besides={})
+    drafts = _of_episode({"episode": episode}, episode)
+    drafts.library = library.digest
+    _add_files(drafts, library, besides={})
     return drafts
 
 
-def _add_files(drafts: Drafts, snapshot: Snapshot, place: Columns, *, besides: Mapping[str, str]) -> None:
+def _add_files(drafts: Drafts, snapshot: Snapshot, *, besides: Mapping[str, str]) -> None:
     for file in snapshot.files.all():
         if besides.get(file.path) != file.blob_id:
-            own = {"kind": Kind.FILE, "skill": file.skill, "path": file.path, "digest": file.blob_id}
-            drafts.add(file_sections(file.path, Blob.objects.read(file.blob_id)), {**own, **place})
+            columns = {"kind": Kind.FILE, "skill": file.skill, "path": file.path, "digest": file.blob_id}
+            drafts.add(file_sections(file.path, Blob.objects.read(file.blob_id)), columns)
 
 
 def of_comment(comment: Comment) -> Drafts:
-    drafts = Drafts({"comment": comment})
-    trial = comment.trial
-    run = trial.episode.run_id if trial else comment.run_id
-    drafts.add([Section("note", comment.text)], {"kind": Kind.NOTE, "run_id": run, "trial": trial})
+    owner: dict[str, Model] = {"comment": comment}
+    if comment.trial:
+        drafts = _of_trial(owner, comment.trial)
+    else:
+        drafts = Drafts(owner, {"run": comment.run}, _facts(comment.run) if comment.run else ())
+    drafts.add([Section("note", comment.text)], {"kind": Kind.NOTE})
     return drafts
 
 
@@ -182,9 +199,13 @@ def _of(model: type[Model], *related: str) -> Callable[[], QuerySet[Any]]:
     return lambda: model._default_manager.filter(search_source=None).select_related(*related)
 
 
+def _place_of(trial: str) -> tuple[str, ...]:
+    return f"{trial}__episode__run", f"{trial}__task"
+
+
 def _waiting_libraries() -> QuerySet[Episode]:
     stale = Q(search_source=None) | ~Q(search_source__library=F("library__digest"))
-    return _select_unordered().filter(stale).select_related("library")
+    return _select_unordered().filter(stale).select_related("run", "library")
 
 
 def _of_trials() -> QuerySet[Trajectory]:
@@ -193,15 +214,15 @@ def _of_trials() -> QuerySet[Trajectory]:
 
 
 def _waiting_trajectories() -> QuerySet[Trajectory]:
-    return _of_trials().filter(search_source=None).select_related("attempt__trial__episode")
+    return _of_trials().filter(search_source=None).select_related(*_place_of("attempt__trial"))
 
 
 # Small ones first: what somebody said is found at once, however much was imported.
 KINDS = (
-    SourceKind("comment", Comment.objects.all, _of(Comment, "trial__episode"), of_comment),
-    SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode"), of_seeding),
+    SourceKind("comment", Comment.objects.all, _of(Comment, "run", *_place_of("trial")), of_comment),
+    SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode__run"), of_seeding),
     SourceKind("episode", _select_unordered, _waiting_libraries, of_library),
-    SourceKind("decision", Decision.objects.all, _of(Decision, "episode", "before", "after"), of_decision),
-    SourceKind("verdict", Verdict.objects.all, _of(Verdict, "attempt__trial__episode"), of_verdict),
+    SourceKind("decision", Decision.objects.all, _of(Decision, "episode__run", "before", "after"), of_decision),
+    SourceKind("verdict", Verdict.objects.all, _of(Verdict, *_place_of("attempt__trial")), of_verdict),
     SourceKind("trajectory", _of_trials, _waiting_trajectories, of_trajectory),
 )

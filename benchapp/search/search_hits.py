@@ -102,7 +102,9 @@ def has_hits(query: SearchQuery, visible: QuerySet[SearchDocument]) -> bool:
 def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Number -> what facets count, in the order of the numbers. Of these documents alone: the filters' query needs none of these
     columns, and is planned better without."""
-    documents = SearchDocument.objects.filter(pk__in=numbers) if numbers else SearchDocument.objects.none()
+    if not numbers:
+        return {}
+    documents = SearchDocument.objects.filter(pk__in=search_index.select_numbers(numbers))
     found = {number: tuple(values) for number, *values in documents.values_list("pk", *FACETS.values())}
     return {number: found[number] for number in numbers if number in found}
 

@@ -6,7 +6,8 @@ import pytest
 
 from benchapp.imports.audited_edits import Author, EditRefused, RunEdit, TrialEdit, edit_runs, edit_trials
 from benchapp.imports.import_map import MapError, read_map
-from benchapp.models import Activity, Episode, Run, Trial
+from benchapp.models import Activity, Episode, Run, SearchDocument, Trial
+from benchapp.search.indexing import index_waiting
 from tests.benchapp.import_folders import bring_in, job, release, trial, write
 from tests.worlds.factories import make_run, make_trial, make_user
 
@@ -49,7 +50,9 @@ def test_it_sets_what_a_first_import_is_told(tmp_path):
 def test_it_moves_trials_imported_before_and_says_so(tmp_path):
     folder = job(tmp_path / "job")
     bring_in(folder)
+    index_waiting()
     before = set(Trial.objects.values_list("public_id", flat=True))
+    documents = SearchDocument.objects.count()
     report = bring_in(folder, mapping=the_map(tmp_path, RULES))
     assert (report.counts["created"], report.counts["changed"]) == (0, 3)
     assert sorted(Run.objects.values_list("condition", flat=True)) == ["curated-static", "curated-static", "no-skill"]
@@ -57,6 +60,10 @@ def test_it_moves_trials_imported_before_and_says_so(tmp_path):
     moved = Activity.objects.filter(target_kind="trial")
     assert moved.count() == 3
     assert moved.last().detail["before"]["condition"] == "unknown"
+    index_waiting()
+    assert (
+        SearchDocument.objects.filter(run__in=Run.objects.all()).count() == documents > 0
+    )  # search finds them as before
     assert bring_in(folder, mapping=the_map(tmp_path, RULES)).counts["changed"] == 0
 
 

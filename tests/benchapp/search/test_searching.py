@@ -11,7 +11,20 @@ from unittest.mock import patch
 import pytest
 from django.db import connection
 
-from benchapp.models import Attempt, Chunk, Comment, SearchDocument, SearchSource, Snapshot, Trajectory
+from benchapp.imports.audited_edits import Author, RunEdit, TrialEdit, edit_runs, edit_trials
+from benchapp.models import (
+    Attempt,
+    Chunk,
+    Comment,
+    Experiment,
+    Run,
+    SearchDocument,
+    SearchSource,
+    Snapshot,
+    Suite,
+    Trajectory,
+    Trial,
+)
 from benchapp.search import index_following, indexing, search_index
 from benchapp.search.filters import glob_pattern, match_of
 from benchapp.search.hit_marks import marks, show
@@ -138,6 +151,25 @@ def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None
         assert find(parse(text), local_user()).numbers == few != []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zebra role:adversarial",
+        "zebra role:trap,canonical",
+        "zebra phase:deployment",
+        "zebra condition:SELFGEN-always",
+        "zebra condition:selfgen-*",
+        "zebra -phase:replay",
+        "cells condition:selfgen-always -role:canonical",
+    ],
+)
+def test_a_place_in_the_words_finds_what_the_columns_find(text: str) -> None:
+    make_search_world()
+    found = find(parse(text), local_user()).numbers
+    with patch("benchapp.search.filters.PLACE_FACTS", ()):
+        assert find(parse(text), local_user()).numbers == found != []
+
+
 @pytest.mark.parametrize("text", ["zebra", "kind:step", "-nosuchword", "failed zebra", "cells"])
 def test_of_too_many_hits_some_are_listed_and_the_others_follow(text: str) -> None:
     make_search_world()
@@ -196,15 +228,6 @@ def test_a_hit_is_as_good_as_the_lightest_of_its_words() -> None:
     even, uneven = SearchDocument.objects.filter(kind="step").order_by("pk").values_list("pk", flat=True)
     assert find(parse("gnu"), local_user()).numbers == [uneven, even]
     assert find(parse("gnu herd"), local_user()).numbers == [even, uneven]
-
-
-def test_documents_of_an_older_index_are_found_the_newest_first() -> None:
-    """They have no classes: after an update the index serves on until it is made anew."""
-    with patch.object(search_index, "_weigh", lambda tokens: iter(())):
-        make_search_world()
-    found = find(parse("cells"), local_user()).numbers
-    assert found == sorted(found, reverse=True)
-    assert len(found) == 4
 
 
 def test_a_query_of_many_words_is_answered() -> None:
@@ -340,6 +363,24 @@ def test_a_replaced_library_of_an_import_is_found_as_it_is_now() -> None:
         assert not has_waiting()
     assert (kinds("wolf"), kinds("bear")) == ([], ["file"])
     assert progress().indexed == progress().total == 1
+
+
+def test_what_an_edit_changes_is_found_by_its_new_values() -> None:
+    world = make_search_world()
+    Experiment.objects.update(origin="imported")
+    Suite.objects.update(digest="")
+    editor = Author(name="me")
+    edit_runs(Run.objects.all(), RunEdit(condition="curated-static"), author=editor, reason="r")
+    edit_trials(
+        Trial.objects.filter(pk=world.failed.pk),
+        TrialEdit(phase="replay", role="composition"),
+        author=editor,
+        reason="r",
+    )
+    index_waiting()
+    assert kinds("zebra condition:selfgen-always") == kinds("zebra phase:deployment") == []
+    assert kinds("zebra condition:curated-static") == ["check", "decision", "note"]
+    assert kinds("zebra phase:replay role:composition") == ["check", "note"]
 
 
 @pytest.mark.parametrize("many", [0, 5_000])

@@ -63,7 +63,7 @@ def test_clusters_of_unequal_size_add_what_their_tasks_add(drawn: list[tuple[flo
         assert slow_p(weighted(values, sizes, end + outside)) <= 0.05
 
 
-@pytest.mark.parametrize("m", [8, 12, 20])
+@pytest.mark.parametrize("m", [8, 12, pytest.param(20, marks=pytest.mark.slow)])
 def test_uneven_clusters_keep_level_and_coverage(m: int) -> None:
     """20 tasks in the largest cluster, 1 in the smallest; small clusters spread more. 4,000 comparisons, so 1 SE is 0.34
     points at 5 %; Student's interval beside is of what clusters add, so it keeps it too."""
@@ -246,7 +246,9 @@ def test_one_run_is_swapped_with_any_of_several(drawn: list[tuple[float, float, 
         assert slow_swap_p(own, others, weights, end + outside) <= 0.05
 
 
-@pytest.mark.parametrize(("m", "r"), [(3, 9), (6, 9), (12, 9), (20, 2)])
+@pytest.mark.parametrize(
+    ("m", "r"), [(3, 9), (6, 9), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((12, 9), (20, 2)))]
+)
 def test_where_passes_are_rare_one_run_against_several_keeps_its_level(m: int, r: int) -> None:
     """A library in twenty lets its episode pass: most runs are below the mean of the others in every episode. A sign flip of
     the difference to that mean rejects in far more than 5 %. 1,500 comparisons, so 1 SE is 0.6 points."""

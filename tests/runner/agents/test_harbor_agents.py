@@ -18,7 +18,7 @@ import pytest
 
 from runner.agents import AgentJob, Limits, make_agent
 from runner.base.errors import ModelRefused, NotOnThisMachine, SetupError, VerifierError
-from runner.base.types import Failure, Task, UseKind
+from runner.base.types import Failure, Role, Task, UseKind
 from runner.sandboxes import harbor_jobs
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.harbor_jobs import end_processes, find_harbor, open_sandbox
@@ -221,10 +221,12 @@ def test_no_command_of_an_agent_runs_on_this_side(tmp_path: Path):
 
 
 def test_harbors_agents_work_nowhere_else(tmp_path: Path):
-    job = AgentJob(birds_task(tmp_path, "x"), "x", (), 1, LIMITS)
+    task = Task(
+        "birds", "Birds", "E1", "birds", Role.CANONICAL, 1, "x", "0" * 64, tmp_path
+    )  # without an image: no Docker here
     sandbox = make_sandbox(LocalSandbox, name="t", task="t")
     with contextlib.closing(sandbox), pytest.raises(SetupError):
-        make_agent("harbor-oracle").run(job, sandbox, None, lambda step: None)
+        make_agent("harbor-oracle").run(AgentJob(task, "x", (), 1, LIMITS), sandbox, None, lambda step: None)
 
 
 def test_a_missing_or_another_harbor_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
