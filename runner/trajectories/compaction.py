@@ -122,7 +122,7 @@ class StepTexts:
         return self._has_signal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Event:
     """One kept step: its text and the spans the text is made of."""
 
