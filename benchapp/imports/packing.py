@@ -16,14 +16,14 @@ from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Blob, Compaction
 from benchapp.models.blobs import BlobStore, GatheredBlobs
 from benchapp.models.trials import USAGE
-from benchapp.record.redaction import Redactor, redact_text
+from benchapp.record.redaction import Hints, Redactor, list_hints, list_hints_inside, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
 from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compaction
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
 from runner.trajectories.compaction import StepTexts, compact
-from runner.trajectories.readers import PLAIN_TEXT
+from runner.trajectories.readers import ATIF, PLAIN_TEXT
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -60,6 +60,7 @@ class AttemptPacker:
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
     apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
+    hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
 
     def pack(self) -> list[ImportedTrajectory]:
         for choice in self.trial.choices:
@@ -90,6 +91,8 @@ class AttemptPacker:
 
     def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
         try:
+            source = source.held(IN_MEMORY_BYTES)
+            self.hints = None if source.text is None else list_hints(source.text)
             trajectory = read_trajectory(source.open, name=self._unique(source.name), source_format=source.format)
             if call := self.calls.get(_agent(trajectory)):
                 trajectory.add_extra(tool_call_id=call)
@@ -120,7 +123,7 @@ class AttemptPacker:
         uses: list[UseValue] = []
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
-        steps = self.redactor.steps(read.steps)
+        steps = self.redactor.steps(read.steps, self._hints_of_steps(source))
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         blobs = self.blobs if is_short else Blob.objects
@@ -176,10 +179,18 @@ class AttemptPacker:
     def _kept_source(self, source: TrajectorySource, blobs: BlobStore) -> str | None:
         if source.size > MAX_SOURCE_BYTES:
             return None
-        with source.open() as stream:
-            content = stream.read(MAX_SOURCE_BYTES)
-        text = Redactor(self.redactor.known).document(content.decode("utf-8", "replace"))
-        return blobs.put(text.encode())
+        text = source.text
+        if text is None:
+            with source.open() as stream:
+                text = stream.read(MAX_SOURCE_BYTES).decode("utf-8", "replace")
+        return blobs.put(Redactor(self.redactor.known).document(text, self.hints).encode())
+
+    def _hints_of_steps(self, source: TrajectorySource) -> Hints | None:
+        """Those that its steps may hold, where that is known. Of ATIF the reader takes every text as a whole; others put texts
+        together from pieces."""
+        if source.format != ATIF or source.text is None or self.hints is None:
+            return None
+        return list_hints_inside(source.text, self.hints)
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}

@@ -21,8 +21,8 @@ from benchapp.record.writing.attempt_rows import BelowAttempt, save_below, set_e
 from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 
-# A number that Python writes with an exponent: orjson writes it otherwise.
-_EXPONENT = re.compile(rb" -?\d[\d.]*e| -?0\.0000")
+# A line's number that Python writes with an exponent: orjson writes it otherwise.
+_EXPONENT = re.compile(rb"(?<= )(?:-?\d[\d.]*e[-+\d]+|-?0\.0000\d*)(?=,?$)", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ def _lay_out(config: dict[str, JsonValue]) -> bytes:
         found = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     except TypeError:  # an integer of more than 64 bits
         found = b""
-    if found and not _EXPONENT.search(found):
-        return found
+    if found:
+        return _EXPONENT.sub(lambda number: repr(float(number[0])).encode(), found)
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).encode()
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from runner.base.types import Step, ToolCall
 from runner.trajectories.log_records import OBJECT
@@ -78,7 +78,8 @@ SHAPES = (
     ),
 )
 
-HINTS = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
+Hints: TypeAlias = Sequence[tuple[str, Shape]]
+HINTS: Hints = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
 # A hint lies also in what is left of a text without all other letters than its own. To take those away costs less than one
 # search of a long text, and every search of the little that is left next to nothing.
 LONG = 2_048  # characters
@@ -96,7 +97,7 @@ def _sieve(letters: str) -> tuple[bytes, tuple[tuple[bytes, tuple[str, Shape]], 
 _SIEVES = tuple(map(_sieve, _LETTERS))
 
 
-def _list_hints(text: str) -> Iterable[tuple[str, Shape]]:
+def list_hints(text: str) -> Hints:
     """Hints, in their order, with all of those that lie in the text among them."""
     if len(text) < LONG:
         return HINTS
@@ -108,6 +109,21 @@ def _list_hints(text: str) -> Iterable[tuple[str, Shape]]:
     return [each for each in HINTS if each[0] in found] if found else ()
 
 
+# What may stand in a document for other letters than it shows: JSON's letters by number, what a terminal would not show and
+# `clean` takes away, and bytes of another encoding. JSON's other slash is asked for apart.
+_DISGUISES = ("\\u00", "\x1b", "\x9b", "\0", "\ufffd")
+_SLASHED = tuple(each for each in HINTS if "/" in each[0])
+
+
+def list_hints_inside(document: str, hints: Hints) -> Hints | None:
+    """The hints that may lie in the texts of this JSON document, which itself has `hints`; None where that cannot be told.
+    Without disguises each letter of a hint stands for itself in the document, next to its neighbour. That says nothing of
+    whole secrets: what they begin behind, such as "\\n", ends in a letter there."""
+    if any(disguise in document for disguise in _DISGUISES):
+        return None
+    return [*hints, *(each for each in _SLASHED if each not in hints)]
+
+
 _SECRET_NAMES = frozenset(
     "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
     " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
@@ -117,6 +133,7 @@ _SECRET_ENDINGS = (
     *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),
     *("_private_key", "_credentials", "_auth", "_cookie"),
 )
+_SECRET_ENDS = frozenset(name[-2:] for name in (*_SECRET_NAMES, *_SECRET_ENDINGS, "key", "pat"))
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
 # A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
 _PAIR = re.compile(
@@ -154,26 +171,27 @@ class Redactor:
         found = {value for config in configs for value in secret_values(config)}
         return cls(tuple(sorted(found, key=lambda value: (-len(value), value))))
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, hints: Hints | None = None) -> str:
+        """`hints`: those that may lie in the text, for who knows."""
         if len(text) < SHORTEST:
             return text
         for secret in self.known:
             if secret in text:
                 self.counts["configured"] += text.count(secret)
                 text = text.replace(secret, mark("configured"))
-        for hint, shape in _list_hints(text):
+        for hint, shape in list_hints(text) if hints is None else hints:
             if hint in text and shape.may_lie_in(text):
                 text = self._without(shape, text)
         return text
 
-    def may_hold(self, text: str) -> bool:
+    def may_hold(self, text: str, hints: Hints | None = None) -> bool:
         """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
         if any(secret in text for secret in self.known):
             return True
-        found = _list_hints(text)
+        found = list_hints(text) if hints is None else hints
         return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in found)
 
-    def document(self, text: str) -> str:
+    def document(self, text: str, hints: Hints | None = None) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
 
         def replaced(match: re.Match[str]) -> str:
@@ -182,7 +200,7 @@ class Redactor:
             self.counts["named"] += 1
             return f"{match['before']}{mark('named')}{match['quote']}"
 
-        return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text)
+        return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text, hints)
 
     def value(self, value: object, key: str = "") -> Any:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
@@ -197,7 +215,7 @@ class Redactor:
             return mark("named")
         return value
 
-    def steps(self, steps: Iterable[Step]) -> Iterator[Step]:
+    def steps(self, steps: Iterable[Step], hints: Hints | None = None) -> Iterator[Step]:
         """The steps with every text redacted. Many are looked at together: most hold no secret."""
         waiting, texts, size, is_named = list[Step](), list[str](), 0, False
         for step in steps:
@@ -206,12 +224,12 @@ class Redactor:
             is_named = _gather(step, texts) or is_named
             size += sum(map(len, texts[known:]))
             if size >= LOOKED_AT or len(waiting) >= STEPS_LOOKED_AT:
-                yield from self._redacted(waiting, texts, is_named)
+                yield from self._redacted(waiting, texts, is_named, hints)
                 waiting, texts, size, is_named = [], [], 0, False
-        yield from self._redacted(waiting, texts, is_named)
+        yield from self._redacted(waiting, texts, is_named, hints)
 
-    def _redacted(self, steps: list[Step], texts: list[str], is_named: bool) -> Iterable[Step]:
-        is_clean = not is_named and not self.may_hold(_JOINT.join(texts))
+    def _redacted(self, steps: list[Step], texts: list[str], is_named: bool, hints: Hints | None) -> Iterable[Step]:
+        is_clean = not is_named and not self.may_hold(_JOINT.join(texts), hints)
         return steps if is_clean else map(self.step, steps)
 
     def step(self, step: Step) -> Step:
@@ -277,7 +295,8 @@ def _gather(step: Step, texts: list[str]) -> bool:
     named = step.extra is not None and _gather_value(step.extra, texts)
     for call in step.tool_calls:
         texts += (call.id, call.name)
-        named = _gather_value(call.arguments, texts) or _gather_value(call.extra, texts) or named
+        named = _gather_value(call.arguments, texts) or named
+        named = call.extra is not None and _gather_value(call.extra, texts) or named
     for item in step.observations:
         texts += (item.content, item.source_call_id or "")
         named = item.extra is not None and _gather_value(item.extra, texts) or named
@@ -285,12 +304,19 @@ def _gather(step: Step, texts: list[str]) -> bool:
 
 
 def _gather_value(value: object, texts: list[str]) -> bool:
+    if type(value) is float or type(value) is int:  # so that no abstract class is asked
+        return False
     if isinstance(value, str):
         texts.append(value)
     elif isinstance(value, OBJECT):
-        for name, item in value.items():
-            texts.append(str(name))
-            if is_secret_name(str(name)) or _gather_value(item, texts):
+        for key, item in value.items():
+            name = str(key)
+            texts.append(name)
+            if is_secret_name(name):
+                return True
+            if type(item) is str:  # nearly all
+                texts.append(item)
+            elif _gather_value(item, texts):
                 return True
     elif isinstance(value, list | tuple):
         return any(_gather_value(item, texts) for item in value)
@@ -299,9 +325,15 @@ def _gather_value(value: object, texts: list[str]) -> bool:
 
 def _names_a_secret(text: str) -> bool:
     """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
-    ends = (found.start() for found in _BETWEEN.finditer(text))
+    ends = [end for found in _BETWEEN.finditer(text) if _may_end_secret(text[(end := found.start()) - 2 : end])]
     names = {text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2] for end in ends}
     return any(map(is_secret_name, names))
+
+
+@lru_cache(maxsize=4096)
+def _may_end_secret(end: str) -> bool:
+    """Of the last two letters of a name: False where no secret's name ends so. Of signs at the end nothing is known."""
+    return not (end[-1:].isascii() and end[-1:].isalpha()) or end.lower() in _SECRET_ENDS
 
 
 def mark(kind: str) -> str:

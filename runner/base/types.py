@@ -231,13 +231,17 @@ class Usage:
     output_at_least: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        if self.is_whole and other.is_whole:  # of most calls all is known, and a trajectory has hundreds
-            return Usage(
-                _sum(self.input_tokens, other.input_tokens),
-                _sum(self.cached_tokens, other.cached_tokens),
-                _sum(self.output_tokens, other.output_tokens),
-                _sum(self.cost_usd, other.cost_usd),
-            )
+        read, written, cost = self.input_tokens, self.output_tokens, self.cost_usd
+        more_read, more_written, more_cost = other.input_tokens, other.output_tokens, other.cost_usd
+        if read is None or written is None or cost is None:
+            return self._add_in_part(other)
+        if more_read is None or more_written is None or more_cost is None:
+            return self._add_in_part(other)
+        # So it is with most calls, and a trajectory has hundreds.
+        cached = _sum(self.cached_tokens, other.cached_tokens)
+        return Usage(read + more_read, cached, written + more_written, cost + more_cost)
+
+    def _add_in_part(self, other: Usage) -> Usage:
         if self == NO_USAGE:
             return other
         if other == NO_USAGE:
@@ -257,11 +261,6 @@ class Usage:
             input_at_least=None if reads_whole else read,
             output_at_least=None if writes_whole else written,
         )
-
-    @property
-    def is_whole(self) -> bool:
-        """Are its tokens and its cost known?"""
-        return self.input_tokens is not None and self.output_tokens is not None and self.cost_usd is not None
 
     def in_part(self) -> Usage:
         """The same beside a call without usage data: its tokens and cost are missing from the sums."""

@@ -250,16 +250,16 @@ def _tool_calls(raw: object, place: str, problems: Problems) -> tuple[ToolCall, 
     if not isinstance(raw, list):
         problems.add(place, "tool_calls: a list", f"found {_kind(raw)}")
         raw = [raw]
-    calls = tuple(
-        _tool_call(item, index, f"{place}, tool call {index + 1}", problems) for index, item in enumerate(raw)
-    )
-    if len({call.id for call in calls}) < len(calls):
+    calls = tuple([_tool_call(item, index, place, problems) for index, item in enumerate(raw)])
+    if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
         problems.add(place, "tool_call_id: unique within the step", "two calls share an id")
     return calls
 
 
-def _tool_call(raw: object, index: int, place: str, problems: Problems) -> ToolCall:
+def _tool_call(raw: object, index: int, step: str, problems: Problems) -> ToolCall:
+    """`step`: its place."""
     if not isinstance(raw, OBJECT):
+        place = f"{step}, tool call {index + 1}"
         problems.add(place, "a tool call: an object", f"found {_kind(raw)}")
         return ToolCall(f"call-{index + 1}", "unknown", {"raw": storable_value(raw)})
     extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), OBJECT) else None
@@ -267,18 +267,24 @@ def _tool_call(raw: object, index: int, place: str, problems: Problems) -> ToolC
         rest = {key: storable_value(value) for key, value in raw.items() if key not in _OF_CALL}
         extra = {**(extra or {}), **rest}
     identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
-    if not isinstance(identifier, str):
-        problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
-    if not isinstance(name, str):
-        problems.add(place, "function_name: a text", f"found {name!r:.60}")
-    if arguments is not None and not isinstance(arguments, OBJECT):
-        problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
+    if not (isinstance(identifier, str) and isinstance(name, str) and isinstance(arguments, OBJECT)):
+        _report_call(raw, f"{step}, tool call {index + 1}", problems)
     return ToolCall(
         id=storable(str(identifier)) if identifier is not None else f"call-{index + 1}",
         name=storable(str(name)) if name is not None else "unknown",
         arguments=read_arguments(arguments),
         extra=extra,
     )
+
+
+def _report_call(raw: Record, place: str, problems: Problems) -> None:
+    identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
+    if not isinstance(identifier, str):
+        problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
+    if not isinstance(name, str):
+        problems.add(place, "function_name: a text", f"found {name!r:.60}")
+    if arguments is not None and not isinstance(arguments, OBJECT):
+        problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
 
 
 def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems: Problems) -> tuple[Observation, ...]:
@@ -289,7 +295,7 @@ def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems
         problems.add(place, "observation: an object with a list of results", f"found {_kind(raw)}")
         results = [raw]
     names = {call.id for call in calls}
-    return tuple(_observation(item, names, place, problems) for item in results)
+    return tuple([_observation(item, names, place, problems) for item in results])
 
 
 def _observation(raw: object, calls: set[str], place: str, problems: Problems) -> Observation:

@@ -39,7 +39,9 @@ MAX_ENDING_CHARS = 500
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
 _LABELS = {"message": "", "reasoning": "Reasoning: ", "tool_calls": "Tool call", "observations": "Result"}
+_SINGLE = ("message", "reasoning")  # fields that a step has one of
 _MARK_ROOM = len(mark_left_out(10**12)) + 2
+_LABEL_ROOM = 40  # more than any heading, and any label with its line's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,20 @@ _TRIGGERS = (
 class StepTexts:
     """A step with the texts of its fields, which are worked out once for all compactions of its trajectory."""
 
-    __slots__ = ("_has_signal", "fields", "step")
+    __slots__ = ("_has_signal", "_keepable", "fields", "step")
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.fields = tuple(fields(step))
+        self._keepable: tuple[tuple[str, str], ...] | None = None
         self._has_signal: bool | None = None
+
+    @property
+    def keepable(self) -> tuple[tuple[str, str], ...]:
+        """The fields that have a text and are not too many."""
+        if self._keepable is None:
+            self._keepable = tuple(field for field in self.fields if field[1] and _is_among_first(field[0], self.step))
+        return self._keepable
 
     @property
     def has_signal(self) -> bool:
@@ -112,7 +122,7 @@ class StepTexts:
         return self._has_signal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Event:
     """One kept step: its text and the spans the text is made of."""
 
@@ -193,15 +203,13 @@ def has_signal(step: Step) -> bool:
     return StepTexts(step).has_signal
 
 
-def _has_signal(step: Step, texts: Iterable[tuple[str, str]]) -> bool:
+def _has_signal(step: Step, texts: Sequence[tuple[str, str]]) -> bool:
     if any(observation.is_error for observation in step.observations):
         return True
-    for _, text in texts:
-        for trigger in _TRIGGERS:  # a plain loop: this runs for every text of every step
-            if trigger in text:
-                if _SIGNAL.search(text):
-                    return True
-                break
+    together = "\0".join([text for _, text in texts])
+    for trigger in _TRIGGERS:  # a plain loop: this runs for every step
+        if trigger in together:
+            return any(_SIGNAL.search(text) for _, text in texts)
     return False
 
 
@@ -281,33 +289,33 @@ def _event(texts: StepTexts, reason: str, settings: CompactionSettings) -> _Even
     return _Event(texts.step.number, _event_text(texts, spans), spans)
 
 
-def _spans(texts: StepTexts, reason: str, settings: CompactionSettings) -> Iterator[Span]:
+def _spans(texts: StepTexts, reason: str, settings: CompactionSettings) -> list[Span]:
     """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
-    step = texts.step
-    kept = [(name, text) for name, text in texts.fields if text and _is_kept(name, step, settings)]
-    ends = {name: _end(name, text, step, settings) for name, text in kept}
-    limits = {name: min(ends[name], _limit(name, text, settings)) for name, text in kept}
+    step, spans = texts.step, list[Span]()
+    shown = [field for field in texts.keepable if settings.reasoning_chars != 0 or field[0] != "reasoning"]
+    ends = [_end(name, text, step, settings) for name, text in shown]
+    limits = [min(end, _limit(*field, settings)) for end, field in zip(ends, shown, strict=True)]
     allowance = _allowance(texts, limits, settings)
-    if not kept:
-        yield Span(step.number, "message", 0, 0, len(step.message), reason)
-    for name, text in kept:
-        limit, end, length = min(limits[name], allowance), ends[name], len(text)
+    if not shown:
+        spans.append(Span(step.number, "message", 0, 0, len(step.message), reason))
+    for (name, text), end, limit in zip(shown, ends, limits, strict=True):
+        limit = min(limit, allowance)
         if end <= limit + _MARK_ROOM:  # a mark would take more room than it saves
-            yield Span(step.number, name, 0, end, length, reason)
+            spans.append(Span(step.number, name, 0, end, len(text), reason))
             continue
-        yield Span(step.number, name, 0, limit - limit // 2, length, reason)
-        yield Span(step.number, name, end - limit // 2, end, length, reason)
+        spans.append(Span(step.number, name, 0, limit - limit // 2, len(text), reason))
+        spans.append(Span(step.number, name, end - limit // 2, end, len(text), reason))
+    return spans
 
 
 def _end(name: str, text: str, step: Step, settings: CompactionSettings) -> int:
     """Where the part of a field ends that may be kept at all."""
-    may_hold = name == "message" and step.source is Source.USER and settings.instruction
+    may_hold = settings.instruction and name == "message" and step.source is Source.USER
     return len(settings.instruction) if may_hold and text.startswith(settings.instruction) else len(text)
 
 
-def _is_kept(name: str, step: Step, settings: CompactionSettings) -> bool:
-    if name == "reasoning":
-        return settings.reasoning_chars != 0
+def _is_among_first(name: str, step: Step) -> bool:
+    """Is the field none of too many tool calls or results? Of the results the last count as well."""
     group, _, index = name.partition("/")
     if group == "tool_calls":
         return int(index) < MAX_TOOL_CALLS
@@ -329,12 +337,13 @@ def _limit(name: str, text: str, settings: CompactionSettings) -> int:
     return len(text) if limit is None else limit
 
 
-def _allowance(texts: StepTexts, limits: dict[str, int], settings: CompactionSettings) -> int:
+def _allowance(texts: StepTexts, limits: Sequence[int], settings: CompactionSettings) -> int:
     """The one length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
-    step = texts.step
-    labels = sum(len(_label(name)) + 2 for name, _ in texts.fields if _is_kept(name, step, settings))
-    room = settings.event_chars - len(_heading(step)) - labels - _MARK_ROOM * (len(limits) + 4)
-    lengths = sorted(limits.values())
+    room = settings.event_chars - _MARK_ROOM * (len(limits) + 4)
+    if sum(limits) + _LABEL_ROOM * (len(texts.fields) + 1) <= room:  # so it is with most steps
+        return max(limits, default=0)
+    room -= len(_heading(texts.step)) + sum(len(_label(name)) + 2 for name in _labelled(texts, settings))
+    lengths = sorted(limits)
     for index, length in enumerate(lengths):
         share = room // (len(lengths) - index)
         if length > share:
@@ -343,31 +352,47 @@ def _allowance(texts: StepTexts, limits: dict[str, int], settings: CompactionSet
     return max(lengths, default=0)
 
 
-def _event_text(texts: StepTexts, spans: Sequence[Span]) -> str:
+def _labelled(texts: StepTexts, settings: CompactionSettings) -> Iterator[str]:
+    """Names of the fields that may stand below a label of their own, be they empty."""
+    for name, _ in texts.fields:
+        if _is_among_first(name, texts.step) and (name != "reasoning" or settings.reasoning_chars != 0):
+            yield name
+
+
+def _event_text(texts: StepTexts, spans: Iterable[Span]) -> str:
     """The step as text: a heading, then each field below its label, with a mark for whatever has no span."""
-    kept = {name: tuple(group) for name, group in groupby(spans, key=lambda span: span.field)}
-    lines = [_heading(texts.step)]
-    for group, members in groupby(texts.fields, key=lambda field: (field[0].partition("/")[0], field[0] in kept)):
-        (name, is_kept), items = group, list(members)
-        if is_kept:
-            lines += [f"{_label(field)}{_join_spans(text, kept[field])}" for field, text in items]
-        elif name in ("message", "reasoning"):
-            lines.append(f"{_label(name)}{mark_left_out(len(items[0][1]))}")
-        else:
-            lines += _mark_left_out(name, items)
-    return "\n".join(lines)
+    kept: dict[str, list[Span]] = {}
+    for span in spans:
+        kept.setdefault(span.field, []).append(span)
+    lines, left = [_heading(texts.step)], list[tuple[str, str]]()
+    for name, text in texts.fields:
+        own = kept.get(name)
+        if own is None and name not in _SINGLE:
+            left.append((name, text))
+            continue
+        if left:
+            lines += _mark_left_out(left)
+            left = []
+        lines.append(_label(name) + (mark_left_out(len(text)) if own is None else _join_spans(text, own)))
+    return "\n".join([*lines, *_mark_left_out(left)] if left else lines)
 
 
-def _mark_left_out(group: str, items: list[tuple[str, str]]) -> list[str]:
-    """One mark for a series of tool calls or results without spans. Empty results have nothing to leave out."""
-    texts = [text for _, text in items if text]
-    noun = "tool calls" if group == "tool_calls" else "results"
-    marks = [f"[... {len(texts):,} {noun} left out, {sum(map(len, texts)):,} characters ...]"] if texts else []
-    empty = len(items) - len(texts)
-    return marks + ([f"[{noun} without text: {empty:,}]"] if empty else [])
+def _mark_left_out(fields: Sequence[tuple[str, str]]) -> list[str]:
+    """One mark for a series of tool calls, and one of results, without spans. Empty results have nothing to leave out."""
+    marks = []
+    for group, items in groupby(fields, key=lambda field: field[0].partition("/")[0]):
+        all_texts = [text for _, text in items]
+        texts, noun = [text for text in all_texts if text], "tool calls" if group == "tool_calls" else "results"
+        if texts:
+            marks.append(f"[... {len(texts):,} {noun} left out, {sum(map(len, texts)):,} characters ...]")
+        if empty := len(all_texts) - len(texts):
+            marks.append(f"[{noun} without text: {empty:,}]")
+    return marks
 
 
 def _join_spans(text: str, spans: Sequence[Span]) -> str:
+    if len(spans) == 1 and spans[0].end - spans[0].start == len(text):  # nearly all
+        return text
     pieces, at = [], 0
     for span in spans:
         if span.start > at:

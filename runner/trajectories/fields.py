@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 
 from runner.base.types import JsonValue, Step, ToolCall
 
@@ -44,8 +45,9 @@ def tool_call_text(call: ToolCall) -> str:
     Texts stand as they are, so that a command reads as a command; everything else is compact JSON with sorted keys.
     Sorting makes the text independent of the order in which a store gives the keys back.
     """
-    lines = (f"{key}:{_gap(value)}{value}" for key, value in _order_arguments(call))
-    return "\n".join([call.name, *lines])
+    lines = [call.name]
+    lines += [f"{key}:{_gap(value)}{value}" for key, value in _order_arguments(call)]
+    return "\n".join(lines)
 
 
 def place_arguments(call: ToolCall) -> Iterator[tuple[str, int, int]]:
@@ -59,7 +61,8 @@ def place_arguments(call: ToolCall) -> Iterator[tuple[str, int, int]]:
 
 def _order_arguments(call: ToolCall) -> list[tuple[str, str]]:
     values = [(key, _value_text(call.arguments[key])) for key in sorted(call.arguments)]
-    return sorted(values, key=lambda pair: "\n" in pair[1])
+    short = [pair for pair in values if "\n" not in pair[1]]
+    return short if len(short) == len(values) else short + [pair for pair in values if "\n" in pair[1]]
 
 
 def _gap(value: str) -> str:
@@ -67,4 +70,8 @@ def _gap(value: str) -> str:
 
 
 def _value_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else _encode(value)
+    if isinstance(value, str):
+        return value
+    # Python writes these numbers as its JSON does, in a tenth of the time.
+    is_plain = type(value) is int or type(value) is float and isfinite(value)
+    return repr(value) if is_plain else _encode(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from runner.base.types import JsonValue, Step, ToolCall
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -36,13 +38,18 @@ def outline_row(step: Step) -> dict[str, JsonValue]:
 
 def first_text(step: Step) -> str:
     """A step in a line: the message; else what the first tool call is about; else reasoning or the first result."""
-    candidates = [step.message, *(subject(call) for call in step.tool_calls), step.reasoning or ""]
-    candidates += [observation.content for observation in step.observations]
-    for candidate in candidates:
+    for candidate in _candidates(step):
         text = " ".join(candidate[: MAX_TEXT_CHARS * 4].split())
         if text:
             return text if len(text) <= MAX_TEXT_CHARS else text[: MAX_TEXT_CHARS - 1] + "\u2026"
     return ""
+
+
+def _candidates(step: Step) -> Iterator[str]:
+    yield step.message
+    yield from map(subject, step.tool_calls)
+    yield step.reasoning or ""
+    yield from (observation.content for observation in step.observations)
 
 
 def subject(call: ToolCall) -> str:

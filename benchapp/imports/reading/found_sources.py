@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
@@ -137,6 +138,17 @@ class TrajectorySource:
     parent: str | None = None  # name of another one of the same attempt
     format: str = ""  # as `sniff` names it, where it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
+    text: str | None = None  # the whole of it, where it is held in memory
+
+    def held(self, limit: int) -> TrajectorySource:
+        """The same, read once and held in memory, where it has no more than `limit` bytes. OSError where it cannot be read."""
+        if self.size > limit:
+            return self
+        with self.open() as stream:
+            content = stream.read(limit + 1)  # it may have grown
+        if len(content) > limit:
+            return self
+        return replace(self, open=lambda: BytesIO(content), text=content.decode("utf-8", "replace"))
 
     @classmethod
     def of_file(cls, root: Root, entry: FolderEntry) -> TrajectorySource:

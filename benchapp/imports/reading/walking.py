@@ -190,22 +190,22 @@ class Root:
     def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[FolderEntry]:
         """Every regular file below a folder, sorted by path; `skip` names folders that are not entered."""
         found: list[FolderEntry] = []
-        for entry in self._walk(folder, folder, skip, 0):
+        for entry in self._walk(folder, "", skip, 0):
             found.append(entry)
             if len(found) >= MAX_TREE_FILES:
                 self.report(folder, "", f"at most {MAX_TREE_FILES:,} files", "the rest is left out")
                 break
         return sorted(found, key=lambda entry: entry.name)
 
-    def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[FolderEntry]:
+    def _walk(self, folder: Path, prefix: str, skip: frozenset[str], depth: int) -> Iterator[FolderEntry]:
         if self.is_too_deep(folder, depth):
             return
         folders, files = self.listing(folder)
         for file in files:
-            yield FolderEntry(file.path, storable(file.path.relative_to(top).as_posix()), file.size)
+            yield FolderEntry(file.path, prefix + file.name, file.size) if prefix else file
         for sub in folders:
             if sub.name not in skip:
-                yield from self._walk(sub, top, skip, depth + 1)
+                yield from self._walk(sub, f"{prefix}{name_of(sub)}/", skip, depth + 1)
 
     # --- opening ------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import orjson
+
 from benchapp.models import Attempt, Blob, Compaction, ModelCall, SkillUse, Trajectory
 from benchapp.models.blobs import BlobStore
 from benchapp.record.recorded import billed_fields
 from benchapp.record.trajectory_store import Packed, save_packed
-from runner.base.digests import canonical_json
 from runner.base.text import cut, storable
 from runner.base.types import Compaction as CompactionValue
 from runner.base.types import SkillUse as UseValue
@@ -41,7 +42,8 @@ class PackedTrajectory:
 def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> Compaction:
     """The unsaved row, with its contents stored. It lacks its trajectory."""
     spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
-    text, places = (blobs or Blob.objects).put_many([storable(value.text).encode(), canonical_json(spans)])
+    # As `canonical_json` writes it: there are but whole numbers and plain names.
+    text, places = (blobs or Blob.objects).put_many([storable(value.text).encode(), orjson.dumps(spans)])
     return Compaction(
         kind=value.kind,
         version=value.version,

@@ -18,10 +18,11 @@ Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
 MAX_EXTRA_KEYS = 100
 MAX_EVENT_KINDS = 100
+ATIF = "atif"
 PLAIN_TEXT = "plain-text"  # its steps are paragraphs, neither model turns nor calls
 
 READERS: dict[str, str] = {
-    "atif": "runner.trajectories.readers.atif",
+    ATIF: "runner.trajectories.readers.atif",
     "terminus-episodes": "runner.trajectories.readers.terminus",
     "claude-stream-json": "runner.trajectories.readers.claude_code.claude_stream",
     "claude-session": "runner.trajectories.readers.claude_code.claude_session",

@@ -130,10 +130,11 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
 def _clean_step(step: Step) -> Step:
     """The step with every text as a person would have seen it (see `clean`); the same object where nothing changes."""
     message, reasoning = clean(step.message), step.reasoning and clean(step.reasoning)
-    contents = [clean(item.content) for item in step.observations]
-    if all(text is item.content for text, item in zip(contents, step.observations, strict=True)):
-        if message is step.message and reasoning is step.reasoning:
-            return step
-        return replace(step, message=message, reasoning=reasoning)
-    observations = tuple(replace(item, content=text) for text, item in zip(contents, step.observations, strict=True))
+    observations = step.observations
+    for item in observations:
+        if clean(item.content) is not item.content:
+            observations = tuple(replace(each, content=clean(each.content)) for each in observations)
+            break
+    if message is step.message and reasoning is step.reasoning and observations is step.observations:
+        return step
     return replace(step, message=message, reasoning=reasoning, observations=observations)

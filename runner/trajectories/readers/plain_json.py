@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 import orjson
 
@@ -13,6 +14,7 @@ from runner.base.text import MAX_DEPTH
 from runner.base.types import JsonValue
 
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
+LONG_LIST = 8 * 1024  # characters of a text that begins with a list worth a try with the faster parser
 MAX_DIGITS = 18  # of an integer that any database holds
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 
@@ -49,16 +51,19 @@ def has_long_number(content: bytes) -> bool:
 def plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd; a key may come twice. None: it has to be read
     with care."""
-    whole = _whole if has_long_number(content) else None  # asked of each integer only where one may be too long
+    has_long = has_long_number(content)
+    whole = _whole if has_long else None  # asked of each integer only where one may be too long
     try:
-        pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse))
+        pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse), not has_long)
     except (ValueError, RecursionError):
         return None
     return None if is_deeper(dict(pairs), MAX_DEPTH) else pairs
 
 
-def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
-    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else."""
+def _pairs(text: str, decoder: json.JSONDecoder, in_haste: bool) -> list[tuple[str, JsonValue]]:
+    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else.
+
+    in_haste: whether a long list may be given to the faster parser."""
     pairs: list[tuple[str, JsonValue]] = []
     at = _pass(text, 0, "{")
     is_open = not text.startswith("}", at)
@@ -66,7 +71,8 @@ def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
         key, at = decoder.raw_decode(text, at)
         if not isinstance(key, str):
             raise ValueError(key)
-        value, at = decoder.raw_decode(text, _pass(text, at, ":"))
+        at = _pass(text, at, ":")
+        value, at = (_long_list(text, at) if in_haste else None) or decoder.raw_decode(text, at)
         pairs.append((key, value))
         at = _space_end(text, at)
         is_open = text.startswith(",", at)
@@ -75,6 +81,21 @@ def _pairs(text: str, decoder: json.JSONDecoder) -> list[tuple[str, JsonValue]]:
     if _pass(text, at, "}") < len(text):
         raise ValueError("something follows")
     return pairs
+
+
+def _long_list(text: str, at: int) -> tuple[JsonValue, int] | None:
+    """The list that begins here and where it ends, by a parser that has to be told its end. That is mostly the last bracket
+    of the text, or the one before; and only one can be, because no list is the beginning of another."""
+    if len(text) - at < LONG_LIST or text[at] != "[":
+        return None
+    end = len(text)
+    for _ in range(2):
+        end = text.rfind("]", at, end)
+        if end < 0:
+            break
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(text[at : end + 1]), end + 1
+    return None
 
 
 def _pass(text: str, at: int, sign: str) -> int:
@@ -106,6 +127,10 @@ def is_deeper(value: object, limit: int) -> bool:
     for _ in range(limit):
         if not level:
             return False
-        inner = (found.values() if isinstance(found, dict) else found for found in level)
-        level = [item for items in inner for item in items if type(item) is dict or type(item) is list]
+        level = [
+            item
+            for found in level
+            for item in (found.values() if type(found) is dict else found)
+            if type(item) is dict or type(item) is list
+        ]
     return bool(level)

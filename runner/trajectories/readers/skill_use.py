@@ -74,9 +74,12 @@ def step_uses(step: Step, *, mounted: Collection[str] | None, trajectory: str = 
 
 def _may_use(call: ToolCall) -> bool:
     """False for most calls: whatever uses a skill says the word, in its tool's name, a path or a command."""
-    return "skill" in call.name.lower() or any(
-        "skill" in value if type(value) is str else isinstance(value, (list, dict)) for value in call.arguments.values()
-    )
+    if "skill" in call.name.lower():
+        return True
+    for value in call.arguments.values():  # a plain loop: this runs for every call
+        if "skill" in value if type(value) is str else isinstance(value, (list, dict)):
+            return True
+    return False
 
 
 def _results(step: Step, call: ToolCall) -> list[Observation]:

@@ -322,7 +322,14 @@ def test_it_collects_garbage_as_before_when_it_has_ended(tmp_path):
 
 @pytest.mark.parametrize(
     "value",
-    [{}, {"b": [], "a": {"ä": "\x7f\n"}}, {"x": [1e-5, 1e16, 1.5, -0.0, 10**19]}, {"x": 0.00001234}, {"big": 10**30}],
+    [
+        {},
+        {"b": [], "a": {"ä": "\x7f\n"}},
+        {"x": [1e-5, 1e16, 1.5, -0.0, 10**19]},
+        {"x": 0.00001234},
+        {"big": 10**30},
+        {"n 1e-6": " 1e-6,", "l": ["1e16", " 0.00001", {"t": "a\n 1e5"}, 2e-7, -3.5e300], "z": 1e-6},
+    ],
 )
 def test_a_config_is_laid_out_as_python_writes_it(value):
     expected = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)

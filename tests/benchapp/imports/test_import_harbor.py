@@ -11,6 +11,8 @@ from django.core.management import call_command
 from benchapp import audit
 from benchapp.models import Attempt, Blob, Experiment, Run, SkillUse, Trajectory, Trial
 from benchapp.models.base import derived_id
+from benchapp.record.redaction import LONG
+from benchapp.record.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import JOB_ID, atif, benchflow, bring_in, job, result, told, trial, write
 from tests.benchapp.log_files import claude_session
 
@@ -491,6 +493,32 @@ def test_it_reads_benchflow_trials(tmp_path):
     assert (attempt.started_text, attempt.agent_seconds) == ("2026-05-02 15:34:48.814777", 30.0)
     assert Trajectory.objects.get().source_format == "acp-jsonl"
     assert found.episode.run.condition == "unknown"
+
+
+SPELT = {
+    "behind a line's end": r"\nsk-proj-",
+    "by number": r" \u0073k-proj-",
+    "with a colour inside": r" s\u001b[1mk\u001b[0m-proj-",
+    "in capitals of numbers": r" \u0073\u006B\u002dproj-",
+}
+
+
+@pytest.mark.parametrize("start", SPELT.values(), ids=SPELT)
+def test_it_takes_secrets_out_of_steps_however_json_spells_them(tmp_path, start):
+    end = "a1B2" * 10
+    text = json.dumps(atif("x" * LONG + "HERE")).replace("HERE", start + end)
+    trial(tmp_path, trajectory=text)
+    bring_in(tmp_path)
+    found = "".join(step.message for step in iterate_steps(Trajectory.objects.get()))
+    assert "[redacted:api-key]" in found
+    assert end not in found
+
+
+def test_it_takes_a_name_and_password_out_of_an_address_spelt_with_other_slashes(tmp_path):
+    text = json.dumps(atif("x" * LONG + " ftp:AAme:hunter2hunter2@host")).replace("AA", r"\/\/")
+    trial(tmp_path, trajectory=text)
+    bring_in(tmp_path)
+    assert "ftp://[redacted:userinfo]@host" in list(iterate_steps(Trajectory.objects.get()))[1].message
 
 
 def test_it_takes_secrets_out_of_everything_it_stores(tmp_path):

@@ -13,12 +13,14 @@ from benchapp.record.redaction import (
     HINTS,
     LONG,
     Redactor,
-    _list_hints,
     _names_a_secret,
     is_secret_name,
+    list_hints,
+    list_hints_inside,
     redact_text,
     redact_value,
 )
+from runner.base.text import clean
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.providers.model_names import MODELS
 
@@ -215,7 +217,10 @@ def test_a_step_is_passed_over_only_where_nothing_is_to_be_redacted(step):
 
 
 @given(
-    st.lists(st.sampled_from(['"', '\\"', ":", " ", "api_key", "TOKEN", "name", "x" * 12, ",", "\\", "-"]), max_size=14)
+    st.lists(
+        st.sampled_from(['"', '\\"', ":", " ", "api_key", "TOKEN", "name", "x" * 12, ",", "\\", "-", "Keys", "é"]),
+        max_size=14,
+    )
 )
 def test_a_raw_document_is_passed_over_only_where_no_pair_is_to_be_redacted(parts):
     text = "".join(parts)
@@ -250,13 +255,58 @@ def test_it_keeps_the_shape_of_any_json_value(value):
 @pytest.mark.parametrize("hint", [hint for hint, _ in HINTS])
 def test_a_hint_is_found_in_a_long_text_as_in_a_short_one(hint):
     filling = "Éa line of text_with KEY, tok-en: [0]\n" * (LONG // 30)
-    found = [each for each, _ in _list_hints(f"{filling}{hint}{filling}")]
+    found = [each for each, _ in list_hints(f"{filling}{hint}{filling}")]
     assert hint in found
-    assert len(_list_hints(hint)) == len(HINTS)
+    assert len(list_hints(hint)) == len(HINTS)
+
+
+SPELT = [
+    *(hint for hint, _ in HINTS),
+    "sk-",
+    "\\",
+    "\\u0073",
+    "\\/",
+    "\\n",
+    "\x1b[0m",
+    "\\u001b[1m",
+    "\\u00e9",
+    "\\t",
+    "A",
+    ":",
+    "é",
+    "\r",
+]
+
+
+@given(st.lists(st.sampled_from([*SPELT, *(letter for letter in "sk-eyJhf_xo:/")])))
+def test_no_hint_in_a_text_of_a_document_is_passed_over(parts):
+    document = '{"message": "' + "".join(parts) + "x" * LONG + '"}'
+    try:
+        text = json.loads(document, strict=False)["message"]
+    except ValueError:
+        return
+    inside = list_hints_inside(document, list_hints(document))
+    assert inside is None or {hint for hint, _ in HINTS if hint in clean(text)} <= {hint for hint, _ in inside}
+
+
+def test_names_are_seen_by_their_ends_alone():
+    names = [
+        "api_key",
+        "X-Api-Key",
+        "DB_PASSWORD_",
+        "authToken",
+        "GITLAB_PAT",
+        "cookie",
+        "credentials",
+        "pwd",
+        "auth",
+    ]
+    assert all(_names_a_secret(f'{{"{name}": "x"}}') for name in names)
+    assert all(_names_a_secret(f'"{{\\"{name}\\": \\"x\\"}}"') for name in names)
 
 
 @given(st.text(alphabet="ghp_sk-eyJA=TOKENé", min_size=LONG // 8))
 def test_no_hint_in_a_text_is_passed_over(text):
     text = text * 8
-    listed = {hint for hint, _ in _list_hints(text)}
+    listed = {hint for hint, _ in list_hints(text)}
     assert {hint for hint, _ in HINTS if hint in text} <= listed

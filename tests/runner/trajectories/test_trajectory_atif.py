@@ -141,6 +141,12 @@ def test_field_texts_do_not_depend_on_the_order_of_arguments() -> None:
     assert tool_call_text(replace(call, arguments=dict(reversed(call.arguments.items())))) == tool_call_text(call)
 
 
+def test_numbers_among_arguments_read_as_in_json() -> None:
+    arguments = {"a": 0.1, "b": 1e22, "c": -3, "d": True, "e": None, "f": float("inf"), "g": 10**30, "h": 1e-7}
+    text = tool_call_text(ToolCall("1", "set", arguments))
+    assert text.splitlines()[1:] == [f"{key}: {json.dumps(value)}" for key, value in arguments.items()]
+
+
 def test_fields_come_in_reading_order_and_without_empty_ones() -> None:
     step = Step(
         1,

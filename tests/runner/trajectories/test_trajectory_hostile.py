@@ -13,7 +13,7 @@ import pytest
 from runner.base.text import MAX_DEPTH, MAX_FIELD_CHARS, TOO_DEEP, clean, cut, storable_value
 from runner.base.types import Source, Step, ToolCall
 from runner.trajectories.problems import MAX_PER_EXPECTATION, Problems
-from runner.trajectories.readers import line_streams
+from runner.trajectories.readers import line_streams, plain_json
 from runner.trajectories.readers.line_streams import StringCap, json_lines, walk
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
 from runner.trajectories.readers.skill_use import step_uses
@@ -22,10 +22,15 @@ HEAD = b'{"schema_version":"ATIF-v1.8","agent":{"name":"x","version":"1"},"steps
 MEBIBYTE = 1024 * 1024
 
 
-@pytest.fixture(params=[0, MEBIBYTE], ids=["event by event", "at once"], autouse=True)
+WAYS = {"event by event": (0, 0), "at once": (MEBIBYTE, MEBIBYTE), "lists faster": (MEBIBYTE, 1)}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS, autouse=True)
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file in which nothing is odd is read at once, every other event by event: both must tell the same."""
-    monkeypatch.setattr(line_streams, "SMALL_BYTES", request.param)
+    """A small file in which nothing is odd is read at once, its long lists by a faster parser, and every other file event by
+    event: all must tell the same."""
+    monkeypatch.setattr(line_streams, "SMALL_BYTES", request.param[0])
+    monkeypatch.setattr(plain_json, "LONG_LIST", request.param[1])
 
 
 def read(content: bytes) -> tuple[ReadTrajectory, list[Step]]:
@@ -353,6 +358,9 @@ def test_copies_of_output_are_looked_for_in_bounded_time() -> None:
         (' \n{ "a" :\t{"b": [] } ,\r\n"c":"\\u00e9" } \n', [("a", {"b": []}), ("c", "é")]),
         ("{}", []),
         ("{ }", []),
+        ('{"a": [-0, 1e2, 2.0, {"b": 1, "b": [3]}], "c": ["]"]}', [("a", [0, 100.0, 2.0, {"b": [3]}]), ("c", ["]"])]),
+        ('{"a": [1], "b": [2], "c": [[3], 4], "d": 5}', [("a", [1]), ("b", [2]), ("c", [[3], 4]), ("d", 5)]),
+        ('{"a": [123456789012345678, 1E-400], "b": {"c": [6]}}', [("a", [123456789012345678, 0.0]), ("b", {"c": [6]})]),
         ('{"cost": 0.001927556845911988912, "n": [-0.5e-3]}', [("cost", 0.001927556845911988912), ("n", [-0.0005])]),
     ],
 )
