@@ -141,6 +141,7 @@ _PAIR = re.compile(
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
 _BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between a pair's name and its value
+_NUMBERED = re.compile(r"\\{1,8}u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])")
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
 LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
 _JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
@@ -192,8 +193,21 @@ class Redactor:
         return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in found)
 
     def document(self, text: str, hints: Hints | None = None) -> str:
-        """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
+        """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key.
 
+        Where a secret has letters that JSON writes as numbers, all such letters are written out: Gson writes `KEY\\u003dsecret`.
+        """
+        plain = _write_out(text)
+        if plain != text and self._count_in(plain) > self._count_in(text):
+            text, hints = plain, None
+        return self._document(text, hints)
+
+    def _count_in(self, text: str) -> int:
+        probe = Redactor(self.known)
+        probe._document(text, None)
+        return probe.counts.total()
+
+    def _document(self, text: str, hints: Hints | None) -> str:
         def replaced(match: re.Match[str]) -> str:
             if not is_secret_name(match["name"]) or _TEMPLATE.fullmatch(match["value"].strip()):
                 return match.group()
@@ -321,6 +335,12 @@ def _gather_value(value: object, texts: list[str]) -> bool:
     elif isinstance(value, list | tuple):
         return any(_gather_value(item, texts) for item in value)
     return False
+
+
+def _write_out(text: str) -> str:
+    """Raw JSON with the letters of ASCII in place of their numbers, also inside of JSON that is quoted there. Quotes and
+    backslashes, which would end a text, stay numbers."""
+    return _NUMBERED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
 
 
 def _names_a_secret(text: str) -> bool:

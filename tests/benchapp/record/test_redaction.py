@@ -289,6 +289,29 @@ def test_no_hint_in_a_text_of_a_document_is_passed_over(parts):
     assert inside is None or {hint for hint, _ in HINTS if hint in clean(text)} <= {hint for hint, _ in inside}
 
 
+@pytest.mark.parametrize("secret", [items[0] for kind, items in SECRETS.items() if kind != "private-key"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_secret_in_numbered_letters_is_found_in_a_raw_document(secret, depth):
+    document = json.dumps({"message": f"the key is {secret} here", "OPENAI_API_KEY": "correct horse"})
+    if depth == 2:
+        document = json.dumps(document)
+    numbered = document
+    for text in (secret, "horse"):
+        numbered = numbered.replace(text, "".join("\\" * depth + f"u{ord(letter):04x}" for letter in text))
+    assert secret not in numbered
+    assert Redactor().document(numbered) == Redactor().document(document)
+
+
+def test_an_assignment_as_gson_writes_it_is_found_in_a_raw_document():
+    found = Redactor().document(r'{"message": "OPENAI_API_KEY\u003dabcdef1234567890 run \u003c"}')
+    assert found == '{"message": "OPENAI_API_KEY=[redacted:assignment] run <"}'
+
+
+def test_numbered_letters_without_a_secret_stay_as_they_are():
+    text = '{"message": "a pattern: \\\\u0061, an accent: \\u00e9, a letter: \\u0062", "token": "[redacted:named]"}'
+    assert Redactor().document(text) == text
+
+
 def test_names_are_seen_by_their_ends_alone():
     names = [
         "api_key",
