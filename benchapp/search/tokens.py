@@ -19,6 +19,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 VERSION = "tokens/1"
 BARRIER = "|"  # no text holds it as a token
@@ -35,8 +36,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NOT_IN_TOKENS = re.compile(r"[^\w.]")
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """A token with its place in the text. `parts` are those of an identifier that has several."""
 
     token: str
