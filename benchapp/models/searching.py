@@ -28,7 +28,7 @@ def _one_owner() -> Q:
 class SearchSourceQuerySet(models.QuerySet["SearchSource"]):
     def forget(self, runs: Iterable[Run]) -> None:
         """Whatever was indexed of these runs waits again: their documents hold what has changed, such as a phase."""
-        self.filter(documents__run__in=runs).delete()
+        self.filter(pk__in=SearchDocument.objects.filter(run__in=runs).values("source")).delete()
 
 
 class SearchSource(models.Model):
