@@ -195,17 +195,16 @@ class Redactor:
     def document(self, text: str, hints: Hints | None = None) -> str:
         """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key.
 
-        Where a secret has letters that JSON writes as numbers, all such letters are written out: Gson writes `KEY\\u003dsecret`.
+        A document with a secret has all letters that JSON writes as numbers written out, for they may be part of it: Gson
+        writes `KEY\\u003dsecret`.
         """
         plain = _write_out(text)
-        if plain != text and self._count_in(plain) > self._count_in(text):
-            text, hints = plain, None
+        if plain != text:
+            before = self.counts.total()
+            found = self._document(plain, None)
+            if self.counts.total() > before:
+                return found
         return self._document(text, hints)
-
-    def _count_in(self, text: str) -> int:
-        probe = Redactor(self.known)
-        probe._document(text, None)
-        return probe.counts.total()
 
     def _document(self, text: str, hints: Hints | None) -> str:
         def replaced(match: re.Match[str]) -> str:

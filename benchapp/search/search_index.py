@@ -29,10 +29,8 @@ LAST_PLACE = 16_383
 CLASSES = (0.4, 0.55, 0.7)  # the weights from which on a word has class 1, 2 and 3 in a document
 HEAVIEST = len(CLASSES)
 USUAL_LENGTH = 400  # tokens of a document
-FIRST_SLICE, GROWTH = (
-    100,
-    8,
-)  # documents of the words looked at first on PostgreSQL, and at most how many times as many next
+FIRST_SLICE = 100  # documents of the words that are looked at first on PostgreSQL, at least
+GROWTH = 8  # at most so many times as many as were looked at come next
 NEWEST = 2**62  # above every number
 
 

@@ -302,6 +302,12 @@ def test_a_secret_in_numbered_letters_is_found_in_a_raw_document(secret, depth):
     assert Redactor().document(numbered) == Redactor().document(document)
 
 
+def test_the_rest_of_a_secret_behind_a_numbered_letter_goes_too():
+    secret = SECRETS["api-key"][0]
+    document = json.dumps({"message": f"{secret[:30]}\\u0078{secret[31:]}"}).replace("\\\\u", "\\u")
+    assert Redactor().document(document) == Redactor().document(json.dumps({"message": secret}))
+
+
 def test_an_assignment_as_gson_writes_it_is_found_in_a_raw_document():
     found = Redactor().document(r'{"message": "OPENAI_API_KEY\u003dabcdef1234567890 run \u003c"}')
     assert found == '{"message": "OPENAI_API_KEY=[redacted:assignment] run <"}'
