@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -92,17 +91,6 @@ def test_no_rooms_import_each_other_in_a_circle(layer):
         rooms.setdefault(room_of(module), set()).update(set(map(room_of, targets)) - {room_of(module)})
     assert len(rooms) > 3
     assert circle_in(rooms) == []
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_no_basename_stands_twice_in_a_layer(layer):
-    """Who reads an import or a traceback knows which module is meant. Commands are named by what they are called as."""
-    names = Counter(
-        path.stem
-        for path in (ROOT / layer).rglob("*.py")
-        if not is_suite_file(path) and "commands" not in path.parts and path.stem not in {"__init__", "__main__"}
-    )
-    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_only_entry_points_lie_flat():
