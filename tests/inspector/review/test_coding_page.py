@@ -416,5 +416,7 @@ def test_an_answer_with_a_code_about_skills_is_refused_and_kept(client: Client, 
 def test_a_hidden_condition_is_not_revealed_by_a_refusal(client: Client, bare_item: QueueItem) -> None:
     type(bare_item.queue).objects.filter(pk=bare_item.queue_id).update(hides_conditions=True)
     wrong = bare_item.queue.version.codes.get(name="ignored the skill")
-    answer = post(client, bare_item, "submit", said(bare_item, mark(bare_item, labels=[{"code": str(wrong.public_id)}])))
+    answer = post(
+        client, bare_item, "submit", said(bare_item, mark(bare_item, labels=[{"code": str(wrong.public_id)}]))
+    )
     assert answer.status_code == 200
