@@ -25,9 +25,10 @@ from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
-from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
+from benchapp.models import Episode, ImportBatch, ImportProblem, Run, SkillUse, User
 from benchapp.search.index_following import follow
 from runner.base.text import storable
+from runner.base.types import UseKind
 
 logger = logging.getLogger(__name__)
 COUNTED = (
@@ -39,6 +40,7 @@ COUNTED = (
     "steps",
     "snapshots",
     "skills",
+    "skills_read",
     "created",
     "changed",
     "unchanged",
@@ -53,8 +55,10 @@ Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its t
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did. `counts` has the names in COUNTED, and `redactions`."""
+    """What an import did. `counts` has the names in COUNTED, and `redactions`: `skills` are those of libraries, `skills_read`
+    names that trials of these runs read, called or executed. batch: public id, "" before the import has begun."""
 
+    batch: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     problems: ProblemList = field(default_factory=ProblemList)
 
@@ -113,6 +117,7 @@ def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
     names = [storable(str(path)) for path in given]
     batch = ImportBatch.objects.create(paths=names, format=run.format, actor=user)
+    run.report.batch = str(batch.public_id)
     try:
         for path in given:
             run.import_path(path)
@@ -121,6 +126,8 @@ def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
     except BaseException:
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
         raise
+    used = SkillUse.objects.filter(attempt__trial__episode__run__in=run.runs).exclude(kind=UseKind.MOUNTED)
+    run.report.counts["skills_read"] = used.values("skill").distinct().count()
     run.save(batch, status=ImportBatch.Status.DONE)
 
 

@@ -7,7 +7,7 @@ import posixpath
 import re
 import tempfile
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -48,6 +48,9 @@ class Published:
     manifest_sha256: str
 
 
+Progress = Callable[[int, int], None]  # (pages drawn, pages known so far)
+
+
 @dataclass(frozen=True, slots=True)
 class SitePage:
     """An answer that is kept until every page of the site is known: only then can links be written."""
@@ -72,10 +75,12 @@ class Site:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def collect(self, seeds: Sequence[str]) -> None:
-        """Every page of the scope that one of these leads to, over as many links as it takes."""
+    def collect(self, seeds: Sequence[str], progress: Progress | None = None) -> None:
+        """Ask for every page of the scope that one of these leads to, over as many links as it takes."""
         waiting, seen = deque(seeds), set(seeds)
         while waiting:
+            if progress:
+                progress(len(self.pages), len(seen))
             page = self._ask(waiting.popleft())
             for place in self._list_linked(page) if page else ():
                 if place not in seen:
@@ -157,8 +162,15 @@ class Site:
         return self.pages[place].file if place in self.pages else None
 
 
-def publish(experiment: Experiment, folder: Path, trials: Collection[UUID], *, replace: bool) -> Published:
-    """`trials`: public ids of those that get a page, as `choose_trials` finds them."""
+def publish(
+    experiment: Experiment,
+    folder: Path,
+    trials: Collection[UUID],
+    *,
+    replace: bool,
+    progress: Progress | None = None,
+) -> Published:
+    """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     prepare_assets()
     with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept:
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
@@ -166,7 +178,7 @@ def publish(experiment: Experiment, folder: Path, trials: Collection[UUID], *, r
         listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
         site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed), Path(kept))
         seeds = [scope.home, reverse("published"), *(reverse("comparison", args=[each]) for each in scope.comparisons)]
-        site.collect(seeds)
+        site.collect(seeds, progress)
         if record_digest(experiment) != digest:
             raise PublishingError(f"{experiment.name}: the record changed while its pages were drawn; publish it again")
         site.write(files)

@@ -85,7 +85,7 @@ class CodingPage {
   // A label that must be looked at again is confirmed by its key first, and taken off by the next press.
   toggle(code) {
     const has = this.draft.mark?.labels.some((each) => each.code === code);
-    if (this.panel.waits.has(code) && !has) return this.panel.hint(`“${this.panel.nameOf(code)}” waits for pass 2, which shows the skills.`);
+    if (this.panel.waits.has(code) && !has) return this.panel.hint(`“${this.panel.nameOf(code)}” is about skills: ${this.panel.whyWaiting}.`);
     this.change((draft) => {
       const mark = this.#markHere(draft);
       const label = mark.labels.find((each) => each.code === code);
@@ -499,8 +499,8 @@ class CodingPage {
     if (key === "Shift") return true;
     const prefix = this.prefix;
     this.#endPrefix();
-    const blamed = prefix === "a" && [...this.panel.root.querySelectorAll("[data-attribution]")].find((each) => each.querySelector("kbd").textContent === key);
-    if (blamed?.disabled) this.panel.hint("Pass 2 shows the skills and asks for this.");
+    const blamed = prefix === "a" && [...this.panel.root.querySelectorAll("[data-attribution]")].find((each) => each.dataset.then === key);
+    if (blamed?.disabled) this.panel.hint(blamed.title);
     else if (blamed) this.attribute(blamed.dataset.attribution);
     else if (prefix === "q" && CONFIDENCE[key]) this.sure(Number(key));
     else if (prefix === "g" && key === "g") this.end(false);

@@ -15,6 +15,7 @@ class ReviewPanel {
     this.root = root;
     this.names = new Map([...page.codes, ...page.other_codes].map((code) => [code.id, code.name]));
     this.known = new Set(page.codes.map((code) => code.id));
+    this.whyWaiting = page.why_waiting;
     this.waits = new Set(page.codes.filter((code) => code.waits).map((code) => code.id));
     this.states = document.querySelector("[data-status]");
   }

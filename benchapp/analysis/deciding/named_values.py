@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benchapp.analysis.failures.failure_patterns import NUMBERS, WORDS
 from benchapp.analysis.failures.quotes import find_answers, keep_answers
@@ -23,11 +23,15 @@ _AROUND = " \t:;,.-=(\u2019'\""
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One comparison of a check: what it is about, in the check's words, what was expected and what was found."""
+    """One comparison of a check: what it is about, in the check's words, what was expected and what was found.
+
+    rest: the text after the comparison.
+    """
 
     label: str
     expected: str
     found: str
+    rest: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def _read_expectations(text: str) -> list[Expectation]:
             groups = match.groupdict()
             expected, got = groups.get("expected"), groups.get("got") or groups.get("none")
             if expected and got and match.start() not in found:
-                found[match.start()] = Expectation(_label(match), _bare(expected), _bare(got))
+                ends = (match.end(name) for name in ("expected", "got", "none") if groups.get(name))
+                found[match.start()] = Expectation(_label(match), _bare(expected), _bare(got), text[max(ends) :])
     return [found[start] for start in sorted(found)]
 
 

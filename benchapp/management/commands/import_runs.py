@@ -61,7 +61,7 @@ class Command(BaseCommand):
             return
         width = max(map(len, COUNTED))
         for name in COUNTED:
-            self.stdout.write(f"{name:<{width}}  {report.counts[name]:>10,}")
+            self.stdout.write(f"{name.replace('_', ' '):<{width}}  {report.counts[name]:>10,}")
         if report.counts["redactions"]:
             self.stdout.write(f"{'redactions':<{width}}  {report.counts['redactions']:>10,}")
         problems = list(report.problems)
@@ -72,7 +72,10 @@ class Command(BaseCommand):
             place = f", {problem.place}" if problem.place else ""
             self.stdout.write(f"  {problem.path}{place}: expected {problem.expected}; {problem.message}")
         if len(problems) > SHOWN_PROBLEMS:
-            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; see /imports/ for all")
+            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; the page below has all")
+        if report.total:
+            self.stdout.write(f"\nLook at what came in: /imports/?batch={report.batch}")
+            self.stdout.write("Then compare its runs: /compare/")
 
 
 class _Bar:

@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError(self._render_problems(file, error)) from error
         self._say(
             {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},
-            f"{experiment.public_id}  {experiment.name}",
+            f"{experiment.public_id}  {experiment.name}\nWatch it: {experiment.get_absolute_url()}",
         )
         if wait:
             raise SystemExit(self._follow(experiment))

@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from benchapp.models import Attribution, Code, Queue
+from benchapp.models import Attribution, Code, Queue, QueueItem
 from benchapp.review.codebooks.codebook_file import CodebookText, CodeText
 from benchapp.review.codebooks.hierarchy import chains
+from benchapp.stats.comparing.choices import NO_SKILL
+from runner.protocols.conditions import base_name
 
 WORDS = re.compile(
     r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )\bskills?\b|\blibrar(?:y|ies)\b|\bpatch(?:es)?\b|\brevisions?\b|\bauthor\b",
     re.IGNORECASE,
 )
+NONE_MOUNTED = "no skill was mounted in this trial"
 BLAMES = frozenset({Attribution.SKILL, Attribution.AUTHOR, Attribution.COMPACTION})  # need the same
 
 
@@ -43,3 +46,11 @@ def judging_texts(text: CodebookText) -> Iterator[str]:
 def hides_skills(queue: Queue) -> bool:
     """Trials of a queue that hides conditions come without their skills. Decisions and libraries are about nothing else."""
     return queue.unit == Queue.Unit.TRIAL and queue.hides_conditions
+
+
+def lacks_skills(item: QueueItem) -> bool:
+    """Did the item's trial run without any skill, by its condition? What an import does not say is unknown, not none."""
+    trial = item.trial
+    if trial is None or trial.snapshot_id or trial.skills_mounted:
+        return False
+    return base_name(trial.episode.run.condition) == NO_SKILL

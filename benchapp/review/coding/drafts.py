@@ -18,6 +18,8 @@ from django.utils import timezone
 
 from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
 from benchapp.record.writing.human_acts import note_activity
+from benchapp.review.blinding import hidden_in
+from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.coding.anchors import ItemEvidence, MarkPlace, Misplaced, place_of
 from benchapp.review.coding.draft import Draft, MarkDraft, storable
 from benchapp.review.coding.queue_agreement import note_submitted
@@ -174,7 +176,7 @@ class _CheckedDraft:
     """The draft's places and codes, found in the record before the transaction that writes them."""
 
     def __init__(self, item: QueueItem, user: User, draft: Draft, evidence: ItemEvidence | None) -> None:
-        self.item, self.evidence = item, evidence or ItemEvidence(item)
+        self.item, self.user, self.evidence = item, user, evidence or ItemEvidence(item)
         rows = Mark.objects.filter(review__item=item, review__reviewer=user).prefetch_related("labels__code")
         self.known = {mark.public_id: mark for mark in rows}
         self.carried = {
@@ -192,7 +194,20 @@ class _CheckedDraft:
                 problems.append(f"Mark {number} carries a code that must be looked at again.")
             elif any(label.code_id not in self.codes.values() for label in labels):
                 problems.append(f"Mark {number} carries a code of another version.")
-        return problems
+        return [*problems, *self._misplaced()]
+
+    def _misplaced(self) -> list[str]:
+        """Codes about skills where none was mounted. Never where the condition is hidden: the refusal would reveal it."""
+        if not lacks_skills(self.item) or hidden_in(self.item, self.user).conditions:
+            return []
+        codes = {code.pk: code for code in self.item.queue.version.codes.all()}
+        barred = judging_skills(codes.values())
+        return [
+            f"Mark {number}: “{codes[label.code_id].name}” is about skills, and {NONE_MOUNTED}."
+            for number, labels in enumerate(self.labels, start=1)
+            for label in labels
+            if label.code_id in barred
+        ]
 
     def _place(self, number: int, mark: MarkDraft) -> tuple[MarkPlace, int | None]:
         """(the checked place, key of its trajectory). What did not move keeps its range and its trajectory."""

@@ -12,11 +12,13 @@ from django.utils import timezone
 
 from benchapp.models import Attribution, Code, Label, QueueItem, Resolution, Review, User
 from benchapp.record.writing.human_acts import note_activity
+from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 
 MAX_MEMO = 20_000
+DISAGREED = "The reviewers disagreed here, so choose a different reason."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +118,16 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
         problems.append(f"The memo is longer than {MAX_MEMO:,} characters.")
     if not was_opened(item.queue):
         problems.append("Open this queue's disagreements first: that saves the agreement.")
+    if lacks_skills(item):
+        barred = judging_skills(item.queue.version.codes.all())
+        problems += [f"“{code.name}” is about skills, and {NONE_MOUNTED}." for code in codes if code.pk in barred]
     said = read_code_sets(item)
     if len(said) < 2:
         problems.append("Fewer than two people reviewed this item, so there is nothing to resolve.")
     elif verdict.category == Resolution.Category.AGREED and (
         len(set(said)) > 1 or {code.pk for code in codes} not in said
     ):
-        problems.append("They did not all give these codes, so it does not confirm what they agreed on.")
+        problems.append(DISAGREED)
     if problems:
         raise Unresolvable(problems)
     return codes

@@ -334,7 +334,7 @@ class Answer:
 
     @property
     def settling(self) -> Settling | None:
-        """What would settle it."""
+        """What would settle what is still open."""
         return self.widest.settling if self.widest else None
 
 

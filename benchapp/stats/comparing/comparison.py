@@ -354,11 +354,9 @@ class GroupComparison:
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
-        alone = all(group.replicates == 1 for group in self.groups.all)
         return (
-            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
-            " number, and early ones may not be typical. Verdicts and ranks are interim: looking after each episode finds too many"
-            f" differences where there is none.{' You may look at evidence at any time, where a verdict shows it.' if alone else ''}"
+            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Results are preliminary and may"
+            " change. Checking repeatedly inflates false positives."
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The plans behind "What would settle it": spreads and costs of the runs that a comparison holds."""
+"""The plans behind *To be sure*: spreads and costs of the runs that a comparison holds."""
 
 from __future__ import annotations
 

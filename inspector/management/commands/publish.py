@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from uuid import UUID
 
@@ -36,7 +37,9 @@ class Command(BaseCommand):
         if found is None:
             raise CommandError(f"there is no experiment {experiment}")
         try:
-            written = publish(found, folder.absolute(), choose_trials(found, trials), replace=replace)
+            written = publish(
+                found, folder.absolute(), choose_trials(found, trials), replace=replace, progress=self._show_progress
+            )
         except PublishingError as error:
             raise CommandError(str(error)) from None
         own, total = written.trials
@@ -45,3 +48,8 @@ class Command(BaseCommand):
         left_out = f"; {total - own:,} left out, --trials names them" if own < total else ""
         self.stdout.write(f"trials            {own:,} of {total:,} with a page{left_out}")
         self.stdout.write(f"{folder}: {written.files:,} files, {written.bytes:,} bytes")
+        self.stdout.write(f"\nLook at it: python3 -m http.server --directory {shlex.quote(str(folder))}")
+
+    def _show_progress(self, drawn: int, known: int) -> None:
+        if drawn % 50 == 0:
+            self.stderr.write(f"{drawn:,} of {known:,} pages drawn")

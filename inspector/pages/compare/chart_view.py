@@ -102,6 +102,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
     kept = [(name, value) for name, value in choices.pairs() if not _is_asked_again(found, name, value)]
     return {
         "chart": found,
+        "choices": choices,
         "stand_ins": sheet.comparison.stand_ins,
         "judge": _shown_judge(sheet, drawn_chart),
         "card": card_of(found, choices, large=True),

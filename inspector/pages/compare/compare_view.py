@@ -88,7 +88,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
         "sentences": sentences,
         "has_opinions": any(opinion for _, _, opinion in sentences),
-        "endings": _endings(groups),
+        **_read_endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
         "profile_groups": PROFILE_GROUPS,
@@ -234,11 +234,16 @@ def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, L
     return [(group, profile) for group, profile in found if profile.libraries]
 
 
-def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:
-    """Groups of which how their agents or authors ended must be known to read the table, with what is to be known."""
+def _read_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tuple[str, ...]]]]:
+    """(group, sentences) of those whose endings a reader of the numbers must know. `without_skills`: the verdict names them,
+    as in a run of theirs no library holds a skill."""
     found = read_endings(run for group in groups for run in group.runs)
-    said = ((group, describe_endings([found[run.pk] for run in group.runs])) for group in groups)
-    return [(group, sentences) for group, sentences in said if sentences]
+    sentences = {group: describe_endings([found[run.pk] for run in group.runs]) for group in groups}
+    bare = {group for group in groups if any(found[run.pk].equals_no_skill for run in group.runs)}
+    return {
+        "without_skills": [(group, sentences[group]) for group in groups if group in bare],
+        "endings": [(group, said) for group, said in sentences.items() if said and group not in bare],
+    }
 
 
 def _baselines(comparison: GroupComparison) -> list[tuple[str, str]]:

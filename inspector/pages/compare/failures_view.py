@@ -113,6 +113,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "stand_ins": comparison.stand_ins,
         "parent": read_parent(comparison.choices),
+        "only": comparison.choices.condition,
         "pin": pin,
         "page": page,
         "asked": asked,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, log10
 
@@ -26,6 +26,7 @@ from inspector.pages.compare.bar_lanes import draw_share
 
 MAX_LANES = 40  # more are no picture: the chart's own page and its table have all
 TICKS = 5  # about so many on an axis
+ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
 HEADS = {  # who wrote the first skill
     Origin.HUMAN: "A human wrote the first skill",
@@ -203,7 +204,7 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     }
     return Forest(
         tuple(_split_sections(shown, lanes)),
-        tuple(AxisTick(axis.place(tick), _write_tick(comparison, axis, tick)) for tick in axis.ticks),
+        tuple(_write_ticks(comparison, axis)),
         "points" if metric.is_share else metric.unit.value,
         tuple(group for group in groups if group not in covered),
         len(covered) - len(shown),
@@ -284,12 +285,15 @@ def _list_printed(sheet: ChartSheet, metric: TrialMetric) -> dict[str, list[tupl
     return found
 
 
-def _write_tick(comparison: GroupComparison, axis: PointAxis, tick: float) -> str:
-    if tick == 0:
-        baseline = comparison.choices.baseline
-        return name_condition(baseline).short.lower() if comparison.groups.compares_with_no_skill else "baseline"
+def _write_ticks(comparison: GroupComparison, axis: PointAxis) -> Iterator[AxisTick]:
+    """The baseline's word at 0, and the numbers that have room next to it."""
+    baseline = name_condition(comparison.choices.baseline).short.lower()
     digits = 0 if all(float(each).is_integer() for each in axis.ticks) else 2
-    return render_signed(tick, digits)
+    for tick in axis.ticks:
+        if tick == 0:
+            yield AxisTick(axis.place(0), baseline if comparison.groups.compares_with_no_skill else "baseline")
+        elif abs(tick) >= ROOM_OF_WORD * (axis.high - axis.low):
+            yield AxisTick(axis.place(tick), render_signed(tick, digits))
 
 
 def _build_lane(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from benchapp.experiments.round_probes import cancel_rounds, launch_rounds, list_learning_runs
 from benchapp.models import Experiment, User
 from inspector.pages.experiments.measuring import (
     PAGE,
-    AskedMeasuring,
     open_measuring_page,
     preview_asked,
     read_asked,
@@ -30,15 +27,26 @@ from runner.base.errors import RunnerError
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
     if request.method == "POST":
-        return _cancel(request, found) if request.POST.get("act") == "cancel" else _launch(request, found)
-    page = open_measuring_page(found, request.GET)
+        done = _cancel(request, found) if request.POST.get("act") == "cancel" else _launch(request, found)
+        if done:
+            return done
+    query = request.POST if request.method == "POST" else request.GET
+    page = open_measuring_page(found, query)
     data = {"experiment": found, **PAGE.read(page), "next": None}
-    context = {"experiment": found, "page": page}
-    return render_page(request, "experiments/measuring.html", data=data, context=context, as_json=as_json)
+    context = {
+        "experiment": found,
+        "page": page,
+        "reason": query.get("reason", page.reason),
+        "wants_judged": request.method == "GET" or "judged" in query,
+    }
+    status = 422 if request.method == "POST" else 200
+    return render_page(
+        request, "experiments/measuring.html", data=data, context=context, as_json=as_json, status=status
+    )
 
 
-def _launch(request: HttpRequest, found: Experiment) -> HttpResponse:
-    """Launches what was estimated; a refusal is said on the page."""
+def _launch(request: HttpRequest, found: Experiment) -> HttpResponse | None:
+    """Launch what was estimated. None where it is refused: the page says why."""
     asked, problem = read_asked(request.POST)
     try:
         if problem:
@@ -48,7 +56,7 @@ def _launch(request: HttpRequest, found: Experiment) -> HttpResponse:
         probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
-        return redirect(_build_address(found, asked))
+        return None
     told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
     messages.success(request, f"Launched: {told}. The learning curve appears when they have ended.")
     return redirect("experiment-rounds", found.public_id)
@@ -63,9 +71,3 @@ def _cancel(request: HttpRequest, found: Experiment) -> HttpResponse:
     else:
         messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
     return redirect("experiment-rounds", found.public_id)
-
-
-def _build_address(found: Experiment, asked: AskedMeasuring) -> str:
-    pairs = [*(("run", name) for name in asked.runs), ("times", str(asked.times))]
-    pairs += [("usd", f"{asked.max_usd:g}")] if asked.max_usd else []
-    return f"{reverse('experiment-rounds', args=[found.public_id])}?{urlencode(pairs)}"

@@ -28,9 +28,9 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
     episode = _choose_episode(episodes, query.get("episode", ""))
-    if request.method == "POST":
-        return _launch(request, episode)
-    page = open_probe_page(episode, request.GET)
+    if request.method == "POST" and (launched := _launch(request, episode)):
+        return launched
+    page = open_probe_page(episode, query)
     data = {"run": RUN_HEAD.read(run), "episode": episode, **PAGE.read(page), "next": None}
     context = {
         "this_run": run,
@@ -38,8 +38,11 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "all_episodes": episodes,
         "page": page,
         "side_words": SIDE_WORDS,
+        "reason": query.get("reason", ""),
+        "wants_control": request.method == "GET" or "control" in query,
     }
-    return render_page(request, "library/probe.html", data=data, context=context, as_json=as_json)
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "library/probe.html", data=data, context=context, as_json=as_json, status=status)
 
 
 def _choose_episode(episodes: list[Episode], public_id: str) -> Episode:
@@ -50,8 +53,8 @@ def _choose_episode(episodes: list[Episode], public_id: str) -> Episode:
     return found
 
 
-def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
-    """Launches what was estimated, with its control where that is wanted; a refusal is said on the page."""
+def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
+    """Launch what was estimated, with its control where that is wanted. None where it is refused: the page says why."""
     asked, problem = read_asked(request.POST)
     reason, by = request.POST.get("reason", ""), cast(User, request.user)
     try:
@@ -64,7 +67,7 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
         probes = [launch_probe(each, reason=reason, by=by) for each in wanted]
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
-        return redirect(_build_address(episode, asked))
+        return None
     trials = sum(each.trials for each in wanted)
     beside = " and the round with nothing taken back" if len(probes) > 1 else ""
     messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. Their result appears here.")

@@ -41,9 +41,11 @@ class CheckLine:
 
     @property
     def beyond(self) -> str:
-        """What the message says after the last value that was read off it: a reason, or how many more differ."""
-        _, found, said = self.message.rpartition(self.compared[-1].found) if self.compared else ("", "", "")
-        return said.lstrip(" ;,.'\"\n").rstrip() if found else ""
+        """The message after the last comparison: a reason, or how many more differ."""
+        rest = self.compared[-1].rest if self.compared else ""
+        if rest[:1] in "'\"":  # closes the last value
+            rest = rest[1:]
+        return rest.lstrip(" ;,.\n").rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,10 @@ def test_nonsense_is_said_and_launches_nothing(
     client: Client, launched: Experiment, query: dict[str, str], said: str
 ) -> None:
     assert said in client.get(f"{path(launched)}?{urlencode(query)}").text
-    assert "Nothing was launched" in client.post(path(launched), {**query, "reason": "x"}, follow=True).text
+    refused = client.post(path(launched), {**query, "reason": "why <I> asked"})
+    assert refused.status_code == 422
+    assert "Nothing was launched" in refused.text
+    assert "why &lt;I&gt; asked</textarea>" in refused.text  # nothing typed is lost
     assert not Probe.objects.exists()
 
 

@@ -302,6 +302,7 @@ def test_it_launches_what_was_estimated_and_its_control(client: Client, own: Epi
 def test_nothing_is_launched_without_a_reason(client: Client, own: Episode) -> None:
     response = client.post(f"/runs/{own.run.public_id}/library/probe/", asked(own), follow=True)
     assert "Nothing was launched. a probe needs a reason" in response.text
+    assert response.status_code == 422
     assert not Probe.objects.exists()
 
 

@@ -369,7 +369,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
     [
         ({"category": ""}, 400, "Choose why they differ."),
         ({"category": "moon"}, 400, "moon"),
-        ({"category": "agreed"}, 400, "did not all give these codes"),
+        ({"category": "agreed"}, 400, "The reviewers disagreed here"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
         ({"codes": []}, 400, "No code is set. Press 0, or tick"),
         ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),

@@ -76,7 +76,7 @@ def test_a_key_is_the_place_in_the_tree() -> None:
     group = make_code(version, "group", ordinal=0)
     for place in range(1, 12):
         make_code(version, f"code {place}", ordinal=place, parent=group)
-    lines = code_lines(version, hides_skills=True)
+    lines = code_lines(version, without_skills=True)
     assert [(line.code.name, line.depth, line.key) for line in lines[:3]] == [
         ("group", 0, "1"),
         ("code 1", 1, "11"),
@@ -88,7 +88,7 @@ def test_a_key_is_the_place_in_the_tree() -> None:
 
 def test_codes_beyond_the_keys_are_found_by_name() -> None:
     version = make_version([f"code {place:02}" for place in range(12)])
-    keys = [line.key for line in code_lines(version, hides_skills=False)]
+    keys = [line.key for line in code_lines(version, without_skills=False)]
     assert keys[7:] == ["8", "9", "", "", ""]
 
 
@@ -373,3 +373,50 @@ def test_nobody_proposes_from_the_mark_of_somebody_else(client: Client, item: Qu
     client.force_login(make_user(username="vi", level=User.Level.VIEWER))
     assert post(client, item, "propose", {"mark": placed["id"], "name": "off by one"}).status_code == 403
     assert not item.queue.version.codebook.versions.drafts().exists()
+
+
+# --- codes about skills ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare_item(user: User) -> QueueItem:
+    """A failed trial of the condition that mounts no skill, in a queue that hides nothing."""
+    trial = make_read_trial()
+    trial.episode.run.condition = "no-skill"
+    trial.episode.run.save(update_fields=["condition"])
+    codes = ["arithmetic slip", "ignored the skill"]
+    queue = make_queue([trial], version=make_version(codes), reviewers=[user], hides_conditions=False)
+    item = queue.items.get()
+    Slot.objects.filter(item=item, place=0).update(holder=user)
+    return item
+
+
+def test_codes_about_skills_are_out_of_reach_where_none_was_mounted(client: Client, bare_item: QueueItem) -> None:
+    page = client.get(f"{address(bare_item).rstrip('/')}.json").json()
+    assert [(code["name"], code["waits_for_skills"]) for code in page["codes"]] == [
+        ("arithmetic slip", False),
+        ("ignored the skill", True),
+    ]
+    assert "no skill was mounted in this trial" in client.get(address(bare_item)).text
+
+
+def test_an_answer_with_a_code_about_skills_is_refused_and_kept(client: Client, bare_item: QueueItem) -> None:
+    wrong = bare_item.queue.version.codes.get(name="ignored the skill")
+    given = mark(bare_item, labels=[{"code": str(wrong.public_id)}])
+    post(client, bare_item, "save", said(bare_item, given))
+    answer = post(client, bare_item, "submit", {**said(bare_item, given), "revision": 1})
+    assert answer.status_code == 422
+    assert answer.json()["problems"] == [
+        "Mark 1: “ignored the skill” is about skills, and no skill was mounted in this trial."
+    ]
+    review = Review.objects.get(item=bare_item)
+    assert (review.state, review.marks.get().labels.count()) == (Review.State.DRAFT, 1)
+
+
+def test_a_hidden_condition_is_not_revealed_by_a_refusal(client: Client, bare_item: QueueItem) -> None:
+    type(bare_item.queue).objects.filter(pk=bare_item.queue_id).update(hides_conditions=True)
+    wrong = bare_item.queue.version.codes.get(name="ignored the skill")
+    answer = post(
+        client, bare_item, "submit", said(bare_item, mark(bare_item, labels=[{"code": str(wrong.public_id)}]))
+    )
+    assert answer.status_code == 200

@@ -202,7 +202,7 @@ def test_whoever_reviews_alone_is_kept_from_nothing_of_the_record(client: Client
     sent = sent_as_opened(client)
     assert not {"hides_conditions", "hides_models"} & sent.keys()
     assert {"hides_labels", "hides_suggestions"} < sent.keys()
-    assert "You review alone" in client.get(NEW).text
+    assert "As the only reviewer" in client.get(NEW).text
     client.post(NEW, {**sent, "make": "1"})
     queue = Queue.objects.get()
     assert client.get(queue.items.first().trial.get_absolute_url()).status_code == 200

@@ -36,7 +36,7 @@ def test_few_items_are_drawn_one_by_one(client: Client) -> None:
     say(world, 0, ["stale"], ["tool"])
     say(world, 1, ["stale"], ["stale"])
     text = text_of(client, world.queue)
-    assert "2 trials reviewed. “skill” is in 1½ of them, more than any other cause." in text
+    assert "2 trials reviewed. Most common so far: “skill” (1½ of 2)." in text
     assert "More reviews may change the order." in text
     assert "leads" not in text, "of two nothing leads"
     assert 'aria-label="1½ of 2"' in text

@@ -60,6 +60,8 @@ def test_the_experiment_and_the_comparison_say_it_and_mark_the_condition(client:
         assert "How agents and authors ended" in text
         assert SILENT in text
         assert text.count("equals no-skill: no skill in any library") == 1
+        answer = text[text.index('<section class="card answer"') :]
+        assert NO_SKILL in answer[: answer.index("</section>")]  # next to the verdict, not in a fold
     listed = client.get(f"/experiments/{talker.experiment.public_id}.json").json()
     assert [run["endings"]["equals_no_skill"] for run in listed["runs"]] == [False, True]
     groups = client.get(reverse("compare-json")).json()["groups"]

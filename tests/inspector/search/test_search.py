@@ -32,7 +32,7 @@ def test_an_empty_search_teaches(client: Client) -> None:
     page = client.get("/search/")
     assert "autofocus" in page.text
     assert "role:canonical" in page.text
-    assert "<b>6</b> texts searched" in page.text
+    assert "<b>6</b> texts in the index" in page.text
     assert page.text.count('class="hit"') == 0
 
 

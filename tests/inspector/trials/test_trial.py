@@ -8,7 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
+from inspector.pages.trials.verdict import CheckLine
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
 from tests.worlds.factories import (
     START,
@@ -347,6 +349,13 @@ def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(
     assert text.count("<summary>As the verifier said it</summary>") == 1
     assert '<p class="beyond muted">and 3 more. Empty cells are no zeros</p>' in text
     assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
+
+
+def test_what_follows_a_comparison_is_quoted_whole():
+    """The found value may occur again later: the rest begins after the comparison, not after its last occurrence."""
+    message = "device 7: expected units 5, found 12. 'SNA12K1001' and 'SN-A12K-1001' are the same device"
+    line = CheckLine("rows", "failed", message, compared=read_named_values("rows", message).expectations)
+    assert line.beyond == "'SNA12K1001' and 'SN-A12K-1001' are the same device"
 
 
 def test_it_says_where_a_passing_trial_first_did_something_else(client, trial):

@@ -13,7 +13,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import BLAMES, judging_skills
+from benchapp.review.codebooks.skill_codes import BLAMES, NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
 from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place, may_code
@@ -36,7 +36,7 @@ ATTRIBUTION_KEYS = {
 @dataclass(frozen=True, slots=True)
 class CodeLine(Shaped):
     """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name.
-    waits: nobody can judge it before skills are shown."""
+    waits: nobody can judge it here, as skills are hidden or none was mounted."""
 
     code: Code
     depth: int
@@ -100,9 +100,9 @@ class CodingPanel:
 
     @property
     def attributions(self) -> list[tuple[str, str, str, bool]]:
-        """(value, word, key, waits for skills)"""
+        """(value, word, key, cannot be judged here)"""
         return [
-            (value.value, value.label, key, self.hides_skills and value in BLAMES)
+            (value.value, value.label, key, bool(self.waiting) and value in BLAMES)
             for value, key in ATTRIBUTION_KEYS.items()
         ]
 
@@ -110,6 +110,11 @@ class CodingPanel:
     def hides_skills(self) -> bool:
         """From this person, now."""
         return self.item.trial_id is not None and self.hidden.conditions
+
+    @property
+    def why_waiting(self) -> str:
+        """Why codes about skills cannot be set, as the end of a sentence."""
+        return "it waits for pass 2, which shows the skills" if self.hides_skills else NONE_MOUNTED
 
     @property
     def ready(self) -> list[CodeLine]:
@@ -151,6 +156,7 @@ class CodingPanel:
                 {"id": str(line.code.public_id), "name": line.code.name, "key": line.key, "waits": line.waits}
                 for line in self.codes
             ],
+            "why_waiting": self.why_waiting,
             "other_codes": self._foreign_codes(),
             "urls": {
                 **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
@@ -173,12 +179,12 @@ class CodingPanel:
         return [{"id": str(key), "name": code.name} for key, code in found.items()]
 
 
-def code_lines(version: CodebookVersion, *, hides_skills: bool) -> list[CodeLine]:
+def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLine]:
     """The tree of a version in order, each code with its key. Three queries."""
     flat = in_order(version.codes.order_by("ordinal", "id"))
     parents = {code.parent_id for code, _ in flat}
     keys = keys_of(version)
-    waits = judging_skills(code for code, _ in flat) if hides_skills else frozenset()
+    waits = judging_skills(code for code, _ in flat) if without_skills else frozenset()
     return [CodeLine(code, depth, keys[code.pk], code.pk in parents, code.pk in waits) for code, depth in flat]
 
 
@@ -188,13 +194,13 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)
     own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
     asks = review is not None and asks_guess(item, review)
-    hides_skills = item.trial_id is not None and hidden.conditions
+    without_skills = item.trial_id is not None and (hidden.conditions or lacks_skills(item))
     beside = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
     around = {each.ordinal: each.get_absolute_url() for each in beside}
     return CodingPanel(
         item=item,
         user=user,
-        codes=tuple(code_lines(item.queue.version, hides_skills=hides_skills)),
+        codes=tuple(code_lines(item.queue.version, without_skills=without_skills)),
         review=review,
         draft=draft_of(review, evidence),
         may_code=may_code(item, user),

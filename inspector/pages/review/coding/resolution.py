@@ -10,7 +10,9 @@ from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Revi
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.coding.answer_overlap import attribution_of
+from benchapp.review.coding.resolutions import DISAGREED
 from inspector.pages.review.coding.coding import ATTRIBUTION_KEYS
 from inspector.web.text.visible import visible
 
@@ -59,6 +61,7 @@ class ResolveChoice:
     include: str = ""
     exclude: str = ""
     is_group: bool = False
+    barred: str = ""  # why the server would refuse it
 
     @property
     def keys(self) -> list[str]:
@@ -117,7 +120,7 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
         skipped=[review for review in final if review.state == Review.State.SKIPPED],
         codes=_code_choices(item, sets.values(), filled),
         attributions=_attribution_choices(told, filled),
-        categories=_category_choices(filled),
+        categories=_category_choices(filled, are_split=len(set(sets.values())) > 1),
         all_codes=_ids(every),
         shared_codes=_ids(shared),
         memo=filled.memo,
@@ -168,6 +171,7 @@ def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fi
     said = {code.pk: sum(code in codes for codes in sets) for codes in sets for code in codes}
     keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
     parents = {code.parent_id for code, _ in ordered}
+    barred = judging_skills(code for code, _ in ordered) if lacks_skills(item) else frozenset()
     return [
         ResolveChoice(
             value=str(code.public_id),
@@ -180,6 +184,7 @@ def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fi
             include=code.include,
             exclude=code.exclude,
             is_group=code.pk in parents,
+            barred=f"Not here: {NONE_MOUNTED}." if code.pk in barred else "",
         )
         for code, depth in ordered
     ]
@@ -197,8 +202,9 @@ def _attribution_choices(reviews: list[Review], filled: Filled) -> list[ResolveC
     ]
 
 
-def _category_choices(filled: Filled) -> list[ResolveChoice]:
+def _category_choices(filled: Filled, *, are_split: bool) -> list[ResolveChoice]:
+    barred = {Resolution.Category.AGREED.value: DISAGREED} if are_split else {}
     return [
-        ResolveChoice(value, text, str(number), value == filled.category)
+        ResolveChoice(value, text, str(number), value == filled.category, barred=barred.get(value, ""))
         for number, (value, text) in enumerate(Resolution.Category.choices, start=1)
     ]

@@ -94,7 +94,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
     codes = alpha_view("Codes", "the set of codes of each review, MASI distance", found.codes)
     rows = [codes]
     if found.top:
-        rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", found.top))
+        rows.append(alpha_view("Top codes", "subcodes are counted as their parent code", found.top))
     what = "who or what failed; reviews that name it"
     return [*rows, alpha_view("Who failed", what, found.attribution)]
 

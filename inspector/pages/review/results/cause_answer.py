@@ -68,18 +68,22 @@ def _sentence(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
     if not causes.top:
         return reviewed, "Reviewers found nothing wrong."
     if causes.are_few:
-        return f"{reviewed} {_most(causes.top)}", "More reviews may change the order." if len(causes.top) > 1 else ""
+        return f"{reviewed} {_most(causes.top, causes.n)}", "More reviews may change the order." if len(
+            causes.top
+        ) > 1 else ""
     of = "failures" if causes.results.per is Per.FAILED else nouns
     return _ranked(causes.top, of)
 
 
-def _most(top: list[Cause]) -> str:
+def _most(top: list[Cause], reviewed: int) -> str:
     """Of few: a count, and no word that ranks."""
     first = top[0]
     equal = [cause for cause in top if cause.value == first.value]
     if len(equal) > 1:
         return f"{len(equal)} causes are in {first.value} of them each."
-    return f"“{first.code.name}” is in {first.value} of them" + (", more than any other cause." if top[1:] else ".")
+    if top[1:]:
+        return f"Most common so far: “{first.code.name}” ({first.value} of {reviewed})."
+    return f"“{first.code.name}” is in {first.value} of them."
 
 
 def _ranked(top: list[Cause], of: str) -> tuple[str, str]:
