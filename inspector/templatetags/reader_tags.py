@@ -26,7 +26,7 @@ from inspector.pages.trials.step_map import (
 from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks
 from inspector.web.text.formats import compact
-from inspector.web.text.visible import visible
+from inspector.web.text.visible import visible, visible_between
 
 register = template.Library()
 
@@ -75,7 +75,7 @@ def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
             active.append(waiting.pop())
         active = [layer for layer in active if layer[1] > start]
         kinds = dict.fromkeys(kind for _, _, kind in active)
-        text = fold_blanks(visible(raw[start:end]))
+        text = fold_blanks(visible_between(raw, start, end))
         others = " ".join(kind for kind in kinds if kind != HIT)
         text = mark_safe(f'<span class="{others}">{text}</span>') if others else text  # noqa: S308 (classes are ours)
         yield f"<mark>{text}</mark>" if HIT in kinds else text
