@@ -23,6 +23,7 @@ from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
 from runner.trajectories.compaction import StepTexts, compact
+from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
@@ -124,6 +125,8 @@ class AttemptPacker:
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
         steps = self.redactor.steps(read.steps, self._hints_of_steps(source))
+        if (open_file := source.open_file) is not None and source.format == ATIF:
+            steps = (with_files(step, open_file) for step in steps)
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         blobs = self.blobs if is_short else Blob.objects

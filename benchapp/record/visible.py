@@ -38,6 +38,10 @@ _VIRAMA = 9  # its combining class: the letter before it loses its vowel, and a 
 
 _CHANGED = re.compile(f"\r\n|{_ANSI.pattern}|{_UNSEEN.pattern}")
 
+# Words of a script that is read from the right, with the blanks between them.
+_FROM_RIGHT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+RIGHT_TO_LEFT = re.compile(f"[{_FROM_RIGHT}](?:[{_FROM_RIGHT}\u200c\u200d]| +(?=[{_FROM_RIGHT}]))*")
+
 ELLIPSIS = "…"
 
 

@@ -24,7 +24,7 @@ from inspector.pages.trials.step_map import (
     join_headings,
 )
 from inspector.pages.trials.text_colours import Layer
-from inspector.templatetags.hostile_tags import fold_blanks
+from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
 from inspector.web.text.visible import visible, visible_between
 
@@ -40,10 +40,13 @@ def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> Saf
     """A field as one block, its folds inside. Without an address of its pieces a fold has what is at hand, or `absent`."""
     if not text.parts:
         return SafeString("")
+    kind = text.field.kind
     parts = "".join(
-        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part) for part in text.parts
+        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part, is_code=kind == "call")
+        for part in text.parts
     )
-    return mark_safe(f'<pre class="{text.field.kind}">\n{parts}</pre>')  # noqa: S308 (each part is escaped)
+    direction = "" if kind == "call" else ' dir="auto"'  # each line of a text, never of code
+    return mark_safe(f'<pre class="{kind}"{direction}>\n{parts}</pre>')  # noqa: S308 (each part is escaped)
 
 
 def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
@@ -58,12 +61,11 @@ def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent:
     return f'<details class="rest" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
 
 
-def card_part(part: CardPart) -> SafeString:
+def card_part(part: CardPart, *, is_code: bool = False) -> SafeString:
     """A shown stretch of a text. All its characters stay in the page, and only they."""
     raw = part.part.raw
-    if not part.layers:
-        return fold_blanks(visible(raw))
-    return mark_safe("".join(_draw_pieces(raw, part.layers)))  # noqa: S308 (fold_blanks escapes)
+    drawn = _draw_pieces(raw, part.layers) if part.layers else [fold_blanks(visible(raw))]
+    return mark_safe("".join(map(isolate_rtl, drawn) if is_code else drawn))  # noqa: S308 (fold_blanks escapes)
 
 
 def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
