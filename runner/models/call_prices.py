@@ -1,6 +1,16 @@
-"""What calls cost that were not made here: those of a program in a sandbox, and those to come."""
+"""What calls cost that were not made here: those of a program in a sandbox, those in a log, and those to come."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import orjson
 
 from runner.base.types import Usage
 from runner.models import Model
@@ -50,3 +60,57 @@ def prices_of(model: Model) -> Prices | None:
         None if cached is None else cached * MILLION,
         None if written is None else written * MILLION,
     )
+
+
+_PROVIDERS = ("anthropic/", "openai/", "google/", "gemini/", "vertex_ai/", "vertex/", "models/")
+_DATED = re.compile(r"[-@](?:\d{8}|latest)\Z")
+
+
+def estimate_cost(model: str, usage: Usage) -> float | None:
+    """US dollars for tokens of a model that a log names, by the price list for prompts of usual length, with what was read
+    from and written to a cache. None where the list does not have the model, or the tokens are not known as a whole."""
+    prices = _find_list_prices(model)
+    return None if prices is None else prices.cost(usage, usage.cache_written or 0)
+
+
+def name_price_list() -> str:
+    """The list with its version, as calls made on this side record it."""
+    return f"litellm {metadata.version('litellm')}"
+
+
+@cache
+def _find_list_prices(model: str) -> Prices | None:
+    listed = next((row for name in _list_names(model) if (row := _read_price_list().get(name))), {})
+    sent, made, cached, written = (
+        listed.get(key)
+        for key in (
+            *("input_cost_per_token", "output_cost_per_token"),
+            *("cache_read_input_token_cost", "cache_creation_input_token_cost"),
+        )
+    )
+    if not (sent and made):  # 0: free with a subscription, or a model that is hosted by whoever uses it
+        return None
+    return Prices(*(None if price is None else price * MILLION for price in (sent, made, cached, written)))
+
+
+def _list_names(model: str) -> Iterator[str]:
+    """How the list may call it: as it is, without its provider, without its date."""
+    provider = next((each for each in _PROVIDERS if model.lower().startswith(each)), "")
+    bare = model[len(provider) :].lower()
+    google = (f"gemini/{bare}",) if provider == "google/" else ()
+    yield from (model, *google, bare, bare.replace("@", "-"))
+    yield _DATED.sub("", bare)
+
+
+@cache
+def _read_price_list() -> Mapping[str, Mapping[str, Any]]:
+    """The list that comes with litellm, read as a file: importing the package takes seconds. Empty where it is not
+    installed."""
+    found = find_spec("litellm")
+    file = (
+        Path(found.origin).with_name("model_prices_and_context_window_backup.json") if found and found.origin else None
+    )
+    if file is None or not file.is_file():
+        return {}
+    prices: Mapping[str, Mapping[str, Any]] = orjson.loads(file.read_bytes())
+    return prices

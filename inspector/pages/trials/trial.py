@@ -30,7 +30,7 @@ _NUMBERS = {
     "reward": ("reward",),
     "checks": ("checks_total",),
     "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
-    "cost": ("cost_usd", "priced_usd"),
+    "cost": ("cost_usd", "priced_usd", "estimated_usd"),
 }
 _SPENT = {"tokens", "cost"}  # on a model
 _JUDGED = {"reward", "checks"}

@@ -386,7 +386,7 @@ TASK = JsonShape("key", "title", "role?")
 RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
 ATTEMPT = JsonShape(
     *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
-    *("cost_usd", *BOUND_OF.values(), "exception_type"),
+    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "exception_type"),
     ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
 )
 CHECK = JsonShape("group", "name", "status", "message")
@@ -414,7 +414,16 @@ FACTS = JsonShape(
     *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
     *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
     *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
-    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *(
+        "checks_total",
+        "turns",
+        "input_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "cost_usd",
+        "estimated_usd",
+        "duration_seconds",
+    ),
     *("exception_type", "skills_mounted", "skills_read", "finished_at"),
 )
 SURROUNDINGS = JsonShape("previous", "following")
