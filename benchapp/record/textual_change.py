@@ -29,9 +29,11 @@ class ChangeCounts:
 
 def measure_change(before: Files, after: Files) -> ChangeCounts:
     """Counts what `after` has that `before` had not, file by file. A renamed file is one changed file."""
-    digests = [{path: digest_bytes(file.content) for path, file in side.items()} for side in (before, after)]
+    old_digests, new_digests = (
+        {path: digest_bytes(file.content) for path, file in side.items()} for side in (before, after)
+    )
     contents = {digest_bytes(file.content): file.content for side in (before, after) for file in side.values()}
-    moves = match_files(*digests, contents)
+    moves = match_files(old_digests, new_digests, contents)
     renamed = {move.old for move in moves.values()}
     added = removed = changed = 0
     for path in sorted((before.keys() | after.keys()) - renamed):

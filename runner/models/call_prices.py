@@ -53,10 +53,15 @@ def prices_of(model: Model) -> Prices | None:
         return None
     name = model.name.partition("/")[2] if preset is None else preset.host_model
     found = load_litellm().get_model_info(name)
-    cached, written = found.get("cache_read_input_token_cost"), found.get("cache_creation_input_token_cost")
+    return _make_prices(found["input_cost_per_token"], found["output_cost_per_token"], found)
+
+
+def _make_prices(sent: float, made: float, listed: Mapping[str, Any]) -> Prices:
+    """From a row of the price list, which counts by the token."""
+    cached, written = listed.get("cache_read_input_token_cost"), listed.get("cache_creation_input_token_cost")
     return Prices(
-        found["input_cost_per_token"] * MILLION,
-        found["output_cost_per_token"] * MILLION,
+        sent * MILLION,
+        made * MILLION,
         None if cached is None else cached * MILLION,
         None if written is None else written * MILLION,
     )
@@ -81,16 +86,10 @@ def name_price_list() -> str:
 @cache
 def _find_list_prices(model: str) -> Prices | None:
     listed = next((row for name in _list_names(model) if (row := _read_price_list().get(name))), {})
-    sent, made, cached, written = (
-        listed.get(key)
-        for key in (
-            *("input_cost_per_token", "output_cost_per_token"),
-            *("cache_read_input_token_cost", "cache_creation_input_token_cost"),
-        )
-    )
-    if not (sent and made):  # 0: free with a subscription, or a model that is hosted by whoever uses it
+    sent, made = listed.get("input_cost_per_token"), listed.get("output_cost_per_token")
+    if not (sent and made):  # 0: free with a subscription, or a model that its users host themselves
         return None
-    return Prices(*(None if price is None else price * MILLION for price in (sent, made, cached, written)))
+    return _make_prices(sent, made, listed)
 
 
 def _list_names(model: str) -> Iterator[str]:

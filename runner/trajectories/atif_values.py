@@ -76,7 +76,8 @@ def step_to_json(step: Step) -> dict[str, JsonValue]:
 def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
     found: dict[str, JsonValue] = {}
-    rest: dict[str, JsonValue] = dict(extra.get(ATIF_KEY) or {})
+    inner = extra.get(ATIF_KEY)
+    rest: dict[str, JsonValue] = dict(inner) if isinstance(inner, dict) else {}
     if step.model is not None:
         found["model_name"] = step.model
     if step.reasoning is not None:

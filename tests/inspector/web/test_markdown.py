@@ -67,7 +67,8 @@ def test_each_block_of_a_text_from_right_to_left_is_read_from_its_own_side():
 def test_a_line_too_long_for_prose_is_cut_in_its_middle():
     html = render_markdown(f"a\n\n{'x' * 50_000}end\n")
     assert len(html) < 6_000
-    assert "45,003 characters left out" in html and "end" in html
+    assert "45,003 characters left out" in html
+    assert "end" in html
 
 
 def test_it_makes_direction_overrides_visible():
