@@ -35,7 +35,7 @@ def _draw_pieces(row: DiffRow) -> str:
 
 
 def _draw_piece(piece: LinePiece) -> str:
-    text = isolate_rtl(escape(piece.text))
+    text = str(isolate_rtl(escape(piece.text)))
     if piece.kind == FOLDED:
         more = f"<summary>{len(piece.text):,} characters more</summary>"
         return f'<details class="rest">{more}{text}</details>'

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -56,7 +55,7 @@ def prices_of(model: Model) -> Prices | None:
     return _make_prices(found["input_cost_per_token"], found["output_cost_per_token"], found)
 
 
-def _make_prices(sent: float, made: float, listed: Mapping[str, Any]) -> Prices:
+def _make_prices(sent: float, made: float, listed: Mapping[str, float | None]) -> Prices:
     """From a row of the price list, which counts by the token."""
     cached, written = listed.get("cache_read_input_token_cost"), listed.get("cache_creation_input_token_cost")
     return Prices(
@@ -85,7 +84,7 @@ def name_price_list() -> str:
 
 @cache
 def _find_list_prices(model: str) -> Prices | None:
-    listed = next((row for name in _list_names(model) if (row := _read_price_list().get(name))), {})
+    listed = next((row for name in _list_names(model) if (row := _read_price_list().get(name))), None) or {}
     sent, made = listed.get("input_cost_per_token"), listed.get("output_cost_per_token")
     if not (sent and made):  # 0: free with a subscription, or a model that its users host themselves
         return None
@@ -102,7 +101,7 @@ def _list_names(model: str) -> Iterator[str]:
 
 
 @cache
-def _read_price_list() -> Mapping[str, Mapping[str, Any]]:
+def _read_price_list() -> Mapping[str, Mapping[str, float | None]]:
     """The list that comes with litellm, read as a file: importing the package takes seconds. Empty where it is not
     installed."""
     found = find_spec("litellm")
@@ -111,5 +110,5 @@ def _read_price_list() -> Mapping[str, Mapping[str, Any]]:
     )
     if file is None or not file.is_file():
         return {}
-    prices: Mapping[str, Mapping[str, Any]] = orjson.loads(file.read_bytes())
+    prices: Mapping[str, Mapping[str, float | None]] = orjson.loads(file.read_bytes())
     return prices

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import cast
 
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
@@ -166,7 +166,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
     source = _source(raw.get("source"), place, problems)
     message, parts = content_text(raw.get("message"))
     if parts is not None:
-        rest["message"] = parts
+        rest["message"] = cast(JsonValue, parts)
     if rest:
         extra[ATIF_KEY] = rest
     calls = _tool_calls(body.get("tool_calls"), place, problems)
@@ -320,11 +320,11 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
         left = {key: value for key, value in raw.items() if key not in _OF_OBSERVATION and value is not None}
         extra |= {key: storable_value(value) for key, value in left.items()}
     if parts is not None:
-        extra[PARTS] = parts
+        extra[PARTS] = cast(JsonValue, parts)
     return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
 
 
-def content_text(raw: object) -> tuple[str, list[Any] | None]:
+def content_text(raw: object) -> tuple[str, list[object] | None]:
     """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
 
     Parts are given back only when they hold more than the text does. Of inline data only images are kept, as contents.

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from runner.base.digests import digest_bytes
 from runner.base.types import Step
@@ -21,6 +21,7 @@ from runner.trajectories.log_records import Record, read_object, read_objects
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_PIXELS = 50_000_000  # a browser needs four bytes for each
+Kept: TypeAlias = dict[str, object]
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 PARTS = "content_parts"  # in the extra of a step or an observation
 MARK = re.compile(r"^\[image[^\]\n]*\][ \t]*\n?", re.MULTILINE)  # what stands for an image in a text
@@ -42,7 +43,7 @@ def read_image(content: bytes) -> tuple[str, int, int] | None:
     return (TYPES[kind], width, height) if 0 < width * height <= MAX_PIXELS else None
 
 
-def take_image(part: Record) -> dict[str, Any] | None:
+def take_image(part: Record) -> Kept | None:
     """The kept form of a part with inline image data, in the shape of any program; None where it holds none."""
     claimed, data = _find_data(part)
     if data is None or not (claimed.startswith("image/") or not claimed and part.get("type") in _KINDS):
@@ -57,7 +58,7 @@ def take_image(part: Record) -> dict[str, Any] | None:
     return keep_image(claimed, content)
 
 
-def keep_image(claimed: str, content: bytes) -> dict[str, Any]:
+def keep_image(claimed: str, content: bytes) -> Kept:
     """The kept form of an image file. `claimed`: the media type that it came with; "" where it came with none."""
     if len(content) > MAX_BYTES:
         return _leave_out(claimed, len(content), f"larger than {MAX_BYTES // 1024 // 1024} MiB")
@@ -79,9 +80,11 @@ def write_mark(kept: Record) -> str:
     return f"{kind}: {kept['width']:,} × {kept['height']:,}, {kept['bytes']:,} bytes]"
 
 
-def select_images(parts: list[Any] | None) -> dict[str, Any]:
+def select_images(parts: list[object] | None) -> dict[str, list[object]]:
     """The extra that keeps the images among these parts; empty without one."""
-    found = [part for part in parts or () if isinstance(part, dict) and part.get("type") == "image" and "bytes" in part]
+    found: list[object] = [
+        part for part in parts or () if isinstance(part, dict) and part.get("type") == "image" and "bytes" in part
+    ]
     return {PARTS: found} if found else {}
 
 
@@ -93,18 +96,18 @@ def list_contents(step: Step) -> Iterator[bytes]:
                 yield content
 
 
-def list_parts(extra: Mapping[str, Any] | None) -> list[Record]:
+def list_parts(extra: Record | None) -> list[Record]:
     """The parts that an extra keeps of a message or of a result."""
     if not extra:
         return []
     return [*read_objects(extra.get(PARTS)), *read_objects(read_object(extra.get("atif")).get("message"))]
 
 
-def with_digests(extra: Mapping[str, Any]) -> dict[str, Any]:
+def with_digests(extra: Record) -> dict[str, Any]:
     """The extra as JSON can hold it: digests in the place of contents."""
     found = dict(extra)
-    if PARTS in found:
-        found[PARTS] = [_with_digest(part) for part in found[PARTS]] if isinstance(found[PARTS], list) else found[PARTS]
+    if isinstance(parts := found.get(PARTS), list):
+        found[PARTS] = [_with_digest(part) for part in parts]
     if isinstance(inner := found.get("atif"), dict) and isinstance(inner.get("message"), list):
         found["atif"] = {**inner, "message": [_with_digest(part) for part in inner["message"]]}
     return found
@@ -118,12 +121,12 @@ def with_files(step: Step, open_file: Callable[[str], BinaryIO]) -> Step:
     return replace(step, extra=_fill(step.extra, open_file), observations=results)
 
 
-def _fill(extra: Mapping[str, Any] | None, open_file: Callable[[str], BinaryIO]) -> Mapping[str, Any] | None:
+def _fill(extra: Record | None, open_file: Callable[[str], BinaryIO]) -> Record | None:
     if not list_parts(extra):
         return extra
     found = dict(extra or {})
-    if isinstance(found.get(PARTS), list):
-        found[PARTS] = [_read_file(part, open_file) for part in found[PARTS]]
+    if isinstance(parts := found.get(PARTS), list):
+        found[PARTS] = [_read_file(part, open_file) for part in parts]
     if isinstance(inner := found.get("atif"), dict) and isinstance(inner.get("message"), list):
         found["atif"] = {**inner, "message": [_read_file(part, open_file) for part in inner["message"]]}
     return found
@@ -168,5 +171,5 @@ def _find_data(part: Record) -> tuple[str, str | None]:
     return "", None
 
 
-def _leave_out(claimed: str, size: int, why: str) -> dict[str, Any]:
+def _leave_out(claimed: str, size: int, why: str) -> Kept:
     return {"type": "image", "media_type": claimed[:80], "bytes": size, "left_out": why}

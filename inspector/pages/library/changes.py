@@ -114,7 +114,7 @@ def compare_versions(
 ) -> list[FileChange]:
     """Every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and one that
     came with its content are one renamed file; with `contents`, also where they are alike."""
-    moves = match_files(*map(_list_digests, (before, after)), contents or {})
+    moves = match_files(_list_digests(before), _list_digests(after), contents or {})
     renamed = {move.old for move in moves.values()}
     paths = sorted({*before, *after} - renamed, key=_reading_order)
     sources = {path: moves[path].old if path in moves else "" for path in paths}
@@ -133,7 +133,7 @@ def read_changes(
     patch = decision.read_proposal() if decision else None
     if patch:
         new = _propose(old, patch)
-    undecided = find_undecided(*map(_list_digests, (old, new)))
+    undecided = find_undecided(_list_digests(old), _list_digests(new))
     wanted = [version for side in (old, new) for version in side.values() if version.digest in undecided]
     return compare_versions(old, new, read_contents(wanted) if wanted else {}), patch is not None
 

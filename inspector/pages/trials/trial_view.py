@@ -206,7 +206,7 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
 @require_safe
 @of_trial_alone
 def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
-    """An image of one of the trial's steps. What it is says its content, never whoever logged it."""
+    """An image of one of the trial's steps. Its content decides its type, never the log."""
     kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=found, blob=digest)
     content = Blob.objects.read(digest) if kept.exists() else b""
     shape = read_image(content)

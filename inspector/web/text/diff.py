@@ -166,7 +166,7 @@ def _explain_ends(before: bytes, after: bytes, rows: Sequence[DiffRow]) -> str:
     counts = (("CRLF became LF", to_lf), ("LF became CRLF", to_crlf))
     told = ", ".join(f"{words} in {count:,} line{'s' * (count != 1)}" for words, count in counts if count)
     if before and after and before.endswith(b"\n") != after.endswith(b"\n"):
-        last = "has a newline at its end now" if after.endswith(b"\n") else "has no newline at its end any more"
+        last = "ends with a newline now" if after.endswith(b"\n") else "no longer ends with a newline"
         told = f"{told}; the file {last}" if told else f"the file {last}"
     if not told:
         return ""

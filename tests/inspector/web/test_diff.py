@@ -113,7 +113,7 @@ def test_it_tells_a_missing_newline_at_the_end():
     diff = diff_file("a.txt", b"a\n", b"a")
     assert (diff.added, diff.removed) == (0, 0), "how a line ends is no part of it"
     assert [row.note for row in diff.blocks[0].rows] == [NO_NEWLINE]
-    assert diff.note == "Only line ends changed: the file has no newline at its end any more."
+    assert diff.note == "Only line ends changed: the file no longer ends with a newline."
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_it_tells_a_missing_newline_at_the_end():
         (
             b"a\r\nb",
             b"a\nb\n",
-            "Only line ends changed: CRLF became LF in 1 line; the file has a newline at its end now.",
+            "Only line ends changed: CRLF became LF in 1 line; the file ends with a newline now.",
         ),
         (b"a\n", b"b\n", ""),
         (None, b"a\r\n", ""),
