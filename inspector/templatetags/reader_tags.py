@@ -26,7 +26,7 @@ from inspector.pages.trials.step_map import (
 from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
-from inspector.web.text.visible import visible, visible_between
+from inspector.web.text.visible import RIGHT_TO_LEFT, visible, visible_between
 
 register = template.Library()
 
@@ -100,8 +100,18 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
     return (
         f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
         f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
-        f'<span class="t">{label or "nothing said"}{note}</span>{bars}</a></li>\n'
+        f'<span class="t"{_direct(label)}>{_isolate(label) or "nothing said"}{note}</span>{bars}</a></li>\n'
     )
+
+
+def _direct(label: str) -> str:
+    return ' dir="auto"' if RIGHT_TO_LEFT.search(label) else ""
+
+
+def _isolate(label: str) -> str:
+    """A label that begins from the left may be code: its words from the right stay apart."""
+    first = RIGHT_TO_LEFT.search(label)
+    return isolate_rtl(label) if first and any(letter.isalpha() for letter in label[: first.start()]) else label
 
 
 @register.simple_tag
