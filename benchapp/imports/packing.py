@@ -265,11 +265,9 @@ class _CountedSteps:
 
 def _estimate_cost(read: ReadTrajectory, by_model: Mapping[str | None, Usage]) -> float | None:
     """Of several models only where their calls add up to all that was used."""
-    parts = {model or read.head.model or "": usage for model, usage in by_model.items()} or {
-        read.head.model or "": None
-    }
-    if len(parts) == 1:
-        return estimate_cost(next(iter(parts)), read.usage)
+    models = {model or read.head.model or "" for model in by_model} or {read.head.model or ""}
+    if len(models) == 1:
+        return estimate_cost(models.pop(), read.usage)
     total = sum(by_model.values(), Usage())
     if (total.input_tokens, total.output_tokens) != (read.usage.input_tokens, read.usage.output_tokens):
         return None
