@@ -1,7 +1,7 @@
 """Images in messages and results: taken out of the text, checked, and kept next to it as contents of their own.
 
 A part with an image is kept as {"type": "image", "media_type", "bytes", "width", "height", "content"}; in JSON the digest of
-the content stands in its place. What is no image, or too large, is kept as {"type", "media_type", "bytes", "left_out"}.
+the content stands in its place. What is not an image, or is too large, is kept as {"type", "media_type", "bytes", "left_out"}.
 """
 
 from __future__ import annotations

@@ -164,14 +164,14 @@ def _explain_ends(before: bytes, after: bytes, rows: Sequence[DiffRow]) -> str:
     to_lf = sum(ours.endswith(b"\r") and not theirs.endswith(b"\r") for ours, theirs in kept)
     to_crlf = sum(theirs.endswith(b"\r") and not ours.endswith(b"\r") for ours, theirs in kept)
     counts = (("CRLF became LF", to_lf), ("LF became CRLF", to_crlf))
-    told = ", ".join(f"{words} in {count:,} line{'s' * (count != 1)}" for words, count in counts if count)
+    changed = ", ".join(f"{words} in {count:,} line{'s' * (count != 1)}" for words, count in counts if count)
     if before and after and before.endswith(b"\n") != after.endswith(b"\n"):
         last = "ends with a newline now" if after.endswith(b"\n") else "no longer ends with a newline"
-        told = f"{told}; the file {last}" if told else f"the file {last}"
-    if not told:
+        changed = f"{changed}; the file {last}" if changed else f"the file {last}"
+    if not changed:
         return ""
     is_all = all(row.sign is LineSign.SAME for row in rows)
-    return f"Only line ends changed: {told}." if is_all else f"Line ends changed: {told}."
+    return f"Only line ends changed: {changed}." if is_all else f"Line ends changed: {changed}."
 
 
 def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:

@@ -64,7 +64,7 @@ def usd(cost: float | None) -> str:
 
 
 def estimated_usd(cost: float, word: str = "estimated") -> SafeString:
-    """Dollars that a price list gives for reported tokens, marked as such wherever they stand."""
+    """Dollars that a price list gives for reported tokens, marked as such wherever they are shown."""
     said = "Some of it is" if word != "estimated" else "It is"
     title = f"{said} estimated: the source reports tokens and no cost, the price list has the model"
     return format_html(

@@ -15,7 +15,7 @@ from inspector.web.text.visible import RIGHT_TO_LEFT, visible
 from runner.base.text import cut
 
 MAX_CHARS = 100_000  # 116,000 take a third of a second
-MAX_LINE_CHARS = 5_000  # of one line: what is longer is no prose
+MAX_LINE_CHARS = 5_000  # of one line: what is longer is not prose
 
 # Each of these is read from the side that its first letter asks for.
 _DIRECTED = {"h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "th", "td", "blockquote"}
