@@ -114,6 +114,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("", trial_view.trial, "trial"),
         part("live/", trial_view.live_trial, "trial-live"),
         part("field/", trial_view.field, "trial-field"),
+        part("image/<slug:digest>/", trial_view.image, "trial-image"),
         part("steps/", trial_view.steps, "trial-steps"),
         part("outline/", trial_view.outline_rows, "trial-outline"),
         part("parting/<uuid:other_id>/", trial_view.parting, "trial-parting"),

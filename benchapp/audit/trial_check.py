@@ -14,7 +14,10 @@ from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial, Verdict
 from runner.base.digests import digest_json
 from runner.trajectories.readers import PLAIN_TEXT
 
-COPIED = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type", "finished_at")
+COPIED = (
+    *("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "estimated_usd"),
+    *("exception_type", "finished_at"),
+)
 NUMBERS = (
     *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "steps", "turns"),
     *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "skills_read"),

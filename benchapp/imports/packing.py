@@ -5,7 +5,7 @@ Everything is redacted before it is stored. Rows come later, inside the transact
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,13 +22,15 @@ from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compacti
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
+from runner.models.call_prices import estimate_cost
 from runner.trajectories.compaction import StepTexts, compact
+from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
 READER_VERSION = (
-    "import/2"  # raise it where readers find other things in the same source; part of no digest of a record
+    "import/3"  # raise it where readers find other things in the same source; part of no digest of a record
 )
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
@@ -44,6 +46,7 @@ class ImportedTrajectory:
     rows: PackedTrajectory
     turns: int | None
     uses: tuple[UseValue, ...] = ()
+    estimated_usd: float | None = None  # by the price list, where its tokens and models are known
 
 
 @dataclass(slots=True)
@@ -124,6 +127,8 @@ class AttemptPacker:
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
         steps = self.redactor.steps(read.steps, self._hints_of_steps(source))
+        if (open_file := source.open_file) is not None and source.format == ATIF:
+            steps = (with_files(step, open_file) for step in steps)
         counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         blobs = self.blobs if is_short else Blob.objects
@@ -149,6 +154,7 @@ class AttemptPacker:
                 ),
                 turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
                 uses=tuple(uses),
+                estimated_usd=_estimate_cost(read, counted.by_model),
             )
         )
         return head
@@ -239,6 +245,7 @@ class _CountedSteps:
     name: str
     agent_steps: int = 0
     calls: int = 0
+    by_model: dict[str | None, Usage] = field(default_factory=dict)
 
     def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
         for step in steps:
@@ -246,12 +253,26 @@ class _CountedSteps:
             if step.source is Source.AGENT and not step.is_copied_context:
                 self.agent_steps += 1
                 self.calls += step.usage is not None
+                if step.usage is not None:
+                    self.by_model[step.model] = self.by_model.get(step.model, Usage()) + step.usage
             yield step
 
     @property
     def turns(self) -> int:
         """Model calls where the source tells them apart, else steps of the agent."""
         return self.calls or self.agent_steps
+
+
+def _estimate_cost(read: ReadTrajectory, by_model: Mapping[str | None, Usage]) -> float | None:
+    """Of several models only where their calls add up to all that was used."""
+    models = {model or read.head.model or "" for model in by_model} or {read.head.model or ""}
+    if len(models) == 1:
+        return estimate_cost(models.pop(), read.usage)
+    total = sum(by_model.values(), Usage())
+    if (total.input_tokens, total.output_tokens) != (read.usage.input_tokens, read.usage.output_tokens):
+        return None
+    estimates = [estimate_cost(model or read.head.model or "", usage) for model, usage in by_model.items()]
+    return None if None in estimates else sum(each or 0.0 for each in estimates)
 
 
 def _agent(read: ReadTrajectory) -> str:

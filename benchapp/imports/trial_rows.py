@@ -20,6 +20,7 @@ from benchapp.record.redaction import Redactor
 from benchapp.record.writing.attempt_rows import BelowAttempt, save_below, set_exception, set_usage
 from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
+from runner.models.call_prices import estimate_cost, name_price_list
 
 # A line's number that Python writes with an exponent: orjson writes it otherwise.
 _EXPONENT = re.compile(rb"(?<= )(?:-?\d[\d.]*e[-+\d]+|-?0\.0000\d*)(?=,?$)", re.M)
@@ -83,6 +84,18 @@ class AttemptParts:
         bounds = {BOUND_OF[name]: None for name in taken if name in BOUND_OF}
         return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
+    def estimate_cost(self, usage: Usage) -> float | None:
+        """By the price list, where the source reports no cost. None unless all tokens and their models are known."""
+        if usage.known_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        counted = [item for item in self.packed if item.rows.usage.known_tokens]
+        recomputed = sum((item.rows.usage for item in counted), Usage())
+        if (recomputed.input_tokens, recomputed.output_tokens) == (usage.input_tokens, usage.output_tokens):
+            estimates = [item.estimated_usd for item in counted]
+            return None if not counted or None in estimates else sum(each or 0.0 for each in estimates)
+        models = {item.rows.head.model for item in self.packed if item.rows.head.model} or {self.source.run.agent_model}
+        return estimate_cost(models.pop(), usage) if len(models) == 1 else None  # the source's own totals
+
     def fill(self, attempt: Attempt) -> None:
         """Fills the attempt, which has its trial, number and identity, and its trial."""
         source = self.source
@@ -95,6 +108,8 @@ class AttemptParts:
         attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
         attempt.turns = self.turns
         set_usage(attempt, usage)
+        attempt.estimated_usd = self.estimate_cost(usage)
+        attempt.price_table = name_price_list() if attempt.estimated_usd is not None else ""
         if source.exception:
             set_exception(attempt, self.redactor.text(source.exception.type), self.message, self.exception)
         self._fill_trial(attempt.trial, attempt)

@@ -243,6 +243,11 @@ class Run(PublicModel):
         return self.experiment.origin == Experiment.Origin.RUN or bool(self.setup_digest)
 
     @property
+    def is_of_sessions(self) -> bool:
+        """Logs of sessions, which nothing judges: a verdict cannot be missing there."""
+        return bool(self.setup.get("source") == "sessions")
+
+    @property
     def works_without_model(self) -> bool:
         """Its agent asks none (oracle, nop, trap), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
         return not self.agent_model and bool(self.setup_digest)

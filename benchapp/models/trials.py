@@ -32,7 +32,7 @@ USAGE = (
 SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
 # A trial's columns that come from the attempt that counts.
 NUMBERS = (
-    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE),
+    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE, "estimated_usd"),
     *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
 )
 
@@ -109,6 +109,7 @@ class Trial(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
+    estimated_usd = models.FloatField(null=True)  # where the source reports no cost; never a part of it
     duration_seconds = models.FloatField(null=True)
     exception_type = models.CharField(max_length=200, blank=True)
     skills_mounted = models.PositiveIntegerField(null=True)  # null: unknown
@@ -179,7 +180,7 @@ class Trial(PublicModel):
         verdict: the primary one. checks: their statuses. own: (steps, format) of each of `Attempt.own_trajectories`.
         uses: (skill, kind) of each use.
         """
-        for name in ("turns", *USAGE, "exception_type", "finished_at"):
+        for name in ("turns", *USAGE, "estimated_usd", "exception_type", "finished_at"):
             setattr(self, name, getattr(attempt, name))
         self.duration_seconds = attempt.duration_seconds
         for name in SCORES:
@@ -259,7 +260,8 @@ class Attempt(PublicModel):
         null=True
     )  # of tokens that are not known as a whole, the known part
     output_at_least = models.PositiveBigIntegerField(null=True)
-    price_table = models.CharField(max_length=64, blank=True)  # the price list behind cost_usd, with its version
+    estimated_usd = models.FloatField(null=True)  # by the price list, where the source reports no cost
+    price_table = models.CharField(max_length=64, blank=True)  # the price list behind either, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
     exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob

@@ -48,7 +48,7 @@ _CHECK = ("group", "name", "status", "message", "duration_seconds")
 _DIMENSION = ("name", "score", "max_score", "weight", "reason")
 _TRAJECTORY = ("name", "kind", "digest", "source_format", "steps_total", "is_superseded")
 # What else a reader finds; no part of the digest.
-_READ = ("agent_seconds", "verifier_seconds", "exception_message")
+_READ = ("agent_seconds", "verifier_seconds", "exception_message", "estimated_usd")
 _READ_OF_TRAJECTORY = (
     "name source_path agent_name agent_version model input_tokens cached_tokens output_tokens cost_usd extra".split()
 )

@@ -6,7 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 
-from runner.base.types import File, Files
+from benchapp.record.line_matching import match_files, split_bare_lines
+from runner.base.digests import digest_bytes
+from runner.base.types import Files
 
 MAX_LINES = 12_000  # both sides together; beyond this a page compares no files, and a file is one hunk
 
@@ -26,17 +28,35 @@ class ChangeCounts:
 
 
 def measure_change(before: Files, after: Files) -> ChangeCounts:
-    """Counts what `after` has that `before` had not, file by file. A file that is no UTF-8 text counts no lines."""
+    """Counts what `after` has that `before` had not, file by file. A renamed file is one changed file."""
+    old_digests, new_digests = (
+        {path: digest_bytes(file.content) for path, file in side.items()} for side in (before, after)
+    )
+    contents = {digest_bytes(file.content): file.content for side in (before, after) for file in side.values()}
+    moves = match_files(old_digests, new_digests, contents)
+    renamed = {move.old for move in moves.values()}
     added = removed = changed = 0
-    for path in sorted(before.keys() | after.keys()):
-        if before.get(path) == after.get(path):
+    for path in sorted((before.keys() | after.keys()) - renamed):
+        old, new = before.get(moves[path].old if path in moves else path), after.get(path)
+        if old == new and path not in moves:
             continue
         changed += 1
-        for _, old_start, old_end, new_start, new_end in find_changed_runs(
-            _text(before.get(path)), _text(after.get(path))
-        ):
-            added, removed = added + new_end - new_start, removed + old_end - old_start
+        come, gone = count_changed_lines(old.content if old else b"", new.content if new else b"")
+        added, removed = added + come, removed + gone
     return ChangeCounts(added, removed, changed)
+
+
+def count_changed_lines(before: bytes, after: bytes) -> tuple[int, int]:
+    """(added, removed): the one rule for every page and row. How a line ends is no part of it, and a binary file has none."""
+    if is_binary(before) or is_binary(after):
+        return 0, 0
+    runs = find_changed_runs(split_endless_lines(before), split_endless_lines(after))
+    return sum(end - start for *_, start, end in runs), sum(end - start for _, start, end, *_ in runs)
+
+
+def split_endless_lines(content: bytes) -> list[bytes]:
+    """The lines without their ends, CRLF or LF."""
+    return [line.removesuffix(b"\r") for line in split_bare_lines(content)]
 
 
 def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> Sequence[Opcode]:
@@ -59,10 +79,12 @@ def has_nul(content: bytes) -> bool:
     return b"\0" in content[:8_000]
 
 
-def _text(file: File | None) -> list[str]:
-    if file is None:
-        return []
+def is_binary(content: bytes) -> bool:
+    """Not UTF-8, or binary to git."""
+    if has_nul(content):
+        return True
     try:
-        return file.content.decode().splitlines()
+        content.decode()
     except UnicodeDecodeError:
-        return []
+        return True
+    return False

@@ -1,8 +1,8 @@
 """Trajectories in chunks, so that neither storing nor reading one needs memory for the whole.
 
 A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A text over 32 KiB leaves its step for
-blobs of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Every
-chunk has an outline (one small JSON row per step) in a blob of its own and a summary on its row.
+blobs of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Images are
+blobs too, which their parts name by digest. Every chunk has an outline (one small JSON row per step) in a blob of its own and a summary on its row.
 
 Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `save_packed` adds the
 rows inside the transaction of whoever records the attempt. Rows therefore never point at content that is not there.
@@ -25,6 +25,7 @@ from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Step, TrajectoryHead, Usage
 from runner.trajectories.atif_values import step_from_json, step_to_json
 from runner.trajectories.fields import field_text, fields
+from runner.trajectories.images import list_contents
 from runner.trajectories.step_outline import outline_row
 
 FORMAT = "steps/1"
@@ -176,6 +177,8 @@ class _Draft:
         line = self._line(step_to_json(step))
         self.lines.append(line)
         self.size += len(line)
+        for image in list_contents(step):
+            self._keep([image])
         row = outline_row(step)
         self.outline.append(_outline_line(row))
         self.tools.update(storable(call.name)[:100] for call in step.tool_calls)
@@ -206,7 +209,13 @@ class _Draft:
         return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
     def _reference(self, text: str) -> JsonValue:
-        pieces = [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]
+        digests = self._keep(
+            [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]
+        )
+        return {REFERENCE: list(digests), "length": len(text), "head": text[:HEAD_CHARACTERS]}
+
+    def _keep(self, pieces: list[bytes]) -> list[str]:
+        """The digests of contents that lie next to the chunk: with it while there is room, else stored at once."""
         if self.size + sum(map(len, pieces)) > MAX_CHUNK_BYTES:
             digests = self.blobs.put_many(pieces)
         else:
@@ -214,7 +223,7 @@ class _Draft:
             self.size += sum(map(len, pieces))
             digests = [digest_bytes(piece) for piece in pieces]
         self.piece_digests.update(digests)
-        return {REFERENCE: list(digests), "length": len(text), "head": text[:HEAD_CHARACTERS]}
+        return digests
 
     def store(self) -> PackedChunk:
         body, outline = b"\n".join(self.lines), b"\n".join(self.outline)

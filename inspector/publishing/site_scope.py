@@ -23,6 +23,7 @@ SUFFIXES = {
     "text/csv": ".csv",
     "application/json": ".json",
     "application/octet-stream": ".bin",
+    **{f"image/{name}": f".{name}" for name in ("png", "jpeg", "gif", "webp")},
 }
 STEP_KEYS = ("at", "step")  # which step of a trial; the page that holds it is found by its windows
 
@@ -64,6 +65,7 @@ PAGES: Mapping[str, ShownPage] = {
     ),
     "trial-text": ShownPage("trial", _views("", "attempt")),
     "trial-field": ShownPage("trial", _views("trajectory step field", "trajectory step field start end")),
+    "trial-image": ShownPage("trial"),
     "trial-trajectory": ShownPage("trial", _views("", "attempt")),
     "chart": ShownPage("compare"),
     "chart-json": ShownPage("compare"),

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from inspector.web.text.folding import BLANK_RUN
 from inspector.web.text.markdown import render_markdown
+from inspector.web.text.visible import RIGHT_TO_LEFT
 from inspector.web.text.visible import visible as make_visible
 
 register = template.Library()
@@ -17,6 +18,14 @@ register = template.Library()
 CUT_FROM = 160  # characters
 ENDINGS = frozenset(".!?…)]}\"'”’")
 _BLANKS = re.compile(rf"(?:\A|(?<=\n)){BLANK_RUN}")
+
+
+@register.filter
+def isolate_rtl(html: str) -> SafeString:
+    """Escaped code with words from right to left apart, so that they do not turn the operators between them around."""
+    if html.isascii():
+        return mark_safe(html)  # noqa: S308 (escaped by the caller)
+    return mark_safe(RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", html))  # noqa: S308 (escaped by the caller)
 
 
 @register.filter

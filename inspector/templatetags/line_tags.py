@@ -15,7 +15,8 @@ from benchapp.stats.metrics.rates import Rate
 from inspector.pages.library.blame import LineSpan
 from inspector.pages.library.changes import ShownFile
 from inspector.pages.library.rail import RailStop
-from inspector.web.text.diff import DiffRow, LinePiece, LineReaders, LineSign
+from inspector.templatetags.hostile_tags import isolate_rtl
+from inspector.web.text.diff import FOLDED, DiffRow, LinePiece, LineReaders, LineSign
 
 register = template.Library()
 
@@ -34,7 +35,10 @@ def _draw_pieces(row: DiffRow) -> str:
 
 
 def _draw_piece(piece: LinePiece) -> str:
-    text = escape(piece.text)
+    text = str(isolate_rtl(escape(piece.text)))
+    if piece.kind == FOLDED:
+        more = f"<summary>{len(piece.text):,} characters more</summary>"
+        return f'<details class="rest">{more}{text}</details>'
     if piece.kind:
         text = f'<span class="{piece.kind}">{text}</span>'
     return f"<mark>{text}</mark>" if piece.is_marked else text

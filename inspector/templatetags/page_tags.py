@@ -30,12 +30,15 @@ from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
     compact,
+    cost,
     duration,
+    estimated_usd,
     headline,
     known,
     number,
     percent,
     points,
+    spent_cost,
     status_word,
     tokens,
     usd,
@@ -45,7 +48,10 @@ from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline, status_word):
+for written in (
+    *(known, percent, points, whole_points, number, compact, tokens, usd, cost, estimated_usd, spent_cost, duration),
+    *(headline, status_word),
+):
     register.filter(written)
 register.filter("step_line", in_a_line)
 register.filter("decision_summary", write_summary)

@@ -24,9 +24,9 @@ from inspector.pages.trials.step_map import (
     join_headings,
 )
 from inspector.pages.trials.text_colours import Layer
-from inspector.templatetags.hostile_tags import fold_blanks
+from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
-from inspector.web.text.visible import visible
+from inspector.web.text.visible import RIGHT_TO_LEFT, visible, visible_between
 
 register = template.Library()
 
@@ -40,10 +40,13 @@ def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> Saf
     """A field as one block, its folds inside. Without an address of its pieces a fold has what is at hand, or `absent`."""
     if not text.parts:
         return SafeString("")
+    kind = text.field.kind
     parts = "".join(
-        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part) for part in text.parts
+        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part, is_code=kind == "call")
+        for part in text.parts
     )
-    return mark_safe(f'<pre class="{text.field.kind}">\n{parts}</pre>')  # noqa: S308 (each part is escaped)
+    direction = "" if kind == "call" else ' dir="auto"'  # each line of a text, never of code
+    return mark_safe(f'<pre class="{kind}"{direction}>\n{parts}</pre>')  # noqa: S308 (each part is escaped)
 
 
 def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
@@ -58,12 +61,11 @@ def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent:
     return f'<details class="rest" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
 
 
-def card_part(part: CardPart) -> SafeString:
+def card_part(part: CardPart, *, is_code: bool = False) -> SafeString:
     """A shown stretch of a text. All its characters stay in the page, and only they."""
     raw = part.part.raw
-    if not part.layers:
-        return fold_blanks(visible(raw))
-    return mark_safe("".join(_draw_pieces(raw, part.layers)))  # noqa: S308 (fold_blanks escapes)
+    drawn = _draw_pieces(raw, part.layers) if part.layers else [fold_blanks(visible(raw))]
+    return mark_safe("".join(map(isolate_rtl, drawn) if is_code else drawn))  # noqa: S308 (fold_blanks escapes)
 
 
 def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
@@ -75,7 +77,7 @@ def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
             active.append(waiting.pop())
         active = [layer for layer in active if layer[1] > start]
         kinds = dict.fromkeys(kind for _, _, kind in active)
-        text = fold_blanks(visible(raw[start:end]))
+        text = fold_blanks(visible_between(raw, start, end))
         others = " ".join(kind for kind in kinds if kind != HIT)
         text = mark_safe(f'<span class="{others}">{text}</span>') if others else text  # noqa: S308 (classes are ours)
         yield f"<mark>{text}</mark>" if HIT in kinds else text
@@ -98,8 +100,18 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
     return (
         f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
         f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
-        f'<span class="t">{label or "nothing said"}{note}</span>{bars}</a></li>\n'
+        f'<span class="t"{_direct(label)}>{_isolate(label) or "nothing said"}{note}</span>{bars}</a></li>\n'
     )
+
+
+def _direct(label: str) -> str:
+    return ' dir="auto"' if RIGHT_TO_LEFT.search(label) else ""
+
+
+def _isolate(label: str) -> str:
+    """A label that begins from the left may be code: its words from the right stay apart."""
+    first = RIGHT_TO_LEFT.search(label)
+    return isolate_rtl(label) if first and any(letter.isalpha() for letter in label[: first.start()]) else label
 
 
 @register.simple_tag

@@ -26,7 +26,12 @@ class Undecodable(ValueError):
 def encode(value: object) -> Any:
     """The JSON value of a runner value. Objects carry "type" so that a union can be read back."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        named = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        fields = {
+            field.name: encode(item)
+            for field, item in named
+            if "left out" not in field.metadata or item != field.default
+        }
         return {"type": _name_type(type(value)), **fields} if "type" not in fields else fields
     if isinstance(value, Enum):
         return value.value

@@ -212,6 +212,9 @@ class TrialSlot:
 # --- usage ------------------------------------------------------------------------------------------------------
 
 
+LEFT_OUT = "left out"  # in a field's metadata: not written to JSON while it has its default
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and cost. input_tokens includes cached_tokens.
@@ -229,6 +232,8 @@ class Usage:
     priced_usd: float | None = None  # of a cost that is not known as a whole, the part that is
     input_at_least: int | None = None  # the same of tokens
     output_at_least: int | None = None
+    # Of the input, what the provider put into its cache, where a log says so: for estimates of cost alone.
+    cache_written: int | None = field(default=None, compare=False, metadata={LEFT_OUT: True})
 
     def __add__(self, other: Usage) -> Usage:
         read, written, cost = self.input_tokens, self.output_tokens, self.cost_usd
@@ -239,7 +244,8 @@ class Usage:
             return self._add_in_part(other)
         # So it is with most calls, and a trajectory has hundreds.
         cached = _sum(self.cached_tokens, other.cached_tokens)
-        return Usage(read + more_read, cached, written + more_written, cost + more_cost)
+        put = _sum(self.cache_written, other.cache_written)
+        return Usage(read + more_read, cached, written + more_written, cost + more_cost, cache_written=put)
 
     def _add_in_part(self, other: Usage) -> Usage:
         if self == NO_USAGE:
@@ -260,6 +266,7 @@ class Usage:
             priced_usd=None if is_priced else cost,
             input_at_least=None if reads_whole else read,
             output_at_least=None if writes_whole else written,
+            cache_written=_sum(self.cache_written, other.cache_written),
         )
 
     def in_part(self) -> Usage:
@@ -269,6 +276,7 @@ class Usage:
             priced_usd=self.known_usd,
             input_at_least=self.known_input,
             output_at_least=self.known_output,
+            cache_written=self.cache_written,
         )
 
     @property

@@ -1,6 +1,15 @@
-"""What calls cost that were not made here: those of a program in a sandbox, and those to come."""
+"""What calls cost that were not made here: those of a program in a sandbox, those in a log, and those to come."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import orjson
 
 from runner.base.types import Usage
 from runner.models import Model
@@ -43,10 +52,63 @@ def prices_of(model: Model) -> Prices | None:
         return None
     name = model.name.partition("/")[2] if preset is None else preset.host_model
     found = load_litellm().get_model_info(name)
-    cached, written = found.get("cache_read_input_token_cost"), found.get("cache_creation_input_token_cost")
+    return _make_prices(found["input_cost_per_token"], found["output_cost_per_token"], found)
+
+
+def _make_prices(sent: float, made: float, listed: Mapping[str, float | None]) -> Prices:
+    """From a row of the price list, which counts by the token."""
+    cached, written = listed.get("cache_read_input_token_cost"), listed.get("cache_creation_input_token_cost")
     return Prices(
-        found["input_cost_per_token"] * MILLION,
-        found["output_cost_per_token"] * MILLION,
+        sent * MILLION,
+        made * MILLION,
         None if cached is None else cached * MILLION,
         None if written is None else written * MILLION,
     )
+
+
+_PROVIDERS = ("anthropic/", "openai/", "google/", "gemini/", "vertex_ai/", "vertex/", "models/")
+_DATED = re.compile(r"[-@](?:\d{8}|latest)\Z")
+
+
+def estimate_cost(model: str, usage: Usage) -> float | None:
+    """US dollars for tokens of a model that a log names, by the price list for prompts of usual length, with what was read
+    from and written to a cache. None where the list does not have the model, or the tokens are not known as a whole."""
+    prices = _find_list_prices(model)
+    return None if prices is None else prices.cost(usage, usage.cache_written or 0)
+
+
+def name_price_list() -> str:
+    """The list with its version, as calls made on this side record it."""
+    return f"litellm {metadata.version('litellm')}"
+
+
+@cache
+def _find_list_prices(model: str) -> Prices | None:
+    listed = next((row for name in _list_names(model) if (row := _read_price_list().get(name))), None) or {}
+    sent, made = listed.get("input_cost_per_token"), listed.get("output_cost_per_token")
+    if not (sent and made):  # 0: free with a subscription, or a model that its users host themselves
+        return None
+    return _make_prices(sent, made, listed)
+
+
+def _list_names(model: str) -> Iterator[str]:
+    """How the list may call it: as it is, without its provider, without its date."""
+    provider = next((each for each in _PROVIDERS if model.lower().startswith(each)), "")
+    bare = model[len(provider) :].lower()
+    google = (f"gemini/{bare}",) if provider == "google/" else ()
+    yield from (model, *google, bare, bare.replace("@", "-"))
+    yield _DATED.sub("", bare)
+
+
+@cache
+def _read_price_list() -> Mapping[str, Mapping[str, float | None]]:
+    """The list that comes with litellm, read as a file: importing the package takes seconds. Empty where it is not
+    installed."""
+    found = find_spec("litellm")
+    file = (
+        Path(found.origin).with_name("model_prices_and_context_window_backup.json") if found and found.origin else None
+    )
+    if file is None or not file.is_file():
+        return {}
+    prices: Mapping[str, Mapping[str, float | None]] = orjson.loads(file.read_bytes())
+    return prices

@@ -2,7 +2,8 @@
 
 Read leniently: odd types are tolerated and reported, keys we do not model are kept in `extra` below ATIF_KEY.
 Written strictly: what `step_to_json` returns is a valid step of ATIF-v1.8, and reading it back gives an equal step.
-Content parts (images, audio) are written as the text with their marks; the parts themselves stay in `extra`.
+Content parts (images, audio) are written as the text with their marks; the parts themselves stay in `extra`, those of
+images as `runner.trajectories.images` keeps them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from typing import cast
 
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.images import PARTS, take_image, with_digests, write_mark
 from runner.trajectories.log_records import OBJECT, Record, read_arguments, read_object
 from runner.trajectories.problems import Problems
 
@@ -51,7 +54,7 @@ _FOREIGN_KEY = "agent_fields"
 
 def step_to_json(step: Step) -> dict[str, JsonValue]:
     """The step as a valid ATIF-v1.8 object."""
-    extra: dict[str, JsonValue] = dict(step.extra or {})
+    extra: dict[str, JsonValue] = with_digests(step.extra) if step.extra else {}
     result: dict[str, JsonValue] = {"step_id": step.number, "source": str(step.source), "message": step.message}
     if step.timestamp is not None:
         (result if _is_iso(step.timestamp) else extra)["timestamp"] = step.timestamp
@@ -73,7 +76,8 @@ def step_to_json(step: Step) -> dict[str, JsonValue]:
 def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
     found: dict[str, JsonValue] = {}
-    rest: dict[str, JsonValue] = dict((step.extra or {}).get(ATIF_KEY) or {})
+    inner = extra.get(ATIF_KEY)
+    rest: dict[str, JsonValue] = dict(inner) if isinstance(inner, dict) else {}
     if step.model is not None:
         found["model_name"] = step.model
     if step.reasoning is not None:
@@ -105,7 +109,7 @@ def _tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
 
 
 def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str, JsonValue]:
-    extra: dict[str, JsonValue] = dict(observation.extra or {})
+    extra: dict[str, JsonValue] = with_digests(observation.extra) if observation.extra else {}
     found: dict[str, JsonValue] = {"source_call_id": None, "content": observation.content}
     if observation.is_error:
         extra["is_error"] = True
@@ -162,7 +166,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
     source = _source(raw.get("source"), place, problems)
     message, parts = content_text(raw.get("message"))
     if parts is not None:
-        rest["message"] = storable_value(parts)
+        rest["message"] = cast(JsonValue, parts)
     if rest:
         extra[ATIF_KEY] = rest
     calls = _tool_calls(body.get("tool_calls"), place, problems)
@@ -316,14 +320,14 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
         left = {key: value for key, value in raw.items() if key not in _OF_OBSERVATION and value is not None}
         extra |= {key: storable_value(value) for key, value in left.items()}
     if parts is not None:
-        extra["content_parts"] = storable_value(parts)
+        extra[PARTS] = cast(JsonValue, parts)
     return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
 
 
 def content_text(raw: object) -> tuple[str, list[object] | None]:
     """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
 
-    Parts are given back only when they hold more than the text does; inline data is never kept.
+    Parts are given back only when they hold more than the text does. Of inline data only images are kept, as contents.
     """
     if raw is None or isinstance(raw, str):
         return raw or "", None
@@ -331,6 +335,7 @@ def content_text(raw: object) -> tuple[str, list[object] | None]:
         raw = [raw]
     if not isinstance(raw, list):
         return _as_json(raw), None
+    raw = [take_image(part) or part if isinstance(part, OBJECT) else part for part in raw]
     texts = [_part_text(part) for part in raw]
     plain = all(isinstance(part, str) or (isinstance(part, Mapping) and set(part) == {"type", "text"}) for part in raw)
     return "\n".join(texts), None if plain else [_without_data(part) for part in raw]
@@ -344,6 +349,8 @@ def _part_text(part: object) -> str:
     text, kind, source = part.get("text"), part.get("type"), read_object(part.get("source"))
     if isinstance(text, str):
         return text
+    if kind == "image" and "bytes" in part and ("content" in part or "left_out" in part):
+        return write_mark(part)
     label = " ".join(
         str(item) for item in (kind if isinstance(kind, str) else "part", source.get("media_type")) if item
     )
@@ -358,6 +365,8 @@ def _without_data(part: object) -> object:
     """The part without inline data and without text, both of which the text already stands for."""
     if not isinstance(part, Mapping):
         return "text"
+    if isinstance(part.get("content"), bytes):
+        return part
     source = part.get("source")
     rest = {key: value for key, value in part.items() if key != "text"}
     if isinstance(source, Mapping):

@@ -77,7 +77,7 @@ def read_usage_parts(raw: object, sent: tuple[str, str, str], made: str) -> Usag
     record = read_object(raw)
     counts = [read_count(record.get(key)) for key in sent]
     known = [count for count in counts if count is not None]
-    return Usage(sum(known) if known else None, counts[1], read_count(record.get(made)))
+    return Usage(sum(known) if known else None, counts[1], read_count(record.get(made)), cache_written=counts[2])
 
 
 def read_arguments(raw: object) -> dict[str, JsonValue]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.line_matching import Move, match_files, match_lines, split_bare_lines
+from benchapp.record.line_matching import Move, match_files, match_lines, split_bare_lines
 
 Manifest = Mapping[str, str]  # path -> digest
 Contents = Mapping[str, bytes]  # digest -> content

@@ -15,9 +15,9 @@ from math import sqrt
 from benchapp.analysis.lineage.attribution import Ended, count_endings, list_trials_with_lines, read_no_skill
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.analysis.lineage.line_matching import split_bare_lines
 from benchapp.models import Blob, Decision, Episode, Run, SnapshotFile
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.line_matching import split_bare_lines
 
 MIN_READERS = 3  # scored; fewer say nothing about a line
 MAX_LENGTH = 400  # characters of a line

@@ -51,6 +51,12 @@ class WorkProgress(Shaped):
         told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
+    @property
+    def estimated_usd(self) -> float | None:
+        """Of imported attempts that report no cost; no part of what is spent."""
+        told = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
+        return sum(told) if told else None
+
     @cached_property
     def spent_tokens(self) -> int | None:
         parts = [part for run in self.spent for part in run.parts if part.tokens_known]
@@ -58,8 +64,8 @@ class WorkProgress(Shaped):
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls without a known cost."""
-        return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
+        """Attempts and calls without a reported or estimated cost."""
+        return sum(part.things - part.cost_counted for run in self.spent for part in run.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 
 from runner.base.types import Source, Step
+from runner.trajectories.images import MARK as IMAGE
+from runner.trajectories.images import list_parts
 
 # Elements that the programs write. Whatever else stands in angle brackets is a person's.
 _TAGS = (
@@ -24,6 +26,7 @@ _TAGS = (
 _ELEMENT = re.compile(rf"\s*<({_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FILE_INSTRUCTIONS = re.compile(r"\s*# AGENTS\.md instructions[^\n]*(?:\n|\Z)")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_IMAGE_NAMES = re.compile(r"\[Image #\d{1,3}\]|</?image(?: name=[^>\n]{0,80})?>")  # where a pasted image was
 _BEHIND = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)  # of what an editor adds in front
 _NOTICES = (
     "[Request interrupted by user",
@@ -46,9 +49,10 @@ def find_request(steps: Iterable[Step]) -> str:
     for step in steps:
         if step.source is not Source.USER or step.is_copied_context or _NOT_A_PERSON & (step.extra or {}).keys():
             continue
-        if text := strip_additions(step.message):
+        message = IMAGE.sub("", step.message) if list_parts(step.extra) else step.message
+        if text := strip_additions(message):
             return text
-        command = command or _command_in(step.message)
+        command = command or _command_in(message)
     return command
 
 
@@ -58,7 +62,7 @@ def strip_additions(message: str) -> str:
         message = message[marked.end() :]
     while added := _ELEMENT.match(message) or _FILE_INSTRUCTIONS.match(message):
         message = message[added.end() :]
-    text = _REMINDER.sub("", message).strip()
+    text = _IMAGE_NAMES.sub("", _REMINDER.sub("", message)).strip()
     return "" if text == _WARM_UP or text.startswith(_NOTICES) else text
 
 

@@ -139,6 +139,9 @@ class TrajectorySource:
     format: str = ""  # as `sniff` names it, where it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
     text: str | None = None  # the whole of it, where it is held in memory
+    open_file: Callable[[str], BinaryIO] | None = (
+        None  # another file, by its path from this one; OSError where it is none
+    )
 
     def held(self, limit: int) -> TrajectorySource:
         """The same, read once and held in memory, where it has no more than `limit` bytes. OSError where it cannot be read."""
@@ -152,7 +155,10 @@ class TrajectorySource:
 
     @classmethod
     def of_file(cls, root: Root, entry: FolderEntry) -> TrajectorySource:
-        return cls(entry.name, lambda: root.open(entry.path), entry.size)
+        def open_file(path: str) -> BinaryIO:
+            return root.open(entry.path.parent / path)
+
+        return cls(entry.name, lambda: root.open(entry.path), entry.size, open_file=open_file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from runner.engine.host_calls import JUDGE
 
 @dataclass(frozen=True, slots=True)
 class Spending(Shaped):
-    """Sums over known usage; `*_known` count the `things` whose usage is fully known. None: no usage data at all."""
+    """Sums over known usage; `*_known` count the `things` whose usage is fully known. None: no usage data at all.
+    `estimated_usd`: of `cost_estimated` things that report no cost, by a price list; no part of `cost_usd`."""
 
     things: int = 0  # attempts, or calls
     input_known: int = 0
@@ -33,6 +34,8 @@ class Spending(Shaped):
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    cost_estimated: int = 0
+    estimated_usd: float | None = None
 
     def __add__(self, other: Spending) -> Spending:
         """Nothing known on both sides stays None."""
@@ -46,6 +49,8 @@ class Spending(Shaped):
             _add(self.cached_tokens, other.cached_tokens),
             _add(self.output_tokens, other.output_tokens),
             _add(self.cost_usd, other.cost_usd),
+            self.cost_estimated + other.cost_estimated,
+            _add(self.estimated_usd, other.estimated_usd),
         )
 
     @classmethod
@@ -66,8 +71,17 @@ class Spending(Shaped):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     @property
+    def cost_counted(self) -> int:
+        """Things whose cost is reported or estimated."""
+        return self.cost_known + self.cost_estimated
+
+    @property
+    def has_cost(self) -> bool:
+        return self.cost_usd is not None or self.estimated_usd is not None
+
+    @property
     def is_partial(self) -> bool:
-        return self.cost_known < self.things and self.cost_usd is not None
+        return self.cost_counted < self.things and self.has_cost
 
 
 def _add(one: float | None, other: float | None) -> Any:
@@ -131,6 +145,8 @@ def select_known_part(name: str) -> Combinable:
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
     sums, n = {**SUMS, "cost": Sum(select_known_part("cost_usd"))}, len(fields)
+    if rows.model is Attempt:
+        sums |= {"with_estimate": Count("estimated_usd"), "estimate": Sum("estimated_usd")}
     told = rows.order_by().values_list(*fields).annotate(**sums)
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 

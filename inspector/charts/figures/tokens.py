@@ -47,6 +47,7 @@ COLUMNS = (
     TableColumn("output", "output", "tokens per run"),
     TableColumn("cost_known", "of them with a whole cost"),
     TableColumn("cost", "cost", "USD per run"),
+    TableColumn("estimated", "estimated cost of the others", "USD per run"),
     TableColumn("source", "source"),
 )
 
@@ -70,15 +71,19 @@ class TokenRow:
     tokens_known: int | None = None
     cost_known: int | None = None
     cost: float | None = None
+    estimated: float | None = None
+    cost_counted: int = 0
     url: str = ""
 
     @property
     def cost_part(self) -> BarPart | None:
-        if self.cost is None:
+        if self.cost is None and self.estimated is None:
             return None
-        told = _count_known(self.cost_known or 0, self.things or 0, self.who)
-        hover = lines(*_head(self.group, self.who, self.runs), f"{usd(self.cost)} per run", told)
-        return BarPart(self.who, self.cost, str(usd(self.cost)), hover, self.url)
+        total = (self.cost or 0.0) + (self.estimated or 0.0)
+        word = "" if self.estimated is None else " estimated" if self.cost is None else " partly estimated"
+        told = _count_known(self.cost_counted, self.things or 0, self.who)
+        hover = lines(*_head(self.group, self.who, self.runs), f"{usd(total)} per run{word and f',{word}'}", told)
+        return BarPart(self.who, total, f"{usd(total)}{word}", hover, self.url)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -93,7 +98,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
             BarPanel(title, "tokens per run", tuple(row.bar for row in rows))
             for title, rows in zip(("Agent", "Author"), zip(*shown, strict=True), strict=True)
         ]
-    priced = any(row.cost is not None for row in chain(*shown))
+    priced = any(row.cost_part for row in chain(*shown))
     if priced:
         panels.append(BarPanel("Cost", "USD per run", tuple(map(_build_cost_bar, shown))))
     laid_over = BarPanel(
@@ -122,8 +127,8 @@ def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
 
 
 def _build_row(group: Group, who: str, spent: Spending, url: str) -> TokenRow:
-    amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd)
-    fresh, cached, output, cost = (None if total is None else total / group.replicates for total in amounts)
+    amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd, spent.estimated_usd)
+    fresh, cached, output, cost, estimated = (None if each is None else each / group.replicates for each in amounts)
     return TokenRow(
         group.label,
         who,
@@ -137,6 +142,8 @@ def _build_row(group: Group, who: str, spent: Spending, url: str) -> TokenRow:
         spent.tokens_known,
         spent.cost_known,
         cost,
+        estimated,
+        spent.cost_counted,
         url,
     )
 
@@ -160,8 +167,9 @@ def _build_cost_bar(rows: Sequence[TokenRow]) -> Bar:
     parts = tuple(part for row in rows if (part := row.cost_part))
     if not parts:
         return Bar(rows[0].group, (), "unknown")
-    known, things = sum(row.cost_known or 0 for row in rows), sum(row.things or 0 for row in rows)
-    return Bar(rows[0].group, parts, str(usd(sum(part.value or 0 for part in parts))) + _partly(known, things))
+    known, things = sum(row.cost_counted for row in rows), sum(row.things or 0 for row in rows)
+    mark = "≈ " if any(row.estimated is not None for row in rows) else ""
+    return Bar(rows[0].group, parts, f"{mark}{usd(sum(part.value or 0 for part in parts))}{_partly(known, things)}")
 
 
 def _partly(known: int, things: int) -> str:

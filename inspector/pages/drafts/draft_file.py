@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from benchapp.models import Draft
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.textual_change import is_binary
 from inspector.pages.drafts.drafted_steps import DraftedStep, read_steps
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
-from inspector.web.text.diff import is_binary
 from runner.base.digests import digest_bytes
 from runner.base.trees import check_relative
 

@@ -79,7 +79,7 @@ class DraftedStep(Shaped):
     @property
     def by_status(self) -> list[tuple[str, list[FileChange]]]:
         """("added", its files), then changed and removed ones; only what there is."""
-        words = {"A": "added", "M": "changed", "D": "removed"}
+        words = {"A": "added", "M": "changed", "R": "renamed", "D": "removed"}
         found = [(word, [each for each in self.changes if each.status == status]) for status, word in words.items()]
         return [each for each in found if each[1]]
 

@@ -14,6 +14,7 @@ from django.db.models import Q
 from benchapp.analysis.lineage.attribution import count_rate
 from benchapp.analysis.lineage.word_overlap import find_words
 from benchapp.models import Episode, Run, Square, Trial
+from benchapp.record.textual_change import is_binary
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.rates import Rate
@@ -23,7 +24,7 @@ from inspector.evolution.strip_layout import Place, count_patches
 from inspector.pages.library.changes import Versions, read_contents, read_versions
 from inspector.pages.library.gutter import LineStories
 from inspector.pages.library.rail import LibraryCourse, open_course
-from inspector.web.text.diff import DiffRow, LineReaders, draw_source_rows, is_binary
+from inspector.web.text.diff import DiffRow, LineReaders, draw_source_rows
 from runner.base.types import Phase
 
 MAX_OTHERS = 60

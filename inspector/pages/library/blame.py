@@ -14,10 +14,11 @@ from benchapp.analysis.lineage.attribution import (
 )
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.analysis.lineage.line_history import Lineage
-from benchapp.analysis.lineage.line_matching import Move
 from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
 from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
+from benchapp.record.line_matching import Move
+from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import (
     FileChange,
     TreeRow,
@@ -29,7 +30,7 @@ from inspector.pages.library.changes import (
 from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
 from inspector.pages.library.rail import LibraryCourse, Rail, RailStop, ShownTrial, open_course, read_evidence
 from inspector.web.subject import find_neighbours
-from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.excerpt import Segment
 
 MAX_ROWS = 1_200  # lines of one page

@@ -241,7 +241,7 @@ def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:
             return replace(version, content=content)  # not shown: the diff says that it is binary
         return replace(version, content=redactor.text(text).encode())
 
-    return FileChange(change.path, redact_version(change.old), redact_version(change.new))
+    return replace(change, old=redact_version(change.old), new=redact_version(change.new))
 
 
 def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
+from benchapp.record.line_matching import find_undecided, match_files
 from inspector.web.text.diff import DiffBlock, FileDiff, diff_file
 from runner.base.digests import digest_bytes
 from runner.base.types import Patch
@@ -36,11 +37,12 @@ Versions = Mapping[str, Version]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One path on both sides. status: A, M, D, or "" for unchanged."""
+    """One file on both sides. status: A, M, D, R for a file with another name before, or "" for unchanged."""
 
     path: str
     old: Version | None
     new: Version | None
+    renamed_from: str = ""
 
     @property
     def status(self) -> str:
@@ -48,11 +50,13 @@ class FileChange:
             return "A"
         if self.new is None:
             return "D"
+        if self.renamed_from:
+            return "R"
         return "M" if (self.old.digest, self.old.mode) != (self.new.digest, self.new.mode) else ""
 
     @property
     def status_word(self) -> str:
-        return {"A": "added", "M": "modified", "D": "deleted", "": "unchanged"}[self.status]
+        return {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "": "unchanged"}[self.status]
 
     @property
     def latest(self) -> Version:
@@ -105,10 +109,20 @@ def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
     return [found[snapshot.pk] if snapshot else {} for snapshot in snapshots]
 
 
-def compare_versions(before: Versions, after: Versions) -> list[FileChange]:
-    """Every path of either side, sorted, SKILL.md before the other files of its folder."""
-    paths = sorted({*before, *after}, key=_reading_order)
-    return [FileChange(path, before.get(path), after.get(path)) for path in paths]
+def compare_versions(
+    before: Versions, after: Versions, contents: Mapping[str, bytes] | None = None
+) -> list[FileChange]:
+    """Every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and one that
+    came with its content are one renamed file; with `contents`, also where they are alike."""
+    moves = match_files(_list_digests(before), _list_digests(after), contents or {})
+    renamed = {move.old for move in moves.values()}
+    paths = sorted({*before, *after} - renamed, key=_reading_order)
+    sources = {path: moves[path].old if path in moves else "" for path in paths}
+    return [FileChange(path, before.get(old or path), after.get(path), old) for path, old in sources.items()]
+
+
+def _list_digests(versions: Versions) -> dict[str, str]:
+    return {path: version.digest for path, version in versions.items()}
 
 
 def read_changes(
@@ -116,9 +130,12 @@ def read_changes(
 ) -> tuple[list[FileChange], bool]:
     """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
     old, new = read_versions(before, after)
-    if decision and (patch := decision.read_proposal()):
-        return compare_versions(old, _propose(old, patch)), True
-    return compare_versions(old, new), False
+    patch = decision.read_proposal() if decision else None
+    if patch:
+        new = _propose(old, patch)
+    undecided = find_undecided(_list_digests(old), _list_digests(new))
+    wanted = [version for side in (old, new) for version in side.values() if version.digest in undecided]
+    return compare_versions(old, new, read_contents(wanted) if wanted else {}), patch is not None
 
 
 def _propose(before: Versions, patch: Patch) -> Versions:
@@ -168,7 +185,7 @@ def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[
     shown = []
     for index, change in enumerate(changes[:PAGE_FILES]):
         old, new = (contents[side.digest] if side else None for side in (change.old, change.new))
-        diff = diff_file(change.path, old, new, mode_note=change.mode_note)
+        diff = diff_file(change.path, old, new, mode_note=change.mode_note, renamed_from=change.renamed_from)
         if whole:
             diff = replace(diff, is_collapsed=False)
         fitted, rows, chars = _fit(diff, rows_left, chars_left)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.models import Decision, Episode, Run
+from benchapp.record.textual_change import is_binary
 from benchapp.record.visible import one_line
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
@@ -41,8 +42,8 @@ from inspector.pages.library.rail import (
     select,
 )
 from inspector.pages.trials.verdict import VerdictView
-from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
-from inspector.web.text.markdown import MAX_CHARS, render_markdown, split_frontmatter
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
+from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 
@@ -113,7 +114,9 @@ class TimeMachine:
 
     @property
     def lines(self) -> tuple[int, int]:
-        """(added, removed) of the files drawn as differences."""
+        """(added, removed): what the record counted for a decision that is shown whole, else of the files drawn."""
+        if self.decision and not self.is_proposal and len(self.files) == len(self.changed):
+            return self.decision.lines_added, self.decision.lines_removed
         return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)
 
     @property
@@ -220,7 +223,7 @@ def _select(rail: Rail, query: Mapping[str, str], telling: TellingStop | None) -
 
 
 def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:
-    return next((change for change in changes if change.path == path), None)
+    return next((change for change in changes if path in (change.path, change.renamed_from)), None) if path else None
 
 
 def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
@@ -251,7 +254,7 @@ def _draw_document(change: FileChange | None, view: str) -> DrawnDocument | None
     if view == "rendered" and change.path.endswith((".md", ".markdown")):
         frontmatter, body = split_frontmatter(content.decode())
         note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
-        return DrawnDocument(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
+        return DrawnDocument(change, frontmatter=visible(cut_lines(frontmatter)), html=render_markdown(body), note=note)
     rows = draw_source_rows(change.path, content)
     note = "" if rows else explain_no_rows(content)
     return DrawnDocument(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

@@ -10,13 +10,13 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import ShownFile, read_contents
 from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
 from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.people.comments import CommentedLines, count_line_comments
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import choose_row, find_neighbours, of_run
-from inspector.web.text.diff import is_binary
 from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -140,7 +140,7 @@ DECISION = JsonShape(
 )
 SEEDING = JsonShape("family=seeding.family.key", "to=after.key")
 SEAL = JsonShape("seal", "library_digest", "setup_digest")
-FILE = JsonShape("path", "status", "old=old.digest", "new=new.digest", "bytes=size")
+FILE = JsonShape("path", "renamed_from?", "status", "old=old.digest", "new=new.digest", "bytes=size")
 DIFF_LINE = JsonShape("sign", "old", "new", "text", "note")
 DIFF = JsonShape(
     *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),

@@ -74,6 +74,10 @@ class Half:
             f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
         )
 
+    @property
+    def images_at(self) -> str:
+        return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
+
 
 @dataclass(frozen=True, slots=True)
 class PairLine:

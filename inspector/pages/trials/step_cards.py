@@ -21,8 +21,10 @@ from inspector.pages.trials.text_colours import Layer, colour_call, colour_resul
 from inspector.web.text.drawn_steps import FieldView, StepView
 from inspector.web.text.folding import FoldedPart
 from inspector.web.text.markdown import render_markdown
-from inspector.web.text.visible import visible
-from runner.base.types import ToolCall
+from inspector.web.text.visible import RIGHT_TO_LEFT, visible
+from runner.base.types import Step, ToolCall
+from runner.trajectories.images import list_parts
+from runner.trajectories.log_records import Record, read_count
 
 TITLE_CHARS = 110  # a message of no more in one line is the title of its card
 PROSE_CHARS = 8_000  # a longer message is drawn as text, folded
@@ -32,6 +34,8 @@ CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes t
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
 _MARKS = re.compile(r"[*`]+|^#+[ \t]*", re.MULTILINE)
 _JSON_BLOCK = re.compile(r"^[{\[]\n(?:[ \t].*\n){1,80}[}\]]$", re.MULTILINE)  # a prompt shows a form and no fences
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_PARAGRAPH = re.compile(r"<p(?: dir=\"auto\")?>(.*)</p>", re.DOTALL)
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
 
 
@@ -65,12 +69,14 @@ class CardPart:
 
 @dataclass(frozen=True, slots=True)
 class CardText:
-    """One field. `head`: of a result, how it ended and how long it is. `is_command`: all of it is a command line."""
+    """One field. `head`: of a result, how it ended and how long it is. `is_command`: all of it is a command line.
+    `images`: the kept ones that its marks stand for."""
 
     field: FieldView
     parts: tuple[CardPart, ...]
     head: str = ""
     is_command: bool = False
+    images: tuple[Record, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -103,7 +109,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class StepCard:
-    """`title`: a short message that names the step. `plain`: a message too long for Markdown. `told`: a system prompt's
+    """`title`: a short message that names the step. `images`: of the message. `plain`: a message too long for Markdown. `told`: a system prompt's
     first line, which stands for all of it until it is opened. `clock`: seconds it took and seconds after the start."""
 
     step: StepView
@@ -115,6 +121,7 @@ class StepCard:
     told_lines: int
     reasoning: Reasoning | None
     acts: tuple[Act, ...]
+    images: tuple[Record, ...]
     deciding: tuple[DecidingStep, ...]
     flags: tuple[str, ...]
     cuts: tuple[CutState, ...]
@@ -184,6 +191,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         told_lines=whole.rstrip("\n").count("\n") + 1 if told else 0,
         reasoning=_draw_reasoning(texts.get("reasoning")),
         acts=tuple(_pair_acts(step, texts)),
+        images=said.images if said else (),
         deciding=deciding,
         flags=tuple(facts.flags.get(step.number, ())),
         cuts=facts.cuts.of_step(step.number, [one.name for one in step.fields if one.parts]),
@@ -217,7 +225,18 @@ def _draw_text(step: StepView, one: FieldView, stored: StoredStep, cuts: Cuts, v
     shown = tuple(CardPart(part, () if part.is_fold else _clip(part, [*colours, *hidden])) for part in one.parts)
     if call and (skip := _skip_key(call, one)):
         shown = _drop_beginning(shown, skip)
-    return CardText(one, shown, _head(one) if one.kind == "result" else "", bool(call and _skip_key(call, one)))
+    head = _head(one) if one.kind == "result" else ""
+    return CardText(one, shown, head, bool(call and _skip_key(call, one)), tuple(_list_images(stored.step, one)))
+
+
+def _list_images(step: Step, one: FieldView) -> Iterator[Record]:
+    extra = step.extra if one.kind == "message" else None
+    if one.kind == "result":
+        extra = step.observations[int(one.name.partition("/")[2])].extra
+    for part in list_parts(extra):
+        if isinstance(digest := part.get("digest"), str) and _DIGEST.fullmatch(digest):
+            sizes = {name: read_count(part.get(name)) or 0 for name in ("width", "height")}
+            yield {"digest": digest, "type": str(part.get("media_type"))[:20], **sizes}
 
 
 def _find_call(stored: StoredStep, one: FieldView) -> ToolCall | None:
@@ -287,8 +306,8 @@ def _draw_title(text: str) -> SafeString:
     if len(line) > TITLE_CHARS or "\n" in line:
         return SafeString("")
     html = _render(line)
-    inner = html.strip().removeprefix("<p>").removesuffix("</p>")
-    return SafeString("") if "<p>" in inner or not html.startswith("<p>") else mark_safe(inner)  # noqa: S308 (sanitised)
+    only = _PARAGRAPH.fullmatch(html.strip())
+    return SafeString("") if only is None or "<p" in only[1] else mark_safe(only[1])  # noqa: S308 (sanitised)
 
 
 def _draw_prose(text: str) -> Prose:
@@ -311,7 +330,8 @@ def _may_break(lines: Sequence[str], at: int) -> bool:
 @lru_cache(2_000)  # of at most 8,000 characters each; prompts and short remarks come again on every page
 def _render(text: str) -> SafeString:
     if len(text) < 400 and not _MARKDOWN.search(text):
-        return mark_safe(f"<p>{escape(visible(text))}</p>")  # noqa: S308 (escaped)
+        direction = ' dir="auto"' if RIGHT_TO_LEFT.search(text) else ""
+        return mark_safe(f"<p{direction}>{escape(visible(text))}</p>")  # noqa: S308 (escaped)
     return render_markdown(text)
 
 

@@ -30,9 +30,10 @@ _NUMBERS = {
     "reward": ("reward",),
     "checks": ("checks_total",),
     "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
-    "cost": ("cost_usd", "priced_usd"),
+    "cost": ("cost_usd", "priced_usd", "estimated_usd"),
 }
 _SPENT = {"tokens", "cost"}  # on a model
+_JUDGED = {"reward", "checks"}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -123,13 +124,14 @@ class Inspection:
     @property
     def unknown(self) -> list[str]:
         """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
-        no tokens to record."""
-        free = self.trial.episode.run.works_without_model
+        no tokens to record, and a session has no verdict."""
+        run = self.trial.episode.run
+        free = (_SPENT if run.works_without_model else set()) | (_JUDGED if run.is_of_sessions else set())
         rows = [self.trial, *([self.attempt] if self.attempt and self.attempt.counts else [])]
         return [
             word
             for word, names in _NUMBERS.items()
-            if not (free and word in _SPENT) and all(getattr(row, name, None) is None for row in rows for name in names)
+            if word not in free and all(getattr(row, name, None) is None for row in rows for name in names)
         ]
 
     @property

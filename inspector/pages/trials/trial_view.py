@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.analysis.failures.failure_reading import WORDS, read_class
 from benchapp.exports.atif_file import atif_pieces, select_trajectories
-from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial, User
+from benchapp.models import Attempt, Blob, Chunk, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, StoredStep, open_field
@@ -40,6 +40,7 @@ from inspector.web.responses import PageLink, link_to, read_htmx, render_page
 from inspector.web.subject import of_trial, of_trial_alone
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
+from runner.trajectories.images import read_image
 
 VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
 SHOWN_BESIDE, MOST_BESIDE = 10, 60  # trials of the same task: in the list, and among which one that passed is sought
@@ -202,6 +203,22 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
     return render(request, "trials/_field_piece.html", context)
 
 
+@require_safe
+@of_trial_alone
+def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
+    """An image of one of the trial's steps. Its content decides its type, never the log."""
+    kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=found, blob=digest)
+    content = Blob.objects.read(digest) if kept.exists() else b""
+    shape = read_image(content)
+    if shape is None:
+        raise Http404("no such image")
+    response = HttpResponse(content, shape[0])
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["Cache-Control"] = "private, max-age=3600"
+    return response
+
+
 def _place_piece(start: int, end: int, part: str) -> tuple[int, int]:
     """Where PIECE_CHARS of the stretch begin and end."""
     spare = max(0, end - start - PIECE_CHARS)
@@ -278,6 +295,7 @@ def _build_step_context(
         "this_hidden": kept,
         "steps_at": reverse("trial-steps", args=[trial.public_id]),
         "piece_at": f"{trial.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
+        "images_at": f"{trial.get_absolute_url()}image/" if trajectory else "",
         "commented": count_step_comments(trial, trajectory) if reading.cards and commented else None,
     }
 
@@ -368,7 +386,7 @@ TASK = JsonShape("key", "title", "role?")
 RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
 ATTEMPT = JsonShape(
     *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
-    *("cost_usd", *BOUND_OF.values(), "exception_type"),
+    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "exception_type"),
     ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
 )
 CHECK = JsonShape("group", "name", "status", "message")
@@ -396,7 +414,16 @@ FACTS = JsonShape(
     *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
     *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
     *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
-    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *(
+        "checks_total",
+        "turns",
+        "input_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "cost_usd",
+        "estimated_usd",
+        "duration_seconds",
+    ),
     *("exception_type", "skills_mounted", "skills_read", "finished_at"),
 )
 SURROUNDINGS = JsonShape("previous", "following")

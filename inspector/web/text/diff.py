@@ -14,7 +14,8 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
-from benchapp.record.textual_change import MAX_LINES, compare_lines, has_nul, split_lines
+from benchapp.record.textual_change import MAX_LINES, compare_lines, is_binary, split_endless_lines
+from inspector.web.text.folding import LINE_CHARS, LINE_HEAD, LINE_TAIL
 from inspector.web.text.highlight import Line, highlight
 from inspector.web.text.visible import visible
 
@@ -26,6 +27,7 @@ MAX_WORD_WORK = 2_000_000  # pairs of words per file that may be compared for wo
 MIN_WORD_RATIO = 0.4  # below this, marks mean nothing
 COLLAPSE_CHANGES = 500  # a file with more changed lines starts folded
 NO_NEWLINE = "no newline at the end of the file"
+FOLDED = "folded"  # the kind of the piece that a long line folds away
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _HEADING = re.compile(r"#{1,6} +(.{1,200})")
@@ -105,9 +107,9 @@ class DiffBlock:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One file between two states. status: A added, M modified, D deleted, "" unchanged.
+    """One file between two states. status: A added, M modified, D deleted, R renamed, "" unchanged.
 
-    `note` says why there are no blocks (binary, too big, equal) or what else changed (the mode).
+    `note` says why there are no blocks (binary, too big, equal) or what else changed (the name, the mode, line ends).
     """
 
     path: str
@@ -130,35 +132,46 @@ class _Line:
     has_newline: bool = True
 
 
-def is_binary(content: bytes) -> bool:
-    """Not UTF-8, or binary to git."""
-    if has_nul(content):
-        return True
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
-def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str = "") -> FileDiff:
+def diff_file(
+    path: str, old: bytes | None, new: bytes | None, *, mode_note: str = "", renamed_from: str = ""
+) -> FileDiff:
     """The difference of one file; None stands for "does not exist". Never raises for what the contents are."""
     status = "A" if old is None else "D" if new is None else "M" if old != new or mode_note else ""
+    status = "R" if renamed_from else status
     before, after = old or b"", new or b""
+    renamed = f"Renamed from {visible(renamed_from)}{', with the same content' * (old == new)}." if renamed_from else ""
     if note := _explain_not_compared(before, after):
-        return FileDiff(path, status, 0, 0, note=_join_notes(note, mode_note))
+        return FileDiff(path, status, 0, 0, note=_join_notes(renamed, note, mode_note))
     rows = _compare_files(before, after, path)
     added = sum(row.sign is LineSign.ADD for row in rows)
     removed = sum(row.sign is LineSign.DEL for row in rows)
+    ends = _explain_ends(before, after, rows) if status in ("M", "R") else ""
     return FileDiff(
         path,
         status,
         added,
         removed,
         blocks=tuple(_split_blocks(rows, path)),
-        note=_join_notes("" if rows else "The file is empty.", mode_note),
+        note=_join_notes(renamed, ends, "" if rows else "The file is empty.", mode_note),
         is_collapsed=added + removed > COLLAPSE_CHANGES,
     )
+
+
+def _explain_ends(before: bytes, after: bytes, rows: Sequence[DiffRow]) -> str:
+    """How the ends of lines changed that are otherwise the same: rows and counts do not show it."""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    kept = [(old[row.old - 1], new[row.new - 1]) for row in rows if row.old and row.new]
+    to_lf = sum(ours.endswith(b"\r") and not theirs.endswith(b"\r") for ours, theirs in kept)
+    to_crlf = sum(theirs.endswith(b"\r") and not ours.endswith(b"\r") for ours, theirs in kept)
+    counts = (("CRLF became LF", to_lf), ("LF became CRLF", to_crlf))
+    changed = ", ".join(f"{words} in {count:,} line{'s' * (count != 1)}" for words, count in counts if count)
+    if before and after and before.endswith(b"\n") != after.endswith(b"\n"):
+        last = "ends with a newline now" if after.endswith(b"\n") else "no longer ends with a newline"
+        changed = f"{changed}; the file {last}" if changed else f"the file {last}"
+    if not changed:
+        return ""
+    is_all = all(row.sign is LineSign.SAME for row in rows)
+    return f"Only line ends changed: {changed}." if is_all else f"Line ends changed: {changed}."
 
 
 def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
@@ -198,19 +211,28 @@ def _draw_lines(content: bytes, path: str) -> list[_Line]:
         return []
     ends_well = text.endswith("\n")
     raw = text[:-1].split("\n") if ends_well else text.split("\n")
-    shown = [visible(line[:MAX_SHOWN_CHARS].replace("\r", "␍")) for line in raw]
+    shown = [visible(line if len(line) <= LINE_CHARS else line[:LINE_HEAD]) for line in raw]
     colours = highlight("\n".join(shown), path) or [(("", line),) for line in shown]
     lines = [
-        _Line(line, colour if len(line) <= MAX_SHOWN_CHARS else (("", f"{text} [... {len(line):,} characters ...]"),))
-        for line, text, colour in zip(raw, shown, colours, strict=True)
+        _Line(line, colour if len(line) <= LINE_CHARS else (*colour, *_fold_rest(line)))
+        for line, colour in zip(raw, colours, strict=True)
     ]
     if not ends_well:
         lines[-1] = replace(lines[-1], has_newline=False)
     return lines
 
 
+def _fold_rest(line: str) -> Line:
+    """What follows the beginning of a long line: its middle to open, as far as a page holds it, and its end."""
+    middle = line[LINE_HEAD:-LINE_TAIL]
+    kept = middle[: MAX_SHOWN_CHARS - LINE_HEAD - LINE_TAIL]
+    left = len(middle) - len(kept)
+    mark = f" [... {left:,} characters more are in the whole file ...] " if left else ""
+    return (FOLDED, visible(kept) + mark), ("", visible(line[-LINE_TAIL:]))
+
+
 def _compare_files(before: bytes, after: bytes, path: str) -> list[DiffRow]:
-    codes = compare_lines(split_lines(before), split_lines(after))
+    codes = compare_lines(split_endless_lines(before), split_endless_lines(after))
     new = _draw_lines(after, path)
     is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
     old = [] if is_only_more else _draw_lines(before, path)  # of the old side only what went is drawn

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from benchapp.models import Attempt, Run
+from benchapp.models import Attempt, Run, Trial
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
+from benchapp.stats.metrics.spending import Spending
 
 V = TypeVar("V")
 UNKNOWN = SafeString('<span class="unknown">unknown</span>')
@@ -59,6 +61,30 @@ def tokens(attempt: Attempt | None, kind: str) -> str:
 def usd(cost: float | None) -> str:
     """Dollars: two places, four below a cent."""
     return _write_known(cost, render_usd)
+
+
+def estimated_usd(cost: float, word: str = "estimated") -> SafeString:
+    """Dollars that a price list gives for reported tokens, marked as such wherever they are shown."""
+    said = "Some of it is" if word != "estimated" else "It is"
+    title = f"{said} estimated: the source reports tokens and no cost, the price list has the model"
+    return format_html(
+        '<span class="estimated" title="{}">≈ {} <small>{}</small></span>', title, render_usd(cost), word
+    )
+
+
+def cost(row: Trial | Attempt | None) -> str:
+    """What a trial or an attempt cost: as reported, else estimated and marked."""
+    reported, estimate = getattr(row, "cost_usd", None), getattr(row, "estimated_usd", None)
+    return usd(reported) if reported is not None or estimate is None else estimated_usd(estimate)
+
+
+def spent_cost(spent: Spending) -> str:
+    """The same of a sum, which says how much of it is estimated."""
+    if spent.estimated_usd is None:
+        return usd(spent.cost_usd)
+    if spent.cost_usd is None:
+        return estimated_usd(spent.estimated_usd)
+    return estimated_usd(spent.cost_usd + spent.estimated_usd, "partly estimated")
 
 
 def duration(seconds: float | None) -> str:

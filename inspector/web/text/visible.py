@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.record.visible import changes, one_line, spell_out, visible
+from benchapp.record.visible import RIGHT_TO_LEFT, changes, has_unseen, one_line, spell_out, visible, visible_between
 
-__all__ = ["VisibleMiddleware", "changes", "one_line", "spell_out", "visible"]
+__all__ = ["RIGHT_TO_LEFT", "VisibleMiddleware", "changes", "one_line", "spell_out", "visible", "visible_between"]
 
 MARKUP = ("text/html", "image/svg+xml")
 # What comes back to the server must come back as it was, and a policy names the digests of a report's scripts.
@@ -27,7 +27,7 @@ class VisibleMiddleware:
         response = self.get_response(request)
         if not response.streaming and response.get("Content-Type", "").startswith(MARKUP):
             odd = response.content.translate(None, _PLAIN).decode("utf-8", "replace")  # a page has little of it
-            if spell_out(odd) != odd:
+            if has_unseen(odd):
                 response.content = visible_page(response.content.decode("utf-8", "replace"))
         return response
 
@@ -35,4 +35,6 @@ class VisibleMiddleware:
 def visible_page(html: str) -> str:
     """The page with every unseen character written out, but for scripts and what forms send back."""
     parts = _KEPT.split(html)
-    return "".join(part if place % 2 else spell_out(part.replace("\r\n", "\n")) for place, part in enumerate(parts))
+    return "".join(
+        part if place % 2 else spell_out(part.replace("\r\n", "\n"), is_markup=True) for place, part in enumerate(parts)
+    )

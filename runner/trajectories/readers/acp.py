@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, read_arguments, read_objects
 from runner.trajectories.readers import ReadTrajectory
 
@@ -29,7 +30,8 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         kind = event.get("type")
         if kind == "user_message":
             yield from turn.flush()
-            yield Step(0, Source.USER, clean(content_text(event.get("text"))[0]))
+            text, parts = content_text(event.get("text"))
+            yield Step(0, Source.USER, clean(text), extra=select_images(parts) or None)
         elif kind in ("agent_thought", "agent_message"):
             if turn.calls or len(turn.thoughts) + len(turn.messages) > MAX_PIECES:
                 yield from turn.flush()
@@ -87,7 +89,8 @@ def _call(identifier: str, event: Record) -> tuple[ToolCall, Observation | None]
             extra["arguments_from"] = "result"
     status = event.get("status")
     is_over = blocks or status in ("completed", "failed")
-    observation = Observation(text, identifier, status == "failed") if is_over else None
+    images = select_images([part for block in blocks for part in content_text(_inner(block))[1] or ()])
+    observation = Observation(text, identifier, status == "failed", images or None) if is_over else None
     return ToolCall(identifier, storable(name), arguments, extra or None), observation
 
 
@@ -107,8 +110,11 @@ def _texts(blocks: list[object]) -> str:
     for block in blocks:
         if isinstance(block, dict) and block.get("type") == "diff":
             continue
-        inner = block.get("content") if isinstance(block, dict) and block.get("type") == "content" else block
-        text = clean(content_text(inner)[0])
+        text = clean(content_text(_inner(block))[0])
         if not texts or texts[-1] != text:
             texts.append(text)
     return "\n".join(texts)
+
+
+def _inner(block: object) -> object:
+    return block.get("content") if isinstance(block, dict) and block.get("type") == "content" else block

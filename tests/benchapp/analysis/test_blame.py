@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchapp.analysis.lineage.blame import Blame, trace_lines
-from benchapp.analysis.lineage.line_matching import match_lines
+from benchapp.record.line_matching import match_lines
 
 Library = dict[str, bytes]
 

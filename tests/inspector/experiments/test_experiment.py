@@ -139,7 +139,7 @@ def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None
             started_at=timezone.now(), input_tokens=50, output_tokens=10, cost_usd=cost,
         )  # fmt: skip
     data = twin(client, episode.run)
-    assert data["spent"] == {"usd": 0.75, "tokens": 620, "unknown_cost": 1}
+    assert data["spent"] == {"usd": 0.75, "estimated_usd": None, "tokens": 620, "unknown_cost": 1}
     assert data["estimate"] == whole
     spaced = " ".join(re.sub("<[^>]+>", " ", page(client, episode.run)).split())
     assert "Spent Money $0.75 and 1 of unknown cost Tokens 620" in spaced
@@ -245,7 +245,7 @@ def test_what_asked_no_model_says_so_and_cost_nothing(client: Client) -> None:
     run = make_run(agent_model="", author_model="", harness="oracle", setup_digest="d" * 64)
     unknown = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
     make_trial(make_unordered_episode(run), phase="evaluation", success=True, attempt=unknown)
-    assert twin(client, run)["spent"] == {"usd": 0.0, "tokens": 0, "unknown_cost": 0}
+    assert twin(client, run)["spent"] == {"usd": 0.0, "estimated_usd": None, "tokens": 0, "unknown_cost": 0}
     text = page(client, run)
     assert "No model took part: the tasks&#x27; own solutions ran, or nothing at all." in text
     assert "· </p>" not in text

@@ -49,8 +49,9 @@ def test_every_other_route_to_an_open_item_is_closed(client: Client, reader: Use
     client.force_login(reader)
     build(A, reader)
     trial = Trial.objects.get(public_id=A.trial_id)
-    said = [client.get(url) for url in [*routes(trial), *beside(trial)]]
-    assert [response.status_code for response in said] == [403] * 9
+    image = reverse("trial-image", args=[trial.public_id, "0" * 64])
+    said = [client.get(url) for url in [*routes(trial), *beside(trial), image]]
+    assert [response.status_code for response in said] == [403] * 10
     for response in said:
         assert "Spring" in response.text
         for secret in (A.condition, A.model, A.slug, A.experiment):

@@ -56,7 +56,7 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     item = make_queue([trial], reviewers=[user]).items.get()
     text = html(exhibit_of(load(item), user, {}))
     assert 'id="step-2" class="step agent" data-step="2"' in text
-    assert '<pre class="result" data-field="observations/0" data-start="0">\none\ntwo</pre>' in text
+    assert '<pre class="result" data-field="observations/0" data-start="0" dir="auto">\none\ntwo</pre>' in text
     assert '<pre class="call" data-field="tool_calls/0" data-start="5">\ncommand: ls</pre>' in text  # behind its name
 
 
@@ -113,7 +113,7 @@ def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counte
     text = html(exhibit_of(load(item), user, {}))
     summary = '<summary data-lines="37" aria-label="37 blank lines"></summary>'
     folded = f'<details class="blanks">{summary}{"%n" * 37}</details>'.replace("%n", "\n")
-    assert f'data-field="observations/0" data-start="0">\n\nroot# ls\n{folded}</pre>' in text
+    assert f'data-field="observations/0" data-start="0" dir="auto">\n\nroot# ls\n{folded}</pre>' in text
 
 
 def test_it_names_nothing_of_the_record_while_it_hides() -> None:
@@ -223,7 +223,7 @@ def test_a_piece_for_htmx_can_be_marked(client: Client, settings: pytest.Fixture
     item = long_item(user, "x" * 100_000)
     url = reverse("review-field", args=[item.public_id])
     answer = client.get(url, {"step": 2, "field": "observations/0", "start": 7}, headers={"HX-Request": "true"}).text
-    assert answer.startswith('<pre class="result" data-field="observations/0" data-start="7">\nxxx')
+    assert answer.startswith('<pre class="result" data-field="observations/0" data-start="7" dir="auto">\nxxx')
     assert "start=64007" in answer
 
 

@@ -482,3 +482,18 @@ def test_it_is_not_there_when_its_experiment_was_deleted(client, trial):
     experiment.save()
     assert client.get(f"/trials/{trial.public_id}/").status_code == 404
     assert client.get(f"/trials/{trial.public_id}/field/?step=1&field=message").status_code == 404
+
+
+def test_a_command_with_words_from_the_right_keeps_its_order_in_the_outline_and_on_its_card(client):
+    command = 'echo "مرحبا" > ملف.txt'
+    step = Step(2, Source.AGENT, tool_calls=(ToolCall("c", "shell", {"command": command}),))
+    asked = Step(1, Source.USER, message="اكتب دالة.")
+    trial = make_trial(success=True)
+    record_steps(trial.counting_attempt(), [asked, step])
+    text = page(client, trial)
+    outline = re.search(r'<nav class="outline-pane".*?</nav>', text, re.DOTALL)[0]
+    assert "<bdi>مرحبا</bdi>&quot; &gt; <bdi>ملف</bdi>.txt" in outline
+    assert 'dir="auto">اكتب دالة.' in outline
+    assert '<p dir="auto">اكتب دالة.</p>' in text
+    card = re.sub(r"</?span[^>]*>", "", re.search(r'<pre class="call">.*?</pre>', text, re.DOTALL)[0])
+    assert "<bdi>مرحبا</bdi>&quot; &gt; <bdi>ملف</bdi>.txt" in card

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
 
-from inspector.web.text.diff import MAX_SHOWN_CHARS, NO_NEWLINE, LineSign, diff_file, draw_source_rows, is_binary
+from benchapp.record.textual_change import is_binary
+from inspector.templatetags.line_tags import pieces
+from inspector.web.text.diff import FOLDED, MAX_SHOWN_CHARS, NO_NEWLINE, LineSign, diff_file, draw_source_rows
 
 SKILL = "---\nname: sums\ndescription: Sum columns with empty cells.\n---\n\n# Sums\n\n1. Count.\n2. Fill with 0.\n3. Sum.\n"
 
@@ -107,9 +110,63 @@ def test_it_tells_added_deleted_and_unchanged(old, new, status):
 
 
 def test_it_tells_a_missing_newline_at_the_end():
-    diff = diff_file("a.txt", b"a", b"a\n")
-    assert (diff.added, diff.removed) == (1, 1)
-    assert [row.note for row in diff.blocks[0].rows] == [NO_NEWLINE, ""]
+    diff = diff_file("a.txt", b"a\n", b"a")
+    assert (diff.added, diff.removed) == (0, 0), "how a line ends is no part of it"
+    assert [row.note for row in diff.blocks[0].rows] == [NO_NEWLINE]
+    assert diff.note == "Only line ends changed: the file no longer ends with a newline."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        (b"a\r\nb\r\n", b"a\nb\n", "Only line ends changed: CRLF became LF in 2 lines."),
+        (b"a\nb\n", b"a\r\nb\n", "Only line ends changed: LF became CRLF in 1 line."),
+        (b"a\r\nb\r\nc\r\n", b"a\nX\nc\n", "Line ends changed: CRLF became LF in 2 lines."),
+        (
+            b"a\r\nb\n",
+            b"a\nb\r\n",
+            "Only line ends changed: CRLF became LF in 1 line, LF became CRLF in 1 line.",
+        ),
+        (
+            b"a\r\nb",
+            b"a\nb\n",
+            "Only line ends changed: CRLF became LF in 1 line; the file ends with a newline now.",
+        ),
+        (b"a\n", b"b\n", ""),
+        (None, b"a\r\n", ""),
+    ],
+)
+def test_it_says_how_line_ends_changed(old, new, note):
+    assert diff_file("a.txt", old, new).note == note
+
+
+def test_a_renamed_file_says_what_it_was_called():
+    diff = diff_file("new/SKILL.md", b"a\n", b"a\n", renamed_from="old\u202e/SKILL.md")
+    assert diff.status == "R"
+    assert diff.note == "Renamed from old⟨U+202E⟩/SKILL.md, with the same content."
+    edited = diff_file("new/SKILL.md", b"a\nb\n", b"a\nc\n", renamed_from="old/SKILL.md")
+    assert (edited.status, edited.added, edited.removed, edited.note) == ("R", 1, 1, "Renamed from old/SKILL.md.")
+
+
+def test_a_long_line_is_folded_and_its_rest_is_bounded():
+    line = "head " + "x" * 200_000 + " tail"
+    row = draw_source_rows("a.txt", f"short\n{line}\n".encode())[1]
+    first, folded, last = row.pieces
+    assert first.text.startswith("head")
+    assert len(first.text) < 1_000
+    assert folded.kind == FOLDED
+    assert "are in the whole file" in folded.text
+    assert last.text.endswith(" tail")
+    assert len(row.text) <= MAX_SHOWN_CHARS + 100
+    assert '<details class="rest"><summary>' in pieces(row)
+    coloured = draw_source_rows("run.py", f"import os\nx = '{'y' * 30_000}'\n".encode())
+    assert coloured[0].pieces[0].kind == "k", "one long line does not take the colours of the others"
+
+
+def test_words_from_right_to_left_do_not_turn_the_operators_of_code_around():
+    (row,) = draw_source_rows("run.sh", 'echo "مرحبا بكم" > ملف.txt\n'.encode())
+    html = re.sub(r"</?span[^>]*>", "", pieces(row))
+    assert html == "echo &quot;<bdi>مرحبا بكم</bdi>&quot; &gt; <bdi>ملف</bdi>.txt"
 
 
 def test_it_says_that_binary_files_are_binary():
@@ -124,7 +181,7 @@ def test_it_says_that_binary_files_are_binary():
 
 def test_it_makes_hidden_characters_visible():
     row = draw_source_rows("a.txt", "ok\u202egnp.exe\x1b[31mred\u200b\r\n".encode())[0]
-    assert row.text == "ok⟨U+202E⟩gnp.exered⟨U+200B⟩␍"
+    assert row.text == "ok⟨U+202E⟩gnp.exered⟨U+200B⟩↵"
 
 
 def test_it_collapses_a_file_with_more_than_500_changed_lines():

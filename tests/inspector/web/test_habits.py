@@ -79,6 +79,7 @@ PARTS = {
     "example-remove": "inspector/review/test_codebook_pages",
     "mark-example": "inspector/review/test_codebook_pages",
     "trial-field": "inspector/trials/test_trial",
+    "trial-image": "inspector/trials/test_images",
     "trial-steps": "inspector/trials/test_trial",
     "trial-outline": "inspector/trials/test_trial",
     "trial-parting": "inspector/trials/test_trial",

@@ -52,6 +52,25 @@ def test_it_draws_tables_lists_code_and_lowers_headings():
         assert part in html
 
 
+def test_each_block_of_a_text_from_right_to_left_is_read_from_its_own_side():
+    html = render_markdown("# عنوان\n\nاكتب دالة\n\nplain\n\n- عنصر\n")
+    for part in (
+        '<h3 dir="auto">عنوان</h3>',
+        '<p dir="auto">اكتب دالة</p>',
+        '<p dir="auto">plain</p>',
+        '<li dir="auto">',
+    ):
+        assert part in html
+    assert "dir=" not in render_markdown("# plain\n\ntext\n")
+
+
+def test_a_line_too_long_for_prose_is_cut_in_its_middle():
+    html = render_markdown(f"a\n\n{'x' * 50_000}end\n")
+    assert len(html) < 6_000
+    assert "45,003 characters left out" in html
+    assert "end" in html
+
+
 def test_it_makes_direction_overrides_visible():
     assert "⟨U+202E⟩" in render_markdown("safe \u202e evil")
 

@@ -229,7 +229,7 @@ def test_it_shows_output_as_a_terminal_would_and_images_as_a_mark() -> None:
     _, steps = read("claude_stream.jsonl")
     text, image = steps[4].observations
     assert text.content == "2\n100%\n"
-    assert image.content == "[image image/png: 400 characters of base64 data left out]"
+    assert image.content == "[image image/png: 300 bytes, not kept: no PNG, JPEG, GIF or WebP]"
 
 
 def test_a_claude_stream_without_result_has_input_but_unknown_output(tmp_path: Path) -> None:

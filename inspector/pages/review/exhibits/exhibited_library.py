@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchapp.models import Decision, Episode, Snapshot
+from benchapp.record.textual_change import is_binary
 from benchapp.review.blinding import Hidden
 from inspector.pages.library.changes import (
     PAGE_CHARS,
@@ -24,7 +25,7 @@ from inspector.pages.library.rail import read_evidence
 from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.excerpt import EvidenceExcerpt, Segment
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
@@ -140,7 +141,7 @@ def _mask_changes(changes: Sequence[FileChange], mask: Mask) -> list[FileChange]
         return list(changes)
     contents = read_contents(side for change in changes for side in (change.old, change.new))
     return [
-        FileChange(change.path, _mask_version(change.old, contents, mask), _mask_version(change.new, contents, mask))
+        replace(change, old=_mask_version(change.old, contents, mask), new=_mask_version(change.new, contents, mask))
         for change in changes
     ]
 

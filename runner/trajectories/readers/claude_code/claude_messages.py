@@ -12,6 +12,7 @@ from dataclasses import replace
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import PARTS, select_images
 from runner.trajectories.log_records import (
     Record,
     read_arguments,
@@ -78,7 +79,7 @@ class MessageSteps:
             yield from self.flush()
             text, parts = content_text(spoken if isinstance(content, list) else content)
             if parts is not None:
-                extra = {**extra, "content_parts": parts}
+                extra = {**extra, PARTS: parts}
             yield Step(0, Source.USER, clean(text), timestamp=timestamp, extra=extra or None)
 
     def aside(self, step: Step) -> Iterator[Step]:
@@ -123,6 +124,7 @@ class _ClaudeMessage:
         self._thoughts: list[str] = []
         self._calls: dict[str, ToolCall] = {}
         self._observations: list[Observation] = []
+        self._images: list[object] = []
         self._model: str | None = None
         self._counts: Record = {}
         self._output: int | None = None
@@ -184,7 +186,9 @@ class _ClaudeMessage:
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
             self.takes(_observation(block, None))
         else:
-            self._texts.append(clean(content_text([block])[0]))
+            text, parts = content_text([block])
+            self._texts.append(clean(text))
+            self._images += select_images(parts).get(PARTS, ())
 
     def takes(self, observation: Observation) -> bool:
         if observation.source_call_id not in self._calls:
@@ -196,6 +200,7 @@ class _ClaudeMessage:
     def step(self) -> Step:
         """A step has no place for a lower bound: where the count is not final, its output is unknown."""
         usage = self.usage()
+        extra = {**self._extra, PARTS: self._images} if self._images else dict(self._extra)
         return Step(
             0,
             Source.AGENT,
@@ -206,7 +211,7 @@ class _ClaudeMessage:
             timestamp=self._timestamp,
             model=self._model,
             usage=None if usage is None else replace(usage, output_at_least=None),
-            extra=dict(self._extra) or None if self.id is None else {**self._extra, "message_id": storable(self.id)},
+            extra=extra or None if self.id is None else {**extra, "message_id": storable(self.id)},
         )
 
 
@@ -235,7 +240,7 @@ def counts_without_cache(sent: object, cached: object, made: object) -> dict[str
 
 def _observation(block: Record, result: object) -> Observation:
     text, parts = content_text(block.get("content"))
-    extra: dict[str, object] = {} if parts is None else {"content_parts": parts}
+    extra: dict[str, object] = {} if parts is None else {PARTS: parts}
     if small := small_facts(result, text):
         extra["result"] = small
     call = block.get("tool_use_id")

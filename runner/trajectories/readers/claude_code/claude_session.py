@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Source, Step
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, read_object, read_objects, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
@@ -157,10 +158,10 @@ def _attachment(event: Record, timestamp: str | None, extra: Record) -> Step:
     attached = raw if isinstance(raw, Mapping) else {"content": raw}
     source = Source.USER if attached.get("type") == "queued_command" else Source.SYSTEM
     key = next((key for key in _ATTACHED_TEXTS if attached.get(key)), "")
-    text = content_text(attached[key])[0] if key else ""
+    text, parts = content_text(attached[key]) if key else ("", None)
     facts = small_facts({name: value for name, value in attached.items() if name not in ("type", key)}, text)
     kind = storable(str(attached.get("type") or "unknown"))
-    extra = {**extra, "attachment": kind, **facts}
+    extra = {**extra, "attachment": kind, **facts, **select_images(parts)}
     return Step(0, source, clean(text or f"[{kind}]"), timestamp=timestamp, extra=extra)
 
 

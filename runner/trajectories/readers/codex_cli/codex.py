@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, pick_fields, read_arguments, read_usage
 from runner.trajectories.readers import ReadTrajectory
 
@@ -200,7 +201,8 @@ def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
     if outcome is None:
         return ()
     failed = bool(raw.get("error")) or raw.get("status") == "failed"
-    return (Observation(clean(_result_text(outcome)), item.id, failed),)
+    parts = content_text(outcome["content"])[1] if isinstance(outcome, Mapping) and "content" in outcome else None
+    return (Observation(clean(_result_text(outcome)), item.id, failed, select_images(parts) or None),)
 
 
 def _result_text(outcome: object) -> str:

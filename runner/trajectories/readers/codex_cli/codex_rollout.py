@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, parse_json, read_object, read_text, read_usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_code.claude_messages import MessageSteps, call_block, result_block
@@ -107,7 +108,8 @@ class _CodexTurn:
         self._is_answered = True
         yield from self.steps.flush()
         source = Source.USER if item.get("role") == "user" else Source.SYSTEM
-        yield Step(0, source, clean(content_text(item.get("content"))[0]), timestamp=timestamp)
+        text, parts = content_text(item.get("content"))
+        yield Step(0, source, clean(text), timestamp=timestamp, extra=select_images(parts) or None)
 
 
 def _id(item: Record) -> str:
@@ -122,16 +124,17 @@ def _arguments(item: Record) -> object:
     return value if isinstance(value, dict) else {"input": raw}
 
 
-def _output(raw: object) -> tuple[str, bool]:
-    """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
+def _output(raw: object) -> tuple[object, bool]:
+    """(content, failed): a text, or parts with an image. Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
     texts with the exit code in their head."""
     value = parse_json(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     if not isinstance(value, Mapping):
-        text = content_text(raw)[0]
-        return text, has_codex_failed(text)
+        text, parts = content_text(raw)
+        return raw if select_images(parts) else text, has_codex_failed(text)
     code = read_object(value.get("metadata")).get("exit_code")
     failed = value.get("success") is False or code not in (None, 0)
     for key in ("output", "content"):
         if key in value:
-            return content_text(value[key])[0], failed
+            text, parts = content_text(value[key])
+            return value[key] if select_images(parts) else text, failed
     return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, sort_keys=True), failed

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import (
     Record,
     read_arguments,
@@ -51,7 +52,8 @@ def message_step(message: Record, index: int) -> Step:
         (storable(str(call.get("id") or f"message-{index}-call-{place}")), call)
         for place, call in enumerate(read_objects(message.get("toolCalls")), start=1)
     ]
-    extra = {"message_id": storable_value(message.get("id"))}
+    text, parts = content_text(message.get("content"))
+    extra: dict[str, object] = {"message_id": storable_value(message.get("id")), **select_images(parts)}
     if source is Source.SYSTEM:
         extra["type"] = storable_value(kind)
     if isinstance(tokens, Mapping):
@@ -59,7 +61,7 @@ def message_step(message: Record, index: int) -> Step:
     return Step(
         0,
         source,
-        clean(content_text(message.get("content"))[0]),
+        clean(text),
         reasoning=_thoughts(message.get("thoughts")),
         tool_calls=tuple(
             ToolCall(identifier, storable(str(call.get("name") or "unknown")), read_arguments(call.get("args")))
@@ -97,14 +99,20 @@ def _results(call: Record, identifier: str) -> Iterator[Observation]:
     raw = call.get("result")
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
-        text = clean(_result_text(item))
-        yield Observation(text, identifier, failed or has_gemini_failed(text, str(call.get("name"))))
+        text, parts = _result_text(item)
+        text = clean(text)
+        failed_too = failed or has_gemini_failed(text, str(call.get("name")))
+        yield Observation(text, identifier, failed_too, select_images(parts) or None)
 
 
-def _result_text(item: object) -> str:
-    response = read_object(read_object(item).get("functionResponse")).get("response")
+def _result_text(item: object) -> tuple[str, list[object] | None]:
+    """(text, parts): of a response its output or error, with the images that came next to it."""
+    answer = read_object(read_object(item).get("functionResponse"))
+    response = answer.get("response")
     if not isinstance(response, Mapping):
-        return content_text(item)[0]
+        return content_text(item)
     texts = (response.get(key) for key in ("output", "error"))
     as_json = json.dumps(response, ensure_ascii=False, sort_keys=True, default=str)
-    return next((text for text in texts if isinstance(text, str)), as_json)
+    text = next((text for text in texts if isinstance(text, str)), as_json)
+    shown, parts = content_text(answer.get("parts"))
+    return (f"{text}\n{shown}" if select_images(parts) else text), parts

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from runner.base.types import Source, Step
+from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, read_list, read_object, read_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_code.claude_messages import (
@@ -95,6 +97,8 @@ def _block(part: object, status: object) -> dict[str, object]:
         content = given["output"] if "output" in given else given.get("error", given)
         failed = status in ("error", "cancelled") or ("error" in given and "output" not in given)
         failed = failed or has_gemini_failed(str(content), str(response.get("name")))
+        if select_images(content_text(parts := read_list(response.get("parts")))[1]):
+            content = [{"type": "text", "text": content_text(content)[0]}, *parts]
         return result_block(response.get("id"), content, failed)
     if part.get("thought") is True:
         return {"type": "thinking", "thinking": part.get("text")}

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.images import select_images
 from runner.trajectories.log_records import (
     Record,
     read_milliseconds,
@@ -104,9 +105,9 @@ class _Wire:
         yield from self.steps.flush()
         kind = read_text(read_object(message.get("origin")).get("kind"))
         source = Source.USER if message.get("role") == "user" else Source.SYSTEM
-        text = clean(content_text(message.get("content"))[0])
-        extra = None if kind in (None, "user") else {"origin": kind}
-        yield Step(0, source, text, timestamp=timestamp, extra=extra)
+        text, parts = content_text(message.get("content"))
+        extra = {**({} if kind in (None, "user") else {"origin": kind}), **select_images(parts)}
+        yield Step(0, source, clean(text), timestamp=timestamp, extra=extra or None)
 
     def _system_prompt(self, event: Record, timestamp: str | None) -> Iterator[Step]:
         prompt = event.get("systemPrompt")
