@@ -77,8 +77,8 @@ class MapError(ValueError):
 class MappedEdits:
     """What the rules set for one trial or library."""
 
-    run: RunEdit
-    trial: TrialEdit
+    run: RunEdit = RunEdit()
+    trial: TrialEdit = TrialEdit()
 
     def __bool__(self) -> bool:
         return bool(self.run.changes() or self.trial.changes())

@@ -64,6 +64,8 @@ class PackedTrial:
     def attempt(self, *, number: int = 1) -> Attempt:
         """The unsaved row, with no more than its identity."""
         told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
+        if number > 1 and (lineage := self.parts.source.lineage):
+            told += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
         return Attempt(
             public_id=derived_id("attempt", *told),
             number=number,

@@ -28,7 +28,7 @@ from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
 READER_VERSION = (
-    "import/2"  # raise it where readers find other things in the same source; part of no digest of a record
+    "import/3"  # raise it where readers find other things in the same source; part of no digest of a record
 )
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
@@ -93,7 +93,12 @@ class AttemptPacker:
         try:
             source = source.held(IN_MEMORY_BYTES)
             self.hints = None if source.text is None else list_hints(source.text)
-            trajectory = read_trajectory(source.open, name=self._unique(source.name), source_format=source.format)
+            trajectory = read_trajectory(
+                source.open,
+                name=self._unique(source.name),
+                source_format=source.format,
+                copied_lines=source.copied_lines,
+            )
             if call := self.calls.get(_agent(trajectory)):
                 trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")

@@ -88,6 +88,7 @@ class AttemptParts:
         source = self.source
         usage, attempt.source_tokens = self.usage()
         attempt.source_config_id = self.config
+        attempt.session_root, attempt.lineage = source.session_root, self._lineage()
         attempt.status = status_of(source)
         attempt.counts = source.is_finished
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
@@ -98,6 +99,14 @@ class AttemptParts:
         if source.exception:
             set_exception(attempt, self.redactor.text(source.exception.type), self.message, self.exception)
         self._fill_trial(attempt.trial, attempt)
+
+    def _lineage(self) -> dict[str, JsonValue]:
+        """With the step that its own work starts at; None where it did none."""
+        if not (told := dict(self.source.lineage)):
+            return told
+        first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
+        is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
+        return {**told, "own_from": None if is_over else first}
 
     def stage_verdicts(self) -> Iterator[VerdictValue]:
         for stage in self.source.stage_verdicts:
@@ -112,7 +121,10 @@ class AttemptParts:
             attempt,
             self.verdict,
             checks=[check.status for check in self.verdict.checks] if self.verdict else (),
-            own=[(item.rows.packed.steps_total, item.rows.head.source_format) for item in self.own],
+            own=[
+                (item.rows.packed.steps_total - item.rows.packed.copied_steps, item.rows.head.source_format)
+                for item in self.own
+            ],
             uses=[(use.skill, use.kind) for use in self.uses()],
         )
         trial.duration_seconds = self.source.timing.duration_seconds  # known also between zoneless times

@@ -29,6 +29,7 @@ class Trajectory(PublicModel):
     reader_version = models.CharField(max_length=64)
     is_superseded = models.BooleanField(default=False)
     steps_total = models.PositiveIntegerField()
+    copied_steps = models.PositiveIntegerField(default=0)  # of these, repeated from another session: they count nowhere
     agent_name = models.CharField(max_length=100, blank=True)
     agent_version = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)

@@ -139,6 +139,7 @@ class TrajectorySource:
     format: str = ""  # as `sniff` names it, where it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
     text: str | None = None  # the whole of it, where it is held in memory
+    copied_lines: int = 0  # so many lines at its beginning are a copy of another session
 
     def held(self, limit: int) -> TrajectorySource:
         """The same, read once and held in memory, where it has no more than `limit` bytes. OSError where it cannot be read."""
@@ -201,6 +202,8 @@ class TrialSource:
     skills_mounted: tuple[str, ...] | None = None  # slugs; None: not known
     is_finished: bool = True
     agent: str = ""  # as a --map rule names it
+    session_root: str = ""  # equal for all sessions that may hold copies of each other
+    lineage: Mapping[str, JsonValue] = field(default_factory=dict)  # whose copy it is; empty: nobody's
 
 
 class FoundTrial(Protocol):

@@ -65,12 +65,22 @@ class ReadTrajectory:
     turns     model turns, where the source counts them
     facts     JSON values worth keeping: what the format holds beyond ATIF, and what was left out of the steps
     subagents further trajectories of the same file; each reads the file again when iterated
+
+    copied_lines: so many lines at the beginning are a copy of another session. Their steps are marked, and count in no total.
     """
 
     def __init__(
-        self, open_binary: Opener, *, name: str, source_format: str, reader: Reader, thread: Thread | None = None
+        self,
+        open_binary: Opener,
+        *,
+        name: str,
+        source_format: str,
+        reader: Reader,
+        thread: Thread | None = None,
+        copied_lines: int = 0,
     ) -> None:
         self._open, self.reader, self.thread = open_binary, reader, thread or Thread()
+        self.copied_lines = copied_lines
         kind = TrajectoryKind.SUBAGENT if thread else TrajectoryKind.MAIN
         self.head = TrajectoryHead(kind=kind, name=name, source_format=source_format)
         self.problems = Problems()
@@ -163,7 +173,12 @@ class ReadTrajectory:
     def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
         found = ReadTrajectory(
-            self._open, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread
+            self._open,
+            name=name,
+            source_format=self.head.source_format,
+            reader=self.reader,
+            thread=thread,
+            copied_lines=self.copied_lines,
         )
         found.set_head(parent=parent, agent_name=self.head.agent_name, agent_version=self.head.agent_version)
         if values:

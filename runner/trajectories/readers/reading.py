@@ -30,16 +30,20 @@ _MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
 
 
-def read_trajectory(open_binary: Opener, *, name: str = "main", source_format: str = "") -> ReadTrajectory:
+def read_trajectory(
+    open_binary: Opener, *, name: str = "main", source_format: str = "", copied_lines: int = 0
+) -> ReadTrajectory:
     """Opens a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`.
 
-    source_format: what `sniff` said of the file, for who asked it before."""
+    source_format: what `sniff` said of the file, for who asked it before. copied_lines: see ReadTrajectory."""
     with open_binary() as stream:
         start = stream.read(MARK_BYTES if source_format else SNIFFED_BYTES)
     source_format = source_format or sniff(BytesIO(start))
     open_binary = in_utf8(open_binary, start)
-    return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
+    return ReadTrajectory(
+        open_binary, name=name, source_format=source_format, reader=reader(source_format), copied_lines=copied_lines
+    )
 
 
 def open_file(path: Path, *, name: str = "main") -> ReadTrajectory:
