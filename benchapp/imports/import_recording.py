@@ -24,6 +24,7 @@ from benchapp.imports.audited_edits import Author, edit_runs
 from benchapp.imports.histories import HistoryRecorder
 from benchapp.imports.import_map import ImportMap, MappedEdits
 from benchapp.imports.import_places import Places
+from benchapp.imports.logs.lineage import can_scan
 from benchapp.imports.logs.session_logs import Session
 from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
 from benchapp.imports.packing import AttemptPacker, redacted_files
@@ -209,11 +210,13 @@ class ExperimentRecorder:
     def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
         """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
         earlier = self._earlier(found)
+        if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
+            reading = None  # it was read without what the map says
         if reading is not None and not earlier:
             for told in reading.problems:
                 self.problems.add(*told)
             settings = self.mapping.of_trial(reading.parts.source, found.path)
-            self.batch.add(PackedTrial(found, reading.digest, settings, reading.parts))
+            self.batch.add(PackedTrial.of(found, reading.digest, settings, reading.parts))
             if not reading.problems:
                 self.quiet.add(reading.digest)
             return []
@@ -232,6 +235,16 @@ class ExperimentRecorder:
         if self.problems.told == told_before:
             self.quiet.add(digest)
         return runs
+
+    def _map_lineage(self, found: Session) -> bool:
+        """Does the map say whose copy the session is?"""
+        lineage = self.mapping.of_trial(found.read(), found.path).lineage_of(found.format)
+        if lineage is not None and not can_scan(found.format):
+            expected = "a log whose lines can be marked as copied"
+            self.problems.add(found.path, "", expected, f"{found.format}; what the map says of its origin is left out")
+            return False
+        found.lineage = lineage or found.lineage
+        return lineage is not None
 
     def _is_set_aside(self, found: FoundTrial, known: Known) -> bool:
         """A session as it was before the record took it in."""
@@ -255,7 +268,7 @@ class ExperimentRecorder:
         if same is not None:
             return [self._keep(same, found, source, settings)]
         parts = TrialReading.of(source, digest, found.path, self.problems).parts
-        packed = PackedTrial(found, digest, settings, parts)
+        packed = PackedTrial.of(found, digest, settings, parts)
         if earlier:
             return [self._record_again(packed, earlier)]
         self.batch.add(packed)
@@ -295,6 +308,9 @@ class ExperimentRecorder:
         """(the new attempt of that one's trial, None); with the standing one where these readers read the same: it is kept."""
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
+            counting = trial.counting_attempt()
+            if counting and not packed.settings.trial.scorer:  # the choice of a person outlives a changed source
+                packed = replace(packed, parts=packed.parts.decided_by(counting.lineage.get("scorer")))
             attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
             standing = standing_of(trial)
             trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)

@@ -153,4 +153,5 @@ def _list_kept(roots: Sequence[str]) -> Iterator[KeptSession]:
 def is_of_lineage(recorded: dict[str, object], told: dict[str, object]) -> bool:
     """Is that what is recorded? The word of a person wins over what logs say."""
     names = ("kind", "of", "copied_lines")
-    return recorded.get("by") == BY_MAP or [recorded.get(name) for name in names] == [told.get(name) for name in names]
+    is_by_person = recorded.get("by") == BY_MAP and told.get("by") != BY_MAP
+    return is_by_person or [recorded.get(name) for name in names] == [told.get(name) for name in names]

@@ -60,6 +60,13 @@ class AttemptParts:
             message,
         )
 
+    def decided_by(self, scorer: str | None) -> AttemptParts:
+        """With the verdict of that scorer, where there is one of that name."""
+        if not scorer or self.verdict is None or scorer not in self.verdict.rewards:
+            return self
+        lineage = {**self.source.lineage, "scorer": scorer}
+        return replace(self, verdict=self.verdict.decided_by(scorer), source=replace(self.source, lineage=lineage))
+
     @property
     def own(self) -> list[ImportedTrajectory]:
         """See Attempt.own_trajectories."""
@@ -102,7 +109,8 @@ class AttemptParts:
 
     def _lineage(self) -> dict[str, JsonValue]:
         """With the step that its own work starts at; None where it did none."""
-        if not (told := dict(self.source.lineage)):
+        told = dict(self.source.lineage)
+        if "kind" not in told:
             return told
         first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
         is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
