@@ -44,6 +44,36 @@ READERS: dict[str, str] = {
     "git-lfs-pointer": "runner.trajectories.readers.absent",
     "empty": "runner.trajectories.readers.absent",
 }
+# What `sniff` recognises a format by, in words.
+EVIDENCE = {
+    ATIF: "its schema_version, or its agent and steps",
+    "claude-session": "lines with sessionId and uuid",
+    "claude-stream-json": "events of type system, assistant, user and result",
+    "cursor-stream-json": "events of type tool_call with a call_id",
+    "codex-rollout": "lines with a type and a payload",
+    "codex-jsonl": "events of type thread, turn and item",
+    "gemini-session": "its sessionId and projectHash",
+    "gemini-native": "its messages with sessionId and projectHash",
+    "gemini-stream-json": "an init event with session_id and model",
+    "qwen-session": "lines with sessionId and message parts",
+    "qwen-stream-json": "an init event with qwen_code_version",
+    "kimi-wire": "its protocol_version, or messages with a payload",
+    "inspect-sample": "a sample's id, epoch and input",
+    "mini-swe-agent": "its info and messages, or marks of its shell",
+    "swe-agent": "its trajectory or history of actions",
+    "terminus-episodes": "prompts with episodes",
+    "acp-jsonl": "updates of the Agent Client Protocol",
+    "chat-messages": "messages with roles",
+}
+# Logs that are recognised and that nothing reads, in words: better named than taken for another program's.
+UNREAD = {
+    "factory-droid": "a session of Factory Droid",
+    "telemetry": "telemetry (OpenTelemetry records of Qwen Code or Gemini CLI)",
+    "openhands": "events of OpenHands",
+    "aider-history": "a chat history of aider in Markdown",
+    "markdown-history": "a history of an agent in Markdown",
+}
+READERS |= dict.fromkeys(UNREAD, "runner.trajectories.readers.absent")
 
 
 @dataclass(frozen=True, slots=True)
