@@ -138,7 +138,6 @@ class ExperimentRecorder:
             kept, kept.digest(), MappedEdits(), TrialReading.of(source, kept.digest(), kept.path, self.problems).parts
         )
         attempt, _ = self._supersede(packed, kept.attempt.pk)
-        Task.objects.filter(pk=kept.attempt.trial.task_id).update(title=packed.parts.source.task.title[:300])
         self.counts["changed"] += 1
         return [attempt.trial.episode.run_id]
 
@@ -317,6 +316,8 @@ class ExperimentRecorder:
             attempt.trial = trial
             packed.parts.fill(attempt)
             save_attempts([(packed.parts, attempt)])
+            if "kind" in attempt.lineage:  # it was titled by what the copied session was asked for
+                Task.objects.filter(pk=trial.task_id).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
             if is_kept:

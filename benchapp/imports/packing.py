@@ -24,6 +24,7 @@ from runner.base.types import CompactionKind, File, Files, Source, Step, Traject
 from runner.base.types import SkillUse as UseValue
 from runner.trajectories.compaction import StepTexts, compact
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
+from runner.trajectories.readers.claude_code.claude_subagents import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -60,6 +61,7 @@ class AttemptPacker:
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
     apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
+    steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
     hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
 
     def pack(self) -> list[ImportedTrajectory]:
@@ -99,7 +101,7 @@ class AttemptPacker:
                 source_format=source.format,
                 copied_lines=source.copied_lines,
             )
-            if call := self.calls.get(_agent(trajectory)):
+            if call := self.calls.get(_agent(trajectory)) or source.extra.get("tool_call_id"):
                 trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
             self.calls |= trajectory.facts.get("subagent_calls", {})
@@ -134,6 +136,7 @@ class AttemptPacker:
         blobs = self.blobs if is_short else Blob.objects
         packed = pack_steps(counted.passing(kept if kept is not None else steps), blobs)
         self._take_problems(read, source, part)
+        self.steps_of_calls |= counted.subagent_calls
         if not packed.steps_total:
             return None
         model = read.head.model and self.redactor.text(read.head.model)
@@ -199,6 +202,9 @@ class AttemptPacker:
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
+        call = str((read.head.extra or {}).get("tool_call_id") or "")
+        if call in self.steps_of_calls:
+            extra["called_at"] = self.steps_of_calls[call]
         if read.head.skills_listed:
             extra["skills_listed"] = list(read.head.skills_listed)[:1_000]
         if read.head.session_id:
@@ -244,9 +250,11 @@ class _CountedSteps:
     name: str
     agent_steps: int = 0
     calls: int = 0
+    subagent_calls: dict[str, int] = field(default_factory=dict)
 
     def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
         for step in steps:
+            self.subagent_calls |= {call.id: step.number for call in step.tool_calls if call.name in STARTING}
             self.uses += step_uses(step, mounted=self.mounted, trajectory=self.name)
             if step.source is Source.AGENT and not step.is_copied_context:
                 self.agent_steps += 1

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
 from benchapp.imports.logs.session_requests import find_request
-from benchapp.imports.logs.subagents import find_parent, is_of_subagent
+from benchapp.imports.logs.subagents import FOLDER, find_parent, is_of_subagent, read_call
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExperimentSource,
@@ -86,8 +86,11 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     """Sub-agents' files go with their session. Of several whole logs of one session each is a trial of a task of its own, unless
     it is a snapshot: what another one has too."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
+    by_place = {session.entry.path.with_suffix(""): session.key for session in sessions if not session.is_side}
     for session in sessions:
-        grouped[session.key].append(session)
+        above = session.entry.path.parent
+        is_inside = session.is_side and above.name == FOLDER  # then the folder says whose it is, not the id
+        grouped[by_place.get(above.parent, session.key) if is_inside else session.key].append(session)
     kept: list[Session] = []
     for key, mine in grouped.items():
         wholes = _set_snapshots_aside([session for session in mine if not session.is_side]) or mine[:1]
@@ -136,6 +139,7 @@ class Session:
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
         self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.call = read_call(self.root, self.entry.path) if self.is_side else {}
         self.session_root, self.has_parent = "", False
         if can_scan(self.format) and not self.is_side:
             self._scan_head(start)
@@ -167,6 +171,7 @@ class Session:
         digest = hashlib.sha256()
         for session in (self, *self.sides):
             digest.update(bytes.fromhex(session.root.sha256(session.entry.path)))
+            digest.update("".join(f"{key}={value}" for key, value in session.call.items()).encode())
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
@@ -211,7 +216,8 @@ class Session:
         path = self.entry.path
         name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
         place = storable(os.path.relpath(path, session.entry.path.parent))
-        return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main")
+        call = dict(self.call)
+        return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main", extra=call)
 
     def _end(self) -> str:
         """The last time in the log."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchapp import audit
+from benchapp.imports.import_map import read_map
 from benchapp.models import Attempt, Experiment, Task, Trajectory, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in
@@ -151,3 +152,27 @@ def test_a_codex_fork_counts_its_own_work_only(tmp_path, order):
     assert (fork.extra["session_id"], fork.extra["cwd"]) == ("bb", "/bb")
     if len(order) > 1:
         assert (total("input_tokens"), total("output_tokens")) == (60, 6)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_map_says_whose_copy_a_session_is(tmp_path, before):
+    log = write_lines(tmp_path / f"{SECOND}.jsonl", claude_turns(SECOND, [1, 2, 3]))
+    rules = tmp_path / "map.yaml"
+    rules.write_text(
+        f'rules:\n  - match: {{path: "*{SECOND}*"}}\n    set: {{copy_of: {FIRST}, copied_as: fork, own_from_line: 5}}\n'
+    )
+    if before:
+        bring_in(log)
+    bring_in(log, mapping=read_map(rules))
+    bring_in(log)  # without the map it stays
+    told = {"kind": "fork", "of": f"claude-session:{FIRST}", "copied_lines": 4, "by": "map", "own_from": 5}
+    assert rows()[f"session {SECOND}"] == ("Question 3", 1, 2, 30, 3, 30.0, told)
+
+
+def test_a_codex_log_marks_its_compaction_with_tokens(tmp_path):
+    mark = {"timestamp": "2026-03-01T10:01:30.000Z", "type": "compacted", "payload": {"message": "So far"}}
+    lines = [codex_head("aa", "2026-03-01T10:00:00.000Z"), *codex_turns([1]), mark, *codex_turns([2])]
+    bring_in(write_lines(tmp_path / "rollout-aa.jsonl", lines))
+    assert list(iterate_steps(Trajectory.objects.get()))[2].extra == {
+        "compaction": {"tokens_before": 10, "tokens_after": 20}
+    }
