@@ -7,12 +7,13 @@ same whichever of the two came first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
 from benchapp.imports.logs.lineage import BY_MAP, Lineage, ScannedLog, find_lineages, scan_log
 from benchapp.imports.logs.session_logs import NAME, Session, list_own_steps, read_title
+from benchapp.imports.packed_trials import IDS_JOINED
 from benchapp.imports.reading.found_sources import (
     FoundTrial,
     RunSource,
@@ -27,7 +28,6 @@ from runner.base.types import TrajectoryKind
 from runner.trajectories.readers.reading import read_trajectory
 
 ASKED_AT_ONCE = 500
-IDS_JOINED = "|"
 
 
 @dataclass
@@ -53,8 +53,8 @@ class KeptSession:
 
     @property
     def is_changed(self) -> bool:
-        told = self.lineage.as_json() if self.lineage else {}
-        return not is_of_lineage(self.attempt.lineage, told)
+        facts = self.lineage.as_json() if self.lineage else {}
+        return not is_of_lineage(self.attempt.lineage, facts)
 
     def scan(self) -> ScannedLog:
         assert self.main is not None
@@ -150,8 +150,8 @@ def _list_kept(roots: Sequence[str]) -> Iterator[KeptSession]:
                 yield kept
 
 
-def is_of_lineage(recorded: dict[str, object], told: dict[str, object]) -> bool:
+def is_of_lineage(recorded: Mapping[str, object], facts: Mapping[str, object]) -> bool:
     """Is that what is recorded? The word of a person wins over what logs say."""
     names = ("kind", "of", "copied_lines")
-    is_by_person = recorded.get("by") == BY_MAP and told.get("by") != BY_MAP
-    return is_by_person or [recorded.get(name) for name in names] == [told.get(name) for name in names]
+    is_by_person = recorded.get("by") == BY_MAP and facts.get("by") != BY_MAP
+    return is_by_person or [recorded.get(name) for name in names] == [facts.get(name) for name in names]

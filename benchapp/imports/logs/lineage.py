@@ -213,7 +213,9 @@ def _scan_codex(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog
     marks: list[Mark] = []
     ends: dict[int, int] = {}
     own = parent = root = ""
-    copied, started, last, is_copy = 0, None, None, False
+    copied, is_copy = 0, False
+    started: datetime | None = None
+    last: datetime | None = None
     for line, event in lines:
         if line > SCANNED_LINES:
             break

@@ -26,14 +26,14 @@ class Origin:
 def read_origins(attempts: Iterable[Attempt]) -> dict[int, Origin]:
     """Of those attempts that copy a session, by their key. One query where any does."""
     copies = {attempt.pk: attempt.lineage for attempt in attempts if "kind" in attempt.lineage}
-    ids = {told["of"]: derived_id("trial", f"{NAME}:{told['of']}") for told in copies.values()}
+    ids = {facts["of"]: derived_id("trial", f"{NAME}:{facts['of']}") for facts in copies.values()}
     found = (
         {trial.public_id: trial for trial in Trial.objects.standing().filter(public_id__in=ids.values())} if ids else {}
     )
-    return {key: _describe(told, found.get(ids[told["of"]])) for key, told in copies.items()}
+    return {key: _describe(facts, found.get(ids[facts["of"]])) for key, facts in copies.items()}
 
 
-def _describe(told: dict[str, object], trial: Trial | None) -> Origin:
-    first = told["own_from"]
+def _describe(facts: dict[str, object], trial: Trial | None) -> Origin:
+    first = facts["own_from"]
     rest = f"its own work starts at step {first:,}." if isinstance(first, int) else "it has no work of its own."
-    return Origin(_VERBS[str(told["kind"])], str(told["of"]).partition(":")[2], rest, trial)
+    return Origin(_VERBS[str(facts["kind"])], str(facts["of"]).partition(":")[2], rest, trial)
