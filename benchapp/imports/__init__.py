@@ -26,7 +26,7 @@ from types import ModuleType
 from benchapp.imports.harbor import harbor_folders
 from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
 from benchapp.imports.reading.found_sources import FoundExperiment
-from benchapp.imports.reading.unread import ARCHIVES, report_files
+from benchapp.imports.reading.unread import ARCHIVES, MARKDOWN, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
 from benchapp.imports.releases import (
     skillevolbench_runs,
@@ -63,7 +63,7 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     """What one file holds; nothing where it is no log that stands alone. `root` is the folder it lies in."""
     modules = LOOSE_FILES if format == AUTO else tuple(m for m in LOOSE_FILES if format == m.NAME)
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
-    yield from _find_loose(root, entries, modules, reported=frozenset({path.name}))
+    yield from _find_loose(root, entries, modules)
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
@@ -119,7 +119,9 @@ def _find_loose(
         module = next((module for module in able if _is_one(root, entry, module)), None)
         if module is not None:
             found[module].append(entry)
-        elif (able or entry.path.suffix.lower() in ARCHIVES) and entry.path.name not in reported:
+        elif entry.path.name in reported and entry.path.suffix.lower() not in MARKDOWN:
+            continue
+        elif able or entry.path.suffix.lower() in ARCHIVES or is_history(root, entry):
             left.append(entry)
     for module, mine in found.items():
         if mine:

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from benchapp.models import Activity, Episode, Experiment, Family, Run, SearchSource, Task, Trial, User
+from benchapp.models import Activity, Episode, Experiment, Family, Run, SearchSource, Task, Trial, User, Verdict
 from benchapp.models.base import PublicModel
 from benchapp.models.experiments import RunQuerySet
 from runner.base.types import Phase
@@ -50,6 +50,7 @@ class TrialEdit(_Edit):
     family: str | None = None  # key; made in the task's suite where it is new
     role: str | None = None
     phase: str | None = None
+    scorer: str | None = None  # of its rewards the one that decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,37 @@ def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, rea
     """Sets phase of imported trials, and family and role of their tasks. Returns how many rows changed."""
     _check_trial_edit(edit)
     with transaction.atomic():
+        trials = list(trials)
+        if edit.scorer:
+            _check_scorer(trials, edit.scorer)
         return sum(_edit_trial(trial, edit, author, reason) for trial in trials)
+
+
+def edit_scorer(trial: Trial, scorer: str, *, author: Author, reason: str) -> bool:
+    """Lets one of the rewards decide how the trial ended. False where it does already, or has no such reward."""
+    attempt = trial.counting_attempt()
+    verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
+    if attempt is None or verdict is None or scorer not in verdict.rewards or attempt.lineage.get("scorer") == scorer:
+        return False
+    before = {"scorer": attempt.lineage.get("scorer"), "success": verdict.success, "reward": verdict.reward}
+    verdict.decide_by(scorer)
+    attempt.lineage = {**attempt.lineage, "scorer": scorer}
+    attempt.save(update_fields=["lineage"])
+    seconds = trial.duration_seconds  # known also between zoneless times
+    trial.settle(attempt)
+    trial.duration_seconds = seconds
+    trial.save(update_fields=["duration_seconds"])
+    note_change(Run.objects.filter(pk=trial.episode.run_id))
+    author.note(trial, before, {"scorer": scorer, "success": verdict.success, "reward": verdict.reward}, reason)
+    return True
+
+
+def _check_scorer(trials: Iterable[Trial], scorer: str) -> None:
+    rewards = Verdict.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_primary=True)
+    named = {name for found in rewards.values_list("rewards", flat=True) for name in found}
+    if scorer not in named:
+        listed = ", ".join(sorted(named)[:20]) or "none"
+        raise EditRefused(f"scorer: no chosen trial has one called {scorer!r}; found {listed}")
 
 
 def edit_task(task: Task, *, family: str | None, role: str | None, author: Author, reason: str) -> bool:
@@ -133,6 +164,8 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
     if trial.episode.run.experiment.origin not in EDITABLE:
         raise EditRefused(f"trial {trial.public_id}: launched here, so its slot is fixed")
     changed = edit_task(trial.task, family=edit.family, role=edit.role, author=author, reason=reason)
+    if edit.scorer:
+        changed |= edit_scorer(trial, edit.scorer, author=author, reason=reason)
     if edit.phase is None or edit.phase == trial.phase:
         return changed
     before = {"phase": trial.phase, "sample": trial.sample}

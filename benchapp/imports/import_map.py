@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchapp.experiments.experiment_file import PlainYaml
 from benchapp.imports.audited_edits import RunEdit, TrialEdit
+from benchapp.imports.logs.lineage import BY_MAP, RESUME, SNAPSHOT, Lineage
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import LibrarySource, RunSource, TrialSource
 from runner.base.types import JsonValue, Phase
@@ -54,6 +55,10 @@ class Settings(_Strict):
     family: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     role: Annotated[str, Field(min_length=1, max_length=32)] | None = None
     phase: Phase | None = None
+    scorer: Text | None = None
+    copy_of: Text | None = None
+    copied_as: Literal["resume", "fork", "snapshot"] | None = None
+    own_from_line: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
 
 
 class MappingRule(_Strict):
@@ -77,8 +82,18 @@ class MapError(ValueError):
 class MappedEdits:
     """What the rules set for one trial or library."""
 
-    run: RunEdit
-    trial: TrialEdit
+    run: RunEdit = RunEdit()
+    trial: TrialEdit = TrialEdit()
+    origin: Settings = field(default_factory=lambda: Settings.model_construct(None))
+
+    def lineage_of(self, source_format: str) -> Lineage | None:
+        """Whose copy the rules call a session in that format. Without a line where its own work starts it is a copy as a whole."""
+        told = self.origin
+        if told.copy_of is None:
+            return None
+        copied = None if told.own_from_line is None else told.own_from_line - 1
+        kind = told.copied_as or (SNAPSHOT if copied is None else RESUME)
+        return Lineage(kind, f"{source_format}:{told.copy_of}", copied, BY_MAP)
 
     def __bool__(self) -> bool:
         return bool(self.run.changes() or self.trial.changes())
@@ -111,7 +126,8 @@ class ImportMap:
         named = Settings.model_construct(None, **found)
         return MappedEdits(
             RunEdit(named.condition, named.replicate, named.author_model),
-            TrialEdit(named.family, named.role, named.phase),
+            TrialEdit(named.family, named.role, named.phase, named.scorer),
+            named,
         )
 
     def report_unused(self, problems: ProblemList) -> None:

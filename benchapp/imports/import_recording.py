@@ -24,6 +24,8 @@ from benchapp.imports.audited_edits import Author, edit_runs
 from benchapp.imports.histories import HistoryRecorder
 from benchapp.imports.import_map import ImportMap, MappedEdits
 from benchapp.imports.import_places import Places
+from benchapp.imports.logs.lineage import can_scan
+from benchapp.imports.logs.session_logs import Session
 from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
@@ -39,14 +41,16 @@ from benchapp.imports.reading.found_sources import (
     is_of_other_job,
     place_of,
 )
+from benchapp.imports.related_sessions import KeptSession, find_kept, is_of_lineage, relate
 from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
-from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
+from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
 from benchapp.record.machine_failures import SPENT
 from benchapp.record.redaction import Redactor
 from runner.base.digests import library_digest
+from runner.base.types import JsonValue
 
 logger = logging.getLogger(__name__)
 CHANGED_AT_SOURCE = "its source changed"
@@ -61,9 +65,16 @@ class Known:
     digest: str
     status: str
     run: int  # its key
+    lineage: dict[str, JsonValue]
 
 
-KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
+def _is_same(known: Known, digest: str, found: FoundTrial) -> bool:
+    """Was that attempt read from the same source, as a copy of the same session?"""
+    lineage = found.lineage if isinstance(found, Session) else None
+    return known.digest == digest and is_of_lineage(known.lineage, lineage.as_json() if lineage else {})
+
+
+KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run", "lineage")
 StoredTrajectory: TypeAlias = tuple[str, int, list[dict[str, str]] | None]  # path in its source, steps, problems
 
 
@@ -103,6 +114,8 @@ class ExperimentRecorder:
     def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
         """Stores what is new of each, counts it, and gives the key of its run. Problems of unchanged ones are told
         again. One that could not be read gives nothing."""
+        for kept in relate(trials):
+            yield from self._try(kept, partial(self._record_copy, kept))
         new = [not any(ident in self.known for ident in found.ids) for found in trials]
         with closing(read_ahead(trials, new, self.problems, self.processes)) as ahead:
             waiting = zip(trials, ahead, strict=True)
@@ -113,6 +126,20 @@ class ExperimentRecorder:
                 for found, reading in some:
                     yield from self._record_trial(found, reading)
         yield from self._record_batch()
+
+    def _record_copy(self, kept: KeptSession) -> list[int]:
+        """A session of the record that turned out to be a copy in part: it is read again from its kept log."""
+        if not kept.is_whole:
+            told = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"
+            self.problems.add(kept.path, "", "the log of a session in the record", told)
+            return []
+        source = kept.read()
+        packed = PackedTrial(
+            kept, kept.digest(), MappedEdits(), TrialReading.of(source, kept.digest(), kept.path, self.problems).parts
+        )
+        attempt, _ = self._supersede(packed, kept.attempt.pk)
+        self.counts["changed"] += 1
+        return [attempt.trial.episode.run_id]
 
     def _earlier(self, found: FoundTrial) -> list[Known]:
         return next((self.known[ident] for ident in found.ids if ident in self.known), [])
@@ -182,16 +209,22 @@ class ExperimentRecorder:
     def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
         """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
         earlier = self._earlier(found)
+        if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
+            reading = None  # it was read without what the map says
         if reading is not None and not earlier:
             for told in reading.problems:
                 self.problems.add(*told)
             settings = self.mapping.of_trial(reading.parts.source, found.path)
-            self.batch.add(PackedTrial(found, reading.digest, settings, reading.parts))
+            self.batch.add(PackedTrial.of(found, reading.digest, settings, reading.parts))
             if not reading.problems:
                 self.quiet.add(reading.digest)
             return []
         digest = read_digest(found)
-        same = next((known for known in reversed(earlier) if known.digest == digest), None)
+        same = next((known for known in reversed(earlier) if _is_same(known, digest, found)), None)
+        if same is None and earlier and self._is_set_aside(found, earlier[-1]):
+            self.counts["unchanged"] += 1
+            self._count_stored(earlier[-1].pk)
+            return [earlier[-1].run]
         if same is not None and digest in self.quiet and self._stands_as_it_is(same):
             self.counts["unchanged"] += 1
             self._count_stored(same.pk)
@@ -201,6 +234,27 @@ class ExperimentRecorder:
         if self.problems.told == told_before:
             self.quiet.add(digest)
         return runs
+
+    def _map_lineage(self, found: Session) -> bool:
+        """Does the map say whose copy the session is?"""
+        lineage = self.mapping.of_trial(found.read(), found.path).lineage_of(found.format)
+        if lineage is not None and not can_scan(found.format):
+            expected = "a log whose lines can be marked as copied"
+            self.problems.add(found.path, "", expected, f"{found.format}; what the map says of its origin is left out")
+            return False
+        found.lineage = lineage or found.lineage
+        return lineage is not None
+
+    def _is_set_aside(self, found: FoundTrial, known: Known) -> bool:
+        """A session as it was before the record took it in."""
+        kept = find_kept(known.pk) if isinstance(found, Session) and found.session_root else None
+        if kept is None or not isinstance(found, Session):
+            return False
+        here, there = found.scan(), kept.scan()
+        is_older = here.is_part_of(there) and not there.is_part_of(here)
+        if is_older:
+            found.report_snapshot("the record")
+        return is_older
 
     def _stands_as_it_is(self, known: Known) -> bool:
         """No rule of a map could move it, and it is the attempt that counts."""
@@ -213,7 +267,7 @@ class ExperimentRecorder:
         if same is not None:
             return [self._keep(same, found, source, settings)]
         parts = TrialReading.of(source, digest, found.path, self.problems).parts
-        packed = PackedTrial(found, digest, settings, parts)
+        packed = PackedTrial.of(found, digest, settings, parts)
         if earlier:
             return [self._record_again(packed, earlier)]
         self.batch.add(packed)
@@ -243,34 +297,44 @@ class ExperimentRecorder:
 
     def _record_again(self, packed: PackedTrial, earlier: list[Known]) -> int:
         """Writes a trial whose source changed, or that other readers read before."""
+        attempt, standing = self._supersede(packed, earlier[-1].pk)
+        self._count_packed(packed.parts)
+        if standing is not None:
+            return self._keep_reading(standing, packed)
+        return self._remember_read(packed, attempt, attempt.trial.episode.run_id, "changed")
+
+    def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, StandingAttempt | None]:
+        """(the new attempt of that one's trial, None); with the standing one where these readers read the same: it is kept."""
         with transaction.atomic():
-            trial = Trial.objects.select_related("episode").get(attempts__pk=earlier[-1].pk)
+            trial = Trial.objects.select_related("episode").get(attempts__pk=known)
+            counting = trial.counting_attempt()
+            if counting and not packed.settings.trial.scorer:  # the choice of a person outlives a changed source
+                packed = replace(packed, parts=packed.parts.decided_by(counting.lineage.get("scorer")))
             attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
             standing = standing_of(trial)
             trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             attempt.trial = trial
             packed.parts.fill(attempt)
             save_attempts([(packed.parts, attempt)])
+            if "kind" in attempt.lineage:  # it was titled by what the copied session was asked for
+                Task.objects.filter(pk=trial.task_id).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
             if is_kept:
                 transaction.set_rollback(True)
-        self._count_packed(packed.parts)
-        if standing is not None and is_kept:
-            return self._keep_reading(standing, packed)
-        return self._remember_read(packed, attempt, trial.episode.run_id, "changed")
+        return attempt, standing if is_kept else None
 
     def _remember_read(self, packed: PackedTrial, attempt: Attempt, run: int, counted: str) -> int:
         self.counts["redactions"] += packed.parts.redactor.counts.total()
         self.counts[counted] += 1
-        self._remember(packed.found.ids, Known(attempt.pk, packed.digest, attempt.status, run))
+        self._remember(packed.found.ids, Known(attempt.pk, packed.digest, attempt.status, run, attempt.lineage))
         return run
 
     def _keep_reading(self, standing: StandingAttempt, packed: PackedTrial) -> int:
         """An attempt that this version of the readers reads as an earlier one did."""
         standing.read_again(packed.digest)
         attempt, settings = standing.attempt, packed.settings
-        known = Known(attempt.pk, packed.digest, attempt.status, attempt.trial.episode.run_id)
+        known = Known(attempt.pk, packed.digest, attempt.status, attempt.trial.episode.run_id, attempt.lineage)
         self._remember(packed.found.ids, known)
         is_changed, run = self._put_right(known, packed.parts.source, settings) if settings else (False, known.run)
         self.counts["changed" if is_changed else "unchanged"] += 1

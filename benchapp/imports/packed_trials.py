@@ -61,9 +61,15 @@ class PackedTrial:
     settings: MappedEdits
     parts: AttemptParts
 
+    @classmethod
+    def of(cls, found: FoundTrial, digest: str, settings: MappedEdits, parts: AttemptParts) -> PackedTrial:
+        return cls(found, digest, settings, parts.decided_by(settings.trial.scorer))
+
     def attempt(self, *, number: int = 1) -> Attempt:
         """The unsaved row, with no more than its identity."""
         told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
+        if number > 1 and (lineage := self.parts.source.lineage):
+            told += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
         return Attempt(
             public_id=derived_id("attempt", *told),
             number=number,

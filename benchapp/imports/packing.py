@@ -26,6 +26,7 @@ from runner.models.call_prices import estimate_cost
 from runner.trajectories.compaction import StepTexts, compact
 from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
+from runner.trajectories.readers.claude_code.claude_subagents import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -63,6 +64,7 @@ class AttemptPacker:
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
     apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
+    steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
     hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
 
     def pack(self) -> list[ImportedTrajectory]:
@@ -96,8 +98,13 @@ class AttemptPacker:
         try:
             source = source.held(IN_MEMORY_BYTES)
             self.hints = None if source.text is None else list_hints(source.text)
-            trajectory = read_trajectory(source.open, name=self._unique(source.name), source_format=source.format)
-            if call := self.calls.get(_agent(trajectory)):
+            trajectory = read_trajectory(
+                source.open,
+                name=self._unique(source.name),
+                source_format=source.format,
+                copied_lines=source.copied_lines,
+            )
+            if call := self.calls.get(_agent(trajectory)) or source.extra.get("tool_call_id"):
                 trajectory.add_extra(tool_call_id=call)
             head = self._pack_read(trajectory, source, source.kind, source.parent, "")
             self.calls |= trajectory.facts.get("subagent_calls", {})
@@ -134,6 +141,7 @@ class AttemptPacker:
         blobs = self.blobs if is_short else Blob.objects
         packed = pack_steps(counted.passing(kept if kept is not None else steps), blobs)
         self._take_problems(read, source, part)
+        self.steps_of_calls |= counted.subagent_calls
         if not packed.steps_total:
             return None
         model = read.head.model and self.redactor.text(read.head.model)
@@ -200,6 +208,9 @@ class AttemptPacker:
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
+        call = str((read.head.extra or {}).get("tool_call_id") or "")
+        if call in self.steps_of_calls:
+            extra["called_at"] = self.steps_of_calls[call]
         if read.head.skills_listed:
             extra["skills_listed"] = list(read.head.skills_listed)[:1_000]
         if read.head.session_id:
@@ -246,9 +257,11 @@ class _CountedSteps:
     agent_steps: int = 0
     calls: int = 0
     by_model: dict[str | None, Usage] = field(default_factory=dict)
+    subagent_calls: dict[str, int] = field(default_factory=dict)
 
     def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
         for step in steps:
+            self.subagent_calls |= {call.id: step.number for call in step.tool_calls if call.name in STARTING}
             self.uses += step_uses(step, mounted=self.mounted, trajectory=self.name)
             if step.source is Source.AGENT and not step.is_copied_context:
                 self.agent_steps += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from benchapp.imports.audited_edits import Author, TrialEdit, edit_task, next_sample, note_change
+from benchapp.imports.audited_edits import Author, TrialEdit, edit_scorer, edit_task, next_sample, note_change
 from benchapp.imports.import_map import MappedEdits
 from benchapp.models import Run, Task, Trial
 from benchapp.models.base import derived_id
@@ -28,6 +28,8 @@ class Remapping:
         if not edits:
             return False
         changed = self.task(trial.task, edits.trial)
+        if edits.trial.scorer:
+            changed |= edit_scorer(trial, edits.trial.scorer, author=self.author, reason=SET_BY_MAP)
         run = trial.episode.run
         wanted = edits.run.changes()
         before = {name: getattr(run, name) for name in wanted}

@@ -61,6 +61,13 @@ class AttemptParts:
             message,
         )
 
+    def decided_by(self, scorer: str | None) -> AttemptParts:
+        """With the verdict of that scorer, where there is one of that name."""
+        if not scorer or self.verdict is None or scorer not in self.verdict.rewards:
+            return self
+        lineage = {**self.source.lineage, "scorer": scorer}
+        return replace(self, verdict=self.verdict.decided_by(scorer), source=replace(self.source, lineage=lineage))
+
     @property
     def own(self) -> list[ImportedTrajectory]:
         """See Attempt.own_trajectories."""
@@ -101,6 +108,7 @@ class AttemptParts:
         source = self.source
         usage, attempt.source_tokens = self.usage()
         attempt.source_config_id = self.config
+        attempt.session_root, attempt.lineage = source.session_root, self._lineage()
         attempt.status = status_of(source)
         attempt.counts = source.is_finished
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
@@ -113,6 +121,15 @@ class AttemptParts:
         if source.exception:
             set_exception(attempt, self.redactor.text(source.exception.type), self.message, self.exception)
         self._fill_trial(attempt.trial, attempt)
+
+    def _lineage(self) -> dict[str, JsonValue]:
+        """With the step that its own work starts at; None where it did none."""
+        told = dict(self.source.lineage)
+        if "kind" not in told:
+            return told
+        first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
+        is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
+        return {**told, "own_from": None if is_over else first}
 
     def stage_verdicts(self) -> Iterator[VerdictValue]:
         for stage in self.source.stage_verdicts:
@@ -127,7 +144,10 @@ class AttemptParts:
             attempt,
             self.verdict,
             checks=[check.status for check in self.verdict.checks] if self.verdict else (),
-            own=[(item.rows.packed.steps_total, item.rows.head.source_format) for item in self.own],
+            own=[
+                (item.rows.packed.steps_total - item.rows.packed.copied_steps, item.rows.head.source_format)
+                for item in self.own
+            ],
             uses=[(use.skill, use.kind) for use in self.uses()],
         )
         trial.duration_seconds = self.source.timing.duration_seconds  # known also between zoneless times

@@ -8,6 +8,7 @@ from benchapp.models.blobs import Blob
 from benchapp.models.calls import ModelCall
 from benchapp.models.trials import Attempt
 from runner.base.types import CompactionKind, TrajectoryKind, UseKind
+from runner.trajectories.readers import EVIDENCE
 
 
 class Trajectory(PublicModel):
@@ -29,6 +30,7 @@ class Trajectory(PublicModel):
     reader_version = models.CharField(max_length=64)
     is_superseded = models.BooleanField(default=False)
     steps_total = models.PositiveIntegerField()
+    copied_steps = models.PositiveIntegerField(default=0)  # of these, repeated from another session: they count nowhere
     agent_name = models.CharField(max_length=100, blank=True)
     agent_version = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
@@ -60,6 +62,11 @@ class Trajectory(PublicModel):
             case {"failed_tries": int(tries), "seconds": int() | float() as seconds}:
                 return tries, float(seconds)
         return None
+
+    @property
+    def evidence(self) -> str:
+        """What its source was recognised by."""
+        return EVIDENCE.get(self.source_format, "")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.steps_total} steps)"

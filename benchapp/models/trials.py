@@ -103,7 +103,7 @@ class Trial(PublicModel):
     overall = models.FloatField(null=True)
     checks_passed = models.PositiveIntegerField(null=True)
     checks_total = models.PositiveIntegerField(null=True)
-    steps = models.PositiveIntegerField(null=True)  # of the main trajectory; without one, of all stages
+    steps = models.PositiveIntegerField(null=True)  # own ones of the main trajectory; without one, of all stages
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
@@ -158,7 +158,7 @@ class Trial(PublicModel):
             attempt,
             verdict,
             checks=list(verdict.checks.values_list("status", flat=True)) if verdict else (),
-            own=[(found.steps_total, found.source_format) for found in attempt.own_trajectories()],
+            own=[(found.steps_total - found.copied_steps, found.source_format) for found in attempt.own_trajectories()],
             uses=list(attempt.skill_uses.values_list("skill", "kind")),
         )
         self.attempts_total = self.attempts.count()
@@ -177,7 +177,8 @@ class Trial(PublicModel):
     ) -> None:
         """Copies the numbers of the attempt that counts. Saves nothing and reads no row, so neither need be saved yet.
 
-        verdict: the primary one. checks: their statuses. own: (steps, format) of each of `Attempt.own_trajectories`.
+        verdict: the primary one. checks: their statuses. own: (steps without copied ones, format) of each of
+        `Attempt.own_trajectories`.
         uses: (skill, kind) of each use.
         """
         for name in ("turns", *USAGE, "estimated_usd", "exception_type", "finished_at"):
@@ -271,6 +272,10 @@ class Attempt(PublicModel):
         max_length=64, blank=True
     )  # of everything read from the source, and the version of its readers
     source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
+    # Of an imported session: what it has in common with all sessions that may hold copies of each other; whose copy it is
+    # (kind, of, copied_lines, own_from, by), and which of its scorers decides (scorer). Empty: nobody's, and the only one.
+    session_root = models.CharField(max_length=64, blank=True, db_index=True)
+    lineage = models.JSONField(default=dict)
 
     objects = AttemptQuerySet.as_manager()
 

@@ -62,6 +62,12 @@ class Verdict(models.Model):
             models.UniqueConstraint(fields=["attempt"], condition=Q(is_primary=True), name="one_primary_verdict"),
         ]
 
+    def decide_by(self, scorer: str) -> None:
+        """Lets this one of its rewards decide, and saves that."""
+        told = VerdictValue(self.source, self.success, rewards=self.rewards).decided_by(scorer)
+        self.reward, self.success = told.reward, told.success
+        self.save(update_fields=["reward", "success"])
+
     @classmethod
     def of(cls, attempt: Attempt, value: VerdictValue, is_primary: bool, output: str | None) -> Verdict:
         return cls(

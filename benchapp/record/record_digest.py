@@ -143,7 +143,7 @@ def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[ob
     ]
     uses = sorted((use.skill, use.kind, use.step or 0, use.path) for use in attempt.skill_uses.all())
     known = [name for name in BOUND_OF.values() if getattr(attempt, name) is not None]  # others keep their digest
-    known += ["files_digest"] if attempt.files_digest else []
+    known += [name for name in ("files_digest", "lineage") if getattr(attempt, name)]
     return _values(attempt, (*_ATTEMPT, *known)), verdicts, trajectories, list(uses)
 
 

@@ -77,6 +77,7 @@ class Packed:
     digest: str
     steps_total: int
     chunks: tuple[PackedChunk, ...]
+    copied_steps: int = 0  # that another session took, or an earlier part of this one
 
     def steps(self) -> Iterator[Step]:
         """Every step in full, one chunk in memory at a time."""
@@ -110,6 +111,7 @@ class Packed:
             source_id=source,
             reader_version=reader_version,
             steps_total=self.steps_total,
+            copied_steps=self.copied_steps,
             agent_name=(head.agent_name or "")[:100],
             agent_version=(head.agent_version or "")[:100],
             model=(head.model or "")[:200],
@@ -140,7 +142,9 @@ def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
     chunks: list[PackedChunk] = []
     blobs = blobs or Blob.objects
     draft = _Draft(blobs)
+    copied = 0
     for step in steps:
+        copied += step.is_copied_context
         draft.add(step)
         if draft.is_full:
             chunks.append(draft.store())
@@ -148,7 +152,7 @@ def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
     if draft.lines:
         chunks.append(draft.store())
     digest = digest_json([FORMAT, [chunk.digest for chunk in chunks]])
-    return Packed(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks))
+    return Packed(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks), copied)
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def _build_order(field: str, *, downwards: bool) -> OrderBy:
 class AssignForm(forms.Form):
     """A person says what the files of an import did not, for some of its runs, and why. Empty fields change nothing.
 
-    Condition, replicate and author model belong to the run; family, role and phase to those of its trials whose task
+    Condition, replicate and author model belong to the run; family, role, phase and scorer to those of its trials whose task
     key matches the pattern `tasks` (all of them without one).
     """
 
@@ -83,10 +83,11 @@ class AssignForm(forms.Form):
     role = forms.CharField(required=False, max_length=32)
     phase = forms.ChoiceField(required=False, choices=[("", "as it is"), *((phase, phase) for phase in Phase)])
     name = forms.CharField(max_length=200, error_messages={"required": "Say who you are: it is kept with the change."})
+    scorer = forms.CharField(required=False, max_length=200, label="Scorer that decides")
     reason = forms.CharField(max_length=1000, error_messages={"required": "Say why: it is kept with the change."})
 
     RUN_FIELDS = ("condition", "replicate", "author_model")
-    TRIAL_FIELDS = ("family", "role", "phase")
+    TRIAL_FIELDS = ("family", "role", "phase", "scorer")
 
     def __init__(self, *args: Any, user: User | None = None, **kwargs: Any) -> None:
         """`user`: whose account makes the change; without one the form asks who it is."""

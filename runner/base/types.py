@@ -514,11 +514,16 @@ class Verdict:
     overall: float | None = None
     checks: tuple[Check, ...] = ()
     dimensions: tuple[Dimension, ...] = ()
-    rewards: Mapping[str, float] = field(default_factory=dict)
+    rewards: Mapping[str, float | None] = field(default_factory=dict)  # None: what is there is no number
     output: str = ""
     verifier_digest: str = ""
     duration_seconds: float | None = None
     notes: tuple[str, ...] = ()
+
+    def decided_by(self, scorer: str) -> Verdict:
+        """The verdict that this one of its rewards makes: success from 1 on; unknown where it is no number."""
+        reward = self.rewards[scorer]
+        return replace(self, reward=reward, success=None if reward is None else reward >= 1.0)
 
     def with_texts(self, change: Callable[[str], str]) -> Verdict:
         """The verdict with `change` applied to every text in it: a task, or its agent, wrote them."""
@@ -532,6 +537,12 @@ class Verdict:
             rewards={change(name): value for name, value in self.rewards.items()},
             notes=tuple(map(change, self.notes)),
         )
+
+
+def choose_reward(rewards: Mapping[str, float | None]) -> float | None:
+    """The one named "reward", else the only one. None where that is no number, and where several could be meant: which of
+    them says that the task is solved is nowhere written."""
+    return rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
 
 
 # --- attempts ---------------------------------------------------------------------------------------------------

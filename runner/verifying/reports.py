@@ -87,11 +87,10 @@ def read_reward(content: bytes) -> float:
     return value
 
 
-def read_rewards(content: bytes, problems: list[ReportProblem]) -> dict[str, float]:
-    """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted."""
+def read_rewards(content: bytes, problems: list[ReportProblem]) -> dict[str, float | None]:
+    """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted and unknown too."""
     report = _report(content, "reward.json", problems)
-    numbers = {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
-    return {name: value for name, value in numbers.items() if value is not None}
+    return {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
 
 
 def read_side_reports(files: Mapping[str, bytes]) -> SideReports:

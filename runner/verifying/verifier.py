@@ -11,7 +11,7 @@ from runner.base.digests import digest_json, manifest
 from runner.base.errors import SandboxRuined, SuiteError, VerifierError
 from runner.base.host_variables import resolve_variables
 from runner.base.text import join_ends
-from runner.base.types import File, Files, Task, Verdict
+from runner.base.types import File, Files, Task, Verdict, choose_reward
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate
 from runner.evaluating.judged_artifact import Asked
@@ -169,12 +169,11 @@ def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Complete
 
 def _rewards(
     files: Mapping[str, bytes], left_out: list[str], problems: list[ReportProblem]
-) -> tuple[float | None, dict[str, float]]:
+) -> tuple[float | None, dict[str, float | None]]:
     """The reward that counts and all that are named. ReportProblem where there is none.
 
     reward.txt comes first: where both are there, reward.json tells details (SkillEvolBench: points out of 100). Alone,
-    its "reward" counts, or its only number. Several numbers without a "reward" are kept and nothing is scored: which of
-    them says that the task is solved is nowhere written, and the first of a JSON object is an accident of its writer.
+    `choose_reward` takes one of it. Several numbers without a "reward" are kept and nothing is scored.
     A file of the two that cannot be read costs nothing while the other tells.
     """
     rewards = read_rewards(files["reward.json"], problems) if "reward.json" in files else {}
@@ -183,17 +182,19 @@ def _rewards(
             return read_reward(files["reward.txt"]), rewards
     except ReportProblem as problem:
         problems.append(problem)
-    if "reward" in rewards or (len(rewards) == 1 and "reward.txt" not in files):
-        return rewards.get("reward", next(iter(rewards.values()))), rewards
+    reward = choose_reward(rewards) if "reward" in rewards or "reward.txt" not in files else None
+    is_told = any(value is not None for value in rewards.values())
+    if reward is not None or is_told and "reward.txt" not in files:
+        return reward, rewards
     if problems:
         raise problems[-1]
-    if rewards:
+    if is_told:
         return None, rewards
     found = ", ".join([*sorted(files), *left_out])[:1_000] or "nothing"
     raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with a number", f"found {found}")
 
 
-def _normalise(rewards: Mapping[str, float]) -> float | None:
+def _normalise(rewards: Mapping[str, float | None]) -> float | None:
     """SkillEvolBench's verifiers repeat it in reward.json; some leave no total in score_report.json, or no such file."""
     value = rewards.get("normalized_score")
     return None if value is None else min(1.0, max(0.0, value))

@@ -69,6 +69,7 @@ _OPEN_LINE = re.compile(r"""\A([^\n]{0,60}["'({\\])\s*\n\s*""")
 class StepKind(StrEnum):
     SYSTEM = "system"
     TASK = "task"  # what a person or the harness told the agent
+    COMPACTION = "compaction"  # the program replaced the conversation by a summary
     MESSAGE = "message"
     SHELL = "shell"
     WRITE = "write"
@@ -113,6 +114,8 @@ def glance_at(step: Step) -> StepGlance:
 
 
 def _choose_kind(step: Step, writes: tuple[str, ...]) -> StepKind:
+    if {"compaction", "compact_summary"} & (step.extra or {}).keys():
+        return StepKind.COMPACTION
     if step.source is not Source.AGENT:
         return StepKind.SYSTEM if step.source is Source.SYSTEM else StepKind.TASK
     if not step.tool_calls:

@@ -74,17 +74,16 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
     )
 
 
-def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float] | None:
+def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float | None] | None:
     """From the result; else the last final reward of the log of rewards."""
     told = read_rewards(result)
     path = folder / "rewards.jsonl"
     if told is not None or not root.is_file(path):
         return told
-    rewards: dict[str, float] = {}
+    rewards: dict[str, float | None] = {}
     for entry in read_lines(root, path, 8 * 1024 * 1024):
-        value = entry.number("value")
-        if value is not None and entry.text("type", 40) == "terminal":
-            rewards[entry.text("tag", 200) or "reward"] = value
+        if "value" in entry.raw and entry.text("type", 40) == "terminal":
+            rewards[entry.text("tag", 200) or "reward"] = entry.number("value")
     return rewards or None
 
 

@@ -24,6 +24,12 @@ NAME = "harbor"
 TITLE = "Harbor"
 NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
 FILES = frozenset(NAMES)
+# Folders of other programs with files of these names: (what such a folder has, what it is).
+_OTHERS = (
+    ("best_skill.md", "a run of SkillOpt"),
+    ("skills/skill_v0000.md", "a run of SkillOpt"),
+    ("candidates.json", "a run of GEPA"),
+)
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 
 
@@ -103,13 +109,14 @@ def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
             return FolderKind.TRIAL, known
         if document and _tells_job(document):
             return FolderKind.JOB, known
-    return _kind_by_shape(root, folder), known
+    return _kind_by_shape(root, folder, is_foreign=any(known.values())), known
 
 
-def _kind_by_shape(root: Root, folder: Path) -> FolderKind:
-    has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
+def _kind_by_shape(root: Root, folder: Path, *, is_foreign: bool) -> FolderKind:
+    """is_foreign: what its files hold is readable and is no trial's; then one folder of a common name shows nothing."""
+    has_parts = any(root.is_dir(folder / name) for name in ({"trajectory"} if is_foreign else _PARTS_OF_A_TRIAL))
     has_names = any(root.exists(folder / name) for name in NAMES)
-    if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
+    if has_parts and has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier")):
         return FolderKind.TRIAL
     return FolderKind.BROKEN if has_names else FolderKind.OTHER
 
@@ -132,7 +139,11 @@ def _report_broken(root: Root, folder: Path) -> None:
     for name in NAMES:
         path = folder / name
         if root.exists(path) and read_object(root, path) is not None:
-            root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
+            told = next(
+                (f"it looks like {words}; no reader exists" for name, words in _OTHERS if root.exists(folder / name)),
+                "it is something else",
+            )
+            root.report(path, "whole file", "the result or config of a Harbor trial or job", told)
 
 
 def _adopt_orphans(trials: list[HarborTrial]) -> None:

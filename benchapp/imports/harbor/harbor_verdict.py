@@ -10,7 +10,7 @@ from benchapp.imports.problems import render_found
 from benchapp.imports.reading.documents import Document, decode, read_json
 from benchapp.imports.reading.walking import Root
 from runner.base.text import clean, cut
-from runner.base.types import Verdict
+from runner.base.types import Verdict, choose_reward
 from runner.verifying import reports
 from runner.verifying.reports import MAX_REPORT_BYTES, REWARDS, SECTIONS, SIDE_REPORTS, SideReports
 
@@ -24,7 +24,7 @@ FILES = (OUTPUT, *REWARDS, *SIDE_REPORTS)
 def read_verdict(
     root: Root,
     folder: Path,
-    told: Mapping[str, float] | None,
+    told: Mapping[str, float | None] | None,
     *,
     place: Document,
     source: str = "harbor",
@@ -37,7 +37,7 @@ def read_verdict(
     """
     files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
-    if told is not None and on_disk and _total(told) != _total(on_disk):
+    if told is not None and on_disk and choose_reward(told) != choose_reward(on_disk):
         place.report(
             "rewards", "the reward the verifier wrote", f"result.json says {dict(told)}, its files {dict(on_disk)}"
         )
@@ -46,7 +46,7 @@ def read_verdict(
     output = _output(root, files[OUTPUT]) if OUTPUT in files else ""
     if not rewards and not side.checks and not output:
         return None
-    reward = _total(rewards or {})
+    reward = choose_reward(rewards or {})
     return Verdict(
         source=source,
         success=None if reward is None else reward >= 1.0,
@@ -63,24 +63,17 @@ def read_verdict(
     )
 
 
-def read_rewards(document: Document) -> dict[str, float] | None:
-    """Finite rewards by name of an object with `rewards`; others are reported. None: there is no such object."""
+def read_rewards(document: Document) -> dict[str, float | None] | None:
+    """Rewards by name of an object with `rewards`; what is no finite number is reported. None: there is no such object."""
     if not isinstance(document.raw.get("rewards"), Mapping):
         if document.raw.get("rewards") is not None:
             document.report("rewards", "an object of numbers", render_found(document.raw["rewards"]))
         return None
     rewards = document.object("rewards")
-    values = {str(name)[:200]: rewards.number(name) for name in rewards.raw}
-    return {name: value for name, value in values.items() if value is not None}
+    return {str(name)[:200]: rewards.number(name) for name in rewards.raw}
 
 
-def _total(rewards: Mapping[str, float]) -> float | None:
-    if "reward" in rewards:
-        return rewards["reward"]
-    return next(iter(rewards.values())) if len(rewards) == 1 else None
-
-
-def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
+def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float | None]:
     if path := files.get("reward.json"):
         value = read_json(root, path, MAX_REWARD_BYTES)
         if isinstance(value, Mapping):
@@ -94,7 +87,7 @@ def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
     return {}
 
 
-def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float]:
+def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float | None]:
     try:
         value = float(text)
     except ValueError:

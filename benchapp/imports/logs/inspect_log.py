@@ -254,11 +254,12 @@ class InspectSample:
 
 
 def read_scores(told: Document) -> Verdict | None:
-    """The scores. Letters count as Inspect counts them; of several scorers none decides, so success stays unknown."""
+    """The scores. Letters count as Inspect counts them; of several values none decides, so success stays unknown, also where some
+    are no numbers."""
     scores = told.object("scores")
     if not scores:
         return None
-    rewards: dict[str, float] = {}
+    rewards: dict[str, float | None] = {}
     notes = []
     for name in scores.raw:
         score = scores.object(name)
@@ -275,17 +276,18 @@ def read_scores(told: Document) -> Verdict | None:
     )
 
 
-def _values(name: str, value: JsonValue) -> dict[str, float]:
+def _values(name: str, value: JsonValue) -> dict[str, float | None]:
+    """The numbers by name; None for what is none."""
     if isinstance(value, Mapping):
-        found: dict[str, float] = {}
+        found: dict[str, float | None] = {}
         for key, item in list(value.items())[:100]:
-            found |= _values(f"{name}/{key}"[:200], item) if not isinstance(item, Mapping) else {}
+            found |= _values(f"{name}/{key}"[:200], None if isinstance(item, Mapping) else item)
         return found
     if isinstance(value, str) and value in LETTERS:
         return {name: LETTERS[value]}
     if isinstance(value, bool | int | float) and is_finite(value):
         return {name: float(value)}
-    return {}
+    return {name: None}
 
 
 def _exception(told: Document) -> ExceptionSource | None:

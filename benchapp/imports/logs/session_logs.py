@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
+from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
 from benchapp.imports.logs.session_requests import find_request
-from benchapp.imports.logs.subagents import find_parent, is_of_subagent
+from benchapp.imports.logs.subagents import FOLDER, find_parent, is_of_subagent, read_call
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExperimentSource,
@@ -32,7 +33,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.record.redaction import redact_text
 from runner.base.text import storable
-from runner.base.types import TrajectoryKind
+from runner.base.types import Step, TrajectoryKind
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
 
 NAME = "sessions"
@@ -56,6 +57,7 @@ _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs
 TITLE_CHARS = 120
 LOOKED_AT = 50  # steps, for what the agent was told and its model
 END_BYTES = 64 * 1024
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
 # Kimi Code's in milliseconds since 1970, those of the older kimi-cli in seconds.
 _KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
@@ -81,13 +83,17 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
-    """Sub-agents' files go with their session; of several whole logs of one session each is a trial."""
+    """Sub-agents' files go with their session. Of several whole logs of one session each is a trial of a task of its own, unless
+    it is a snapshot: what another one has too."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
+    by_place = {session.entry.path.with_suffix(""): session.key for session in sessions if not session.is_side}
     for session in sessions:
-        grouped[session.key].append(session)
+        above = session.entry.path.parent
+        is_inside = session.is_side and above.name == FOLDER  # then the folder says whose it is, not the id
+        grouped[by_place.get(above.parent, session.key) if is_inside else session.key].append(session)
     kept: list[Session] = []
     for key, mine in grouped.items():
-        wholes = [session for session in mine if not session.is_side] or mine[:1]
+        wholes = _set_snapshots_aside([session for session in mine if not session.is_side]) or mine[:1]
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
         for number, session in enumerate(wholes[1:], start=2):
             expected = "an id of its own for every session"
@@ -96,8 +102,23 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
             ident = f"{session.ids[0]}@{tail_of(session.entry.path)}"
             taken = any(ident == other.ids[0] for other in wholes[: number - 1])
             session.ids = (f"{ident}#{number}" if taken else ident,)
+            session.ident = session.ids[0].removeprefix(f"{NAME}:{session.format}:")
         kept += wholes
     return kept
+
+
+def _set_snapshots_aside(wholes: list[Session]) -> list[Session]:
+    """The logs that have something of their own, the longest first where any of them can be compared."""
+    if len(wholes) < 2 or not can_scan(wholes[0].format):
+        return wholes
+    scanned = sorted(((session.scan(), session) for session in wholes), key=lambda pair: -len(pair[0].marks))
+    kept: list[tuple[ScannedLog, Session]] = []
+    for log, session in scanned:
+        if whole := next((other for longer, other in kept if log.is_part_of(longer)), None):
+            session.report_snapshot(whole.path)
+        else:
+            kept.append((log, session))
+    return [session for _, session in kept]
 
 
 @dataclass
@@ -107,6 +128,7 @@ class Session:
     root: Root
     entry: FolderEntry
     sides: list[Session] = field(default_factory=list)
+    lineage: Lineage | None = None  # set once its relatives are known
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.entry.path)
@@ -117,28 +139,52 @@ class Session:
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
         self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.call = read_call(self.root, self.entry.path) if self.is_side else {}
+        self.session_root, self.has_parent = "", False
+        if can_scan(self.format) and not self.is_side:
+            self._scan_head(start)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
+    def _scan_head(self, start: bytes) -> None:
+        stem = self.entry.path.stem
+        head = scan_head(self.format, self.ident, start)
+        if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
+            head = scan_log(self.format, stem, self.source.open)  # the copied lines before its own keep another id
+            self.ident = head.session
+        self.session_root, self.has_parent = head.root_digest, bool(head.parent)
+
+    def scan(self) -> ScannedLog:
+        return scan_log(self.format, self.ident, self.source.open)
+
+    def report_snapshot(self, whole: str) -> None:
+        told = f"a snapshot of the session in {whole}, which has all of it; set aside"
+        self.root.report(self.entry.path, "", "each session once", told)
+
     def _open(self) -> ReadTrajectory:
-        return read_trajectory(self.source.open)
+        copied = self.lineage.lines if self.lineage else 0
+        return read_trajectory(self.source.open, copied_lines=copied)
 
     def digest(self) -> str:
         digest = hashlib.sha256()
         for session in (self, *self.sides):
             digest.update(bytes.fromhex(session.root.sha256(session.entry.path)))
+            digest.update("".join(f"{key}={value}" for key, value in session.call.items()).encode())
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
         opened = self._open()
         head = opened.head  # as of the first step
-        steps = list(islice(opened.steps, LOOKED_AT))
+        steps = list_own_steps(opened)
         model = opened.head.model or next((step.model for step in steps if step.model), None)
         started, finished = _time(self.started), _time(self._end())
+        if self.lineage:
+            started, finished = self.lineage.find_times(self.scan(), finished)
         name = self.ident
-        title = " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
+        source = replace(self.source, copied_lines=self.lineage.lines if self.lineage else 0)
+        title = read_title(steps)
         return TrialSource(
             run=RunSource(
                 harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
@@ -150,7 +196,9 @@ class Session:
             timing=Timing(started, finished, duration_seconds=self._seconds(started, finished)),
             verdict=None,
             config={},
-            choices=(SourceChoice((self.source, *(side.as_subagent(self) for side in self.sides))),),
+            choices=(SourceChoice((source, *(side.as_subagent(self) for side in self.sides))),),
+            session_root=self.session_root,
+            lineage=self.lineage.as_json() if self.lineage else {},
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
@@ -168,7 +216,8 @@ class Session:
         path = self.entry.path
         name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
         place = storable(os.path.relpath(path, session.entry.path.parent))
-        return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main")
+        call = dict(self.call)
+        return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main", extra=call)
 
     def _end(self) -> str:
         """The last time in the log."""
@@ -186,6 +235,16 @@ class Session:
             told = float(found[1])
             seconds = told if told <= _LATEST_SECONDS else told / 1000
             yield datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def list_own_steps(opened: ReadTrajectory) -> list[Step]:
+    """The first of those that are no copy."""
+    return list(islice((step for step in opened.steps if not step.is_copied_context), LOOKED_AT))
+
+
+def read_title(steps: Sequence[Step]) -> str:
+    """What the agent was asked for; empty where nobody asked."""
+    return " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
 
 
 def _ident_of_path(source_format: str, path: Path) -> str:

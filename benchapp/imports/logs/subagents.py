@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from benchapp.imports.reading.documents import read_optional
+from benchapp.imports.reading.walking import Root
+from runner.base.text import storable
+
+FOLDER = "subagents"  # Claude Code's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
+_ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
 LOOKED_AT = 256 * 1024  # bytes; the mark stands in one of the first lines
 # Claude Code marks every message; those of a session may stand in one file with its sub-agents', so the first decides.
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
@@ -23,12 +29,24 @@ def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], Bina
     with open_binary() as stream:
         start = stream.read(LOOKED_AT)
     if source_format == "claude-session":
+        if PurePosixPath(path).parent.name == FOLDER:
+            return True
         first = _SIDECHAIN.search(start)
         return first is not None and first[1] == b"true"
     head = start.split(b"\n", 1)[0]
     if source_format == "codex-rollout":
         return _STARTED_BY.search(head) is not None
     return source_format == "gemini-session" and _KIND.search(head) is not None
+
+
+def read_call(root: Root, path: Path) -> dict[str, str]:
+    """What the file next to a sub-agent's log says of the call that started it, in the words of the readers."""
+    about = path.with_suffix(".meta.json")
+    if path.parent.name != FOLDER or not root.is_file(about):
+        return {}
+    told = read_optional(root, about)
+    named = {word: told.text(key, 300) for word, key in _ABOUT.items()}
+    return {word: storable(text) for word, text in named.items() if text}
 
 
 def find_parent(source_format: str, start: bytes) -> str | None:

@@ -142,6 +142,7 @@ class TrajectorySource:
     open_file: Callable[[str], BinaryIO] | None = (
         None  # another file, by its path from this one; OSError where it is none
     )
+    copied_lines: int = 0  # so many lines at its beginning are a copy of another session
 
     def held(self, limit: int) -> TrajectorySource:
         """The same, read once and held in memory, where it has no more than `limit` bytes. OSError where it cannot be read."""
@@ -207,6 +208,8 @@ class TrialSource:
     skills_mounted: tuple[str, ...] | None = None  # slugs; None: not known
     is_finished: bool = True
     agent: str = ""  # as a --map rule names it
+    session_root: str = ""  # equal for all sessions that may hold copies of each other
+    lineage: Mapping[str, JsonValue] = field(default_factory=dict)  # whose copy it is; empty: nobody's
 
 
 class FoundTrial(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.logs.subagents import is_of_subagent
+from benchapp.imports.logs.subagents import is_of_subagent, read_call
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.types import TrajectoryKind
@@ -107,7 +107,12 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
     chosen = [
         _main(main, others, stage),
         *(_part(found.source, stage) for found in parts),
-        *(_as(found.source, TrajectoryKind.SUBAGENT, stage) for found in joined),
+        *(
+            replace(
+                _as(found.source, TrajectoryKind.SUBAGENT, stage), extra=read_call(root, folder / found.source.path)
+            )
+            for found in joined
+        ),
     ]
     return SourceChoice(tuple(chosen), tuple(found.source for found in others))
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from benchapp.imports.reading.trajectory_files import ACCOUNTS, PREFERENCE
 from benchapp.imports.reading.walking import MAX_DEPTH, NAMED, NOT_ENTERED, FolderEntry, Root, list_names, name_of
 from runner.base.text import storable
-from runner.trajectories.readers.reading import sniff
+from runner.trajectories.readers import UNREAD
+from runner.trajectories.readers.reading import sniff, sniff_markdown
 
 ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z"})
+MARKDOWN = frozenset({".md", ".markdown"})
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
 _MEANINGS = {
     "plain-text": "in no known format",
@@ -62,16 +64,25 @@ def report_files(
         if len(kind.first) < NAMED:
             kind.first.append(entry.path)
     for (source_format, suffix), kind in kinds.items():
-        meaning = _MEANINGS.get(source_format, f"in the format {source_format}, {where}")
         names = list_names([storable(str(path.relative_to(kind.folder))) for path in kind.first], kind.count)
-        told = f"{kind.count:,} {'file' if kind.count == 1 else 'files'} {meaning}; not read: {names}"
+        files = f"{kind.count:,} {'file' if kind.count == 1 else 'files'}"
+        if unread := UNREAD.get(source_format):
+            told = f"{files} that {'looks' if kind.count == 1 else 'look'} like {unread}; no reader exists: {names}"
+        else:
+            meaning = _MEANINGS.get(source_format, f"in the format {source_format}, {where}")
+            told = f"{files} {meaning}; not read: {names}"
         root.report(Path(kind.folder), f"*{suffix}", expected, told)
+
+
+def is_history(root: Root, entry: FolderEntry) -> bool:
+    """A history of an agent in Markdown, which no format reads?"""
+    return entry.path.suffix.lower() in MARKDOWN and _sniff(root, entry) in UNREAD
 
 
 def _sniff(root: Root, entry: FolderEntry) -> str:
     try:
         with root.open(entry.path) as stream:
-            return sniff(stream)
+            return (sniff_markdown if entry.path.suffix.lower() in MARKDOWN else sniff)(stream)
     except OSError:  # reported where it was tried first
         return "plain-text"
 

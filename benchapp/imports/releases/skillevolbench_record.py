@@ -147,7 +147,8 @@ class Record:
         passed = outcome.raw.get("verifier_passed")
         if not outcome or (reward is None and not isinstance(passed, bool)):
             return None
-        success = passed if isinstance(passed, bool) else reward is not None and reward >= 1.0
+        is_odd = reward is None and outcome.raw.get("reward") is not None
+        success = None if is_odd else passed if isinstance(passed, bool) else reward is not None and reward >= 1.0
         if reward is not None and success != (reward >= 1.0):
             outcome.report("verifier_passed", "success where the reward is 1 or more", f"{passed} with reward {reward}")
         side = read_side_reports(self.document.root, self._reports)

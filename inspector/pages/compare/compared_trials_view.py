@@ -35,6 +35,7 @@ from benchapp.stats.comparing.narrowing import (
 )
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.crumbs import read_parent
+from inspector.pages.trials.origins import Origin, read_origins
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import CheckStatus, Phase
@@ -78,6 +79,7 @@ class ListedTrial:
     later: bool
     first: Trial | None
     reason: str
+    origin: Origin | None = None  # of a session that copies another one
 
 
 class _TrialTotals:
@@ -197,7 +199,7 @@ def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
 
 
 def _list_trials(trials: list[Trial], choices: Choices, reasons: Mapping[int, str]) -> Iterable[ListedTrial]:
-    """With the first tries of replays, in one query for the page."""
+    """With the first tries of replays and the origins of copied sessions, in one query each for the page."""
     replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
     tries = Trial.objects.none()
     if replays:
@@ -208,10 +210,14 @@ def _list_trials(trials: list[Trial], choices: Choices, reasons: Mapping[int, st
         )
     known = [each for each in tries if not _is_later(each, choices)]
     firsts = {(each.episode_id, each.task_id, each.sample): each for each in known}
+    copies = Attempt.objects.filter(trial__in=trials, counts=True).exclude(lineage={})
+    by_attempt = {attempt.pk: attempt.trial_id for attempt in copies}
+    origins = {by_attempt[pk]: origin for pk, origin in read_origins(copies).items()}
     for trial in trials:
         slot = (trial.episode_id, trial.task_id, trial.sample)
         first = firsts.get(slot) if trial.phase == Phase.REPLAY else None
-        yield ListedTrial(trial, _is_later(trial, choices), first, reasons.get(trial.pk, ""))
+        origin = origins.get(trial.pk)
+        yield ListedTrial(trial, _is_later(trial, choices), first, reasons.get(trial.pk, ""), origin)
 
 
 def _is_later(trial: Trial, choices: Choices) -> bool:

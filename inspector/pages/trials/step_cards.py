@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from django.utils.html import escape
@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep
 from benchapp.analysis.deciding.step_glances import StepKind, glance_at, read_exit_code
+from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep
 from inspector.pages.trials.cut_texts import Cuts, CutState
 from inspector.pages.trials.text_colours import Layer, colour_call, colour_result
@@ -89,6 +90,7 @@ class Act:
 
     call: CardText | None
     results: tuple[CardText, ...]
+    started: Trajectory | None = None  # of the sub-agent that it started
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ class Facts:
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
     clocks: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
     cuts: Cuts = field(default_factory=Cuts)
+    started: Mapping[str, Trajectory] = field(default_factory=dict)  # by the id of the call that started it
     kinds: Mapping[int, StepKind] = field(default_factory=dict)
 
 
@@ -190,7 +193,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         told=told,
         told_lines=whole.rstrip("\n").count("\n") + 1 if told else 0,
         reasoning=_draw_reasoning(texts.get("reasoning")),
-        acts=tuple(_pair_acts(step, texts)),
+        acts=tuple(_link_subagent(act, stored, facts.started) for act in _pair_acts(step, texts)),
         images=said.images if said else (),
         deciding=deciding,
         flags=tuple(facts.flags.get(step.number, ())),
@@ -198,6 +201,11 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         clock=facts.clocks.get(step.number, (None, None)),
     )
     return card, len(whole) if prose or title else 0
+
+
+def _link_subagent(act: Act, stored: StoredStep, started: Mapping[str, Trajectory]) -> Act:
+    call = _find_call(stored, act.call.field) if act.call and started else None
+    return replace(act, started=started[call.id]) if call and call.id in started else act
 
 
 def _pair_acts(step: StepView, texts: Mapping[str, CardText]) -> Iterator[Act]:

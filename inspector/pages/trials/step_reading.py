@@ -37,6 +37,7 @@ class StepReading:
     decided: DecidedVerdict
     window: StepWindow
     clocks: Mapping[int, Clock] = field(default_factory=dict)
+    started: Mapping[str, Trajectory] = field(default_factory=dict)
     stored: tuple[StoredStep, ...] = ()
     cards: tuple[StepCard, ...] = ()
 
@@ -63,8 +64,9 @@ def read_trajectory(
     compactions: Mapping[str, Compaction],
     query: Mapping[str, str],
     with_steps: bool = True,
+    others: Sequence[Trajectory] = (),
 ) -> StepReading:
-    """At most five queries, whatever the length."""
+    """At most five queries, whatever the length. `others`: trajectories of the same attempt, which its calls may have started."""
     chunks = read_chunk_summaries(trajectory) if trajectory else []
     index = read_step_index(trajectory, len(chunks))
     judged = trajectory is None or trajectory.kind == TrajectoryKind.MAIN
@@ -77,6 +79,7 @@ def read_trajectory(
         decided=decide_checks(verdict, index if judged else None),
         window=parse_chunk(trajectory.steps_total if trajectory else 0, query),
         clocks=time_steps(index.glances) if index else {},
+        started={one.extra["tool_call_id"]: one for one in others if one.extra.get("tool_call_id")},
     )
     reading = _go_to_next(reading, query)
     return _draw(reading, from_end="to" in query) if trajectory and with_steps else reading
@@ -103,7 +106,7 @@ def _draw(reading: StepReading, *, from_end: bool) -> StepReading:
     shown = {step.number for step in steps}
     stored = [found for found in stored if found.step.number in shown]
     kinds = {one.number: one.kind for one in glances if one.number in shown}
-    facts = Facts(decided.steps, decided.flags, reading.clocks, reading.cuts, kinds)
+    facts = Facts(decided.steps, decided.flags, reading.clocks, reading.cuts, reading.started, kinds)
     cards = tuple(draw_cards(steps, stored, facts))
     return replace(reading, window=window.of(steps), stored=tuple(stored), cards=cards)
 

@@ -12,6 +12,7 @@ from benchapp.stats.learning.funnel import read_skills_held
 from inspector.pages.trials.cut_texts import READERS
 from inspector.pages.trials.decided_checks import DecidedVerdict
 from inspector.pages.trials.ending import say_ending
+from inspector.pages.trials.origins import Origin, read_origins
 from inspector.pages.trials.step_cards import StepCard
 from inspector.pages.trials.step_map import StepMap
 from inspector.pages.trials.step_reading import StepReading, read_compactions, read_trajectory, read_uses
@@ -94,6 +95,13 @@ class Inspection:
     decisions: tuple[Decision, ...]
     shown_in: tuple[Decision, ...]
     retrieved: tuple[Trial, ...]
+    origin: Origin | None
+
+    @property
+    def shared_tokens(self) -> list[Trajectory]:
+        """Whose tokens the attempt's are, where there are sub-agents."""
+        known = [one for one in self.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
+        return known if len(known) > 1 else []
 
     @property
     def verdict(self) -> VerdictView | None:
@@ -160,6 +168,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         compactions=compactions,
         query=query,
         with_steps=view == "full",
+        others=trajectories,
     )
     decided = reading.decided.verdict
     instruction = trial.task_revision.instruction_id if trial.task_revision else None
@@ -186,6 +195,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
             Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
         ),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
+        origin=read_origins([attempt]).get(attempt.pk) if attempt else None,
     )
 
 
@@ -197,7 +207,8 @@ def _read_held(snapshot: int | None) -> frozenset[str]:
 def read_more_steps(trial: Trial, query: Mapping[str, str]) -> StepReading:
     """The steps that `?first=`, `?to=` or `?at=` asks for, without what else a page says of the trial."""
     attempt = choose_attempt(list(trial.attempts.order_by("number")), query.get("attempt", ""))
-    trajectory = choose_trajectory(list_trajectories(attempt), query.get("trajectory", ""))
+    trajectories = list_trajectories(attempt)
+    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
     verdicts = read_verdicts(attempt)
     return read_trajectory(
         trajectory,
@@ -205,6 +216,7 @@ def read_more_steps(trial: Trial, query: Mapping[str, str]) -> StepReading:
         verdict=verdicts[0] if verdicts else None,
         compactions=read_compactions(trajectory),
         query=query,
+        others=trajectories,
     )
 
 

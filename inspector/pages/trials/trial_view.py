@@ -386,7 +386,7 @@ TASK = JsonShape("key", "title", "role?")
 RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
 ATTEMPT = JsonShape(
     *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
-    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "exception_type"),
+    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "exception_type", "lineage"),
     ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
 )
 CHECK = JsonShape("group", "name", "status", "message")
@@ -396,7 +396,8 @@ VERDICT = JsonShape(
     ("checks", lambda verdict: CHECK.read_all(verdict.checks.all())),
 )
 TRAJECTORY = JsonShape(
-    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "parent"),
+    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "copied_steps", "parent"),
+    *("input_tokens", "output_tokens"),
     ("tool_call_id", lambda one: one.extra.get("tool_call_id")),
     ("provider_delay", lambda one: one.extra.get("provider_delay") if one.provider_delay else None),
     ("events_without_step", lambda one: one.extra.get("facts", {}).get("events_without_step", {})),

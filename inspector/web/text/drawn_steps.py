@@ -58,6 +58,7 @@ class StepView:
     failed_tries: tuple[str, ...]  # why its model had to be asked again
     fields: tuple[FieldView, ...]
     kept: KeptStep | None
+    compacted: str = ""  # of a compaction, the tokens before and after it in words
 
     @property
     def tools(self) -> list[str]:
@@ -150,7 +151,16 @@ def _draw_step(
         failed_tries=tuple(read_reasons((step.extra or {}).get("failed_tries"))),
         fields=tuple(drawn),
         kept=kept,
+        compacted=write_compaction((step.extra or {}).get("compaction")),
     )
+
+
+def write_compaction(told: object) -> str:
+    if not isinstance(told, Mapping):
+        return ""
+    counts = [(told.get(f"tokens_{when}"), when) for when in ("before", "after")]
+    known = [f"{count:,} {when}" for count, when in counts if isinstance(count, int)]
+    return f"tokens: {', '.join(known)}" if known else "tokens not reported"
 
 
 def read_reasons(tries: object) -> Iterator[str]:

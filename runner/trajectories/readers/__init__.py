@@ -44,6 +44,36 @@ READERS: dict[str, str] = {
     "git-lfs-pointer": "runner.trajectories.readers.absent",
     "empty": "runner.trajectories.readers.absent",
 }
+# What `sniff` recognises a format by, in words.
+EVIDENCE = {
+    ATIF: "its schema_version, or its agent and steps",
+    "claude-session": "lines with sessionId and uuid",
+    "claude-stream-json": "events of type system, assistant, user and result",
+    "cursor-stream-json": "events of type tool_call with a call_id",
+    "codex-rollout": "lines with a type and a payload",
+    "codex-jsonl": "events of type thread, turn and item",
+    "gemini-session": "its sessionId and projectHash",
+    "gemini-native": "its messages with sessionId and projectHash",
+    "gemini-stream-json": "an init event with session_id and model",
+    "qwen-session": "lines with sessionId and message parts",
+    "qwen-stream-json": "an init event with qwen_code_version",
+    "kimi-wire": "its protocol_version, or messages with a payload",
+    "inspect-sample": "a sample's id, epoch and input",
+    "mini-swe-agent": "its info and messages, or marks of its shell",
+    "swe-agent": "its trajectory or history of actions",
+    "terminus-episodes": "prompts with episodes",
+    "acp-jsonl": "updates of the Agent Client Protocol",
+    "chat-messages": "messages with roles",
+}
+# Logs that are recognised and that nothing reads, in words: better named than taken for another program's.
+UNREAD = {
+    "factory-droid": "a session of Factory Droid",
+    "telemetry": "telemetry (OpenTelemetry records of Qwen Code or Gemini CLI)",
+    "openhands": "events of OpenHands",
+    "aider-history": "a chat history of aider in Markdown",
+    "markdown-history": "a history of an agent in Markdown",
+}
+READERS |= dict.fromkeys(UNREAD, "runner.trajectories.readers.absent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +95,22 @@ class ReadTrajectory:
     turns     model turns, where the source counts them
     facts     JSON values worth keeping: what the format holds beyond ATIF, and what was left out of the steps
     subagents further trajectories of the same file; each reads the file again when iterated
+
+    copied_lines: so many lines at the beginning are a copy of another session. Their steps are marked, and count in no total.
     """
 
     def __init__(
-        self, open_binary: Opener, *, name: str, source_format: str, reader: Reader, thread: Thread | None = None
+        self,
+        open_binary: Opener,
+        *,
+        name: str,
+        source_format: str,
+        reader: Reader,
+        thread: Thread | None = None,
+        copied_lines: int = 0,
     ) -> None:
         self._open, self.reader, self.thread = open_binary, reader, thread or Thread()
+        self.copied_lines = copied_lines
         kind = TrajectoryKind.SUBAGENT if thread else TrajectoryKind.MAIN
         self.head = TrajectoryHead(kind=kind, name=name, source_format=source_format)
         self.problems = Problems()
@@ -163,7 +203,12 @@ class ReadTrajectory:
     def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
         found = ReadTrajectory(
-            self._open, name=name, source_format=self.head.source_format, reader=self.reader, thread=thread
+            self._open,
+            name=name,
+            source_format=self.head.source_format,
+            reader=self.reader,
+            thread=thread,
+            copied_lines=self.copied_lines,
         )
         found.set_head(parent=parent, agent_name=self.head.agent_name, agent_version=self.head.agent_version)
         if values:

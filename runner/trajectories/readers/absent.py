@@ -1,4 +1,4 @@
-"""Files that hold no trajectory: empty ones, and git-lfs pointers whose content was never fetched."""
+"""Files that give no trajectory: empty ones, git-lfs pointers whose content was never fetched, logs that nothing reads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from runner.base.file_digests import GIT_LFS
 from runner.base.types import Step
-from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers import UNREAD, ReadTrajectory
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """No steps; a pointer is reported with the size of what it stands for, an empty file is a fact and no problem."""
+    if told := UNREAD.get(result.head.source_format):
+        result.problems.add("whole file", "a log that a reader exists for", f"it looks like {told}; no reader exists")
+        return
     with result.open_binary() as stream:
         start = stream.read(1024)
     if start.startswith(GIT_LFS):

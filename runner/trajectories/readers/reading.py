@@ -14,7 +14,7 @@ from runner.base.types import JsonValue
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
 from runner.trajectories.readers.line_streams import UTF8_MARK, in_utf8
 
-__all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
+__all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff", "sniff_markdown"]
 
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
@@ -24,22 +24,35 @@ _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin w
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
 _CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
+# Events of OpenHands name who caused them; entries of SWE-agent's history have roles.
+_OPENHANDS_SOURCE = re.compile(rb'"source"\s*:\s*"(?:agent|user|environment)"')
+_OPENHANDS_KEYS = re.compile(rb'"(?:args|cause|extras|tool_call_metadata|llm_metrics|kind)"\s*:')
+_AIDER = re.compile(rb"\A\s*# aider chat started at ")
+_SIDES = re.compile(  # headings, or bold words at the beginning of a line, that say who speaks
+    r"^(?:#{1,6}[ \t]+|[ \t]*_?\*\*)\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"
+    r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
 _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
 
 
-def read_trajectory(open_binary: Opener, *, name: str = "main", source_format: str = "") -> ReadTrajectory:
+def read_trajectory(
+    open_binary: Opener, *, name: str = "main", source_format: str = "", copied_lines: int = 0
+) -> ReadTrajectory:
     """Opens a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`.
 
-    source_format: what `sniff` said of the file, for who asked it before."""
+    source_format: what `sniff` said of the file, for who asked it before. copied_lines: see ReadTrajectory."""
     with open_binary() as stream:
         start = stream.read(MARK_BYTES if source_format else SNIFFED_BYTES)
     source_format = source_format or sniff(BytesIO(start))
     open_binary = in_utf8(open_binary, start)
-    return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
+    return ReadTrajectory(
+        open_binary, name=name, source_format=source_format, reader=reader(source_format), copied_lines=copied_lines
+    )
 
 
 def open_file(path: Path, *, name: str = "main") -> ReadTrajectory:
@@ -59,21 +72,56 @@ def sniff(source: Path | BinaryIO) -> str:
     if start.startswith(GIT_LFS):
         return "git-lfs-pointer"
     stripped = start.lstrip()
+    if _AIDER.match(stripped):
+        return "aider-history"
     if _ARRAY.match(stripped):
         keys = _top_keys(stripped[1:].lstrip())
         if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
             return "terminus-episodes"
+        if _is_openhands(keys, start):
+            return "openhands"
         if "role" in keys:
             return "mini-swe-agent" if any(mark in start for mark in _MINI_MARKS) else "chat-messages"
         return "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
-            found = _swe_agent_format(keys := _top_keys(line, until_atif=True), start) or _object_format(keys)
+            keys = _top_keys(line, until_atif=True)
+            found = _unread_format(keys, start) or _swe_agent_format(keys, start) or _object_format(keys)
             if found == "claude-stream-json" and _CURSOR_CALL.search(start):
                 return "cursor-stream-json"
             if found is not None:
                 return found
     return "plain-text"
+
+
+def sniff_markdown(source: BinaryIO) -> str:
+    """The same of a file that is called Markdown: a history where headings say in turn who speaks."""
+    start = source.read(SNIFFED_BYTES)
+    if (found := sniff(BytesIO(start))) != "plain-text":
+        return found
+    sides = {match.lastindex for match in _SIDES.finditer(start.decode("utf-8", "replace"))}
+    return "markdown-history" if sides == {1, 2} else "plain-text"
+
+
+def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
+    """A key of UNREAD."""
+    kind = keys.get("type")
+    droid_message = kind == "message" and ("message/role" in keys or {"text", "session_id"} <= keys.keys())
+    if kind == "session_start" or droid_message or (kind == "completion" and "finalText" in keys):
+        return "factory-droid"
+    if kind == "system" and {"session_id", "reasoning_effort"} <= keys.keys():
+        return "factory-droid"
+    if {"resource", "attributes"} <= keys.keys() or "resourceSpans" in keys or {"hrTime", "attributes"} <= keys.keys():
+        return "telemetry"
+    return "openhands" if _is_openhands(keys, start) else None
+
+
+def _is_openhands(keys: dict[str, JsonValue], start: bytes) -> bool:
+    """An event, or an object with a list of them."""
+    is_event = "source" in keys and bool({"action", "observation", "kind"} & keys.keys())
+    has_events = bool({"history", "trajectory", "events"} & keys.keys()) and "schema_version" not in keys
+    is_marked = _OPENHANDS_SOURCE.search(start) is not None and _OPENHANDS_KEYS.search(start) is not None
+    return (is_event or has_events) and is_marked
 
 
 def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
@@ -119,7 +167,7 @@ def _object_format(keys: dict[str, JsonValue]) -> str | None:
         return "acp-jsonl"
     if kind == "metadata" and "protocol_version" in keys:
         return "kimi-wire"
-    if "sessionId" in keys and {"provenance", "message/parts"} & keys.keys():
+    if "sessionId" in keys and {"provenance", "message/parts", "systemPayload"} & keys.keys():
         return "qwen-session"
     if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
         return "claude-session"

@@ -538,7 +538,8 @@ def test_a_session_is_titled_by_the_first_thing_a_person_asked(tmp_path, said, t
 
 def test_sessions_that_were_asked_the_same_have_titles_of_their_own(tmp_path):
     claude_session(tmp_path / "s-1.jsonl", "s-1")
-    claude_session(tmp_path / "s-2.jsonl", "s-2")
+    other = claude_session(tmp_path / "s-2.jsonl", "s-2")
+    other.write_text(other.read_text().replace('"uuid": "u', '"uuid": "v'))  # other messages: no copy
     bring_in(tmp_path)
     assert sorted(Task.objects.values_list("title", flat=True)) == [
         "Sum the column.",
@@ -657,7 +658,8 @@ def test_a_sub_agents_own_file_stands_for_what_the_session_repeats_of_it(tmp_pat
 
 def test_two_whole_logs_of_one_session_are_both_kept(tmp_path):
     claude_session(tmp_path / "a.jsonl")
-    claude_session(tmp_path / "b.jsonl")
+    other = claude_session(tmp_path / "b.jsonl")
+    other.write_text(other.read_text().replace('"uuid": "u', '"uuid": "v'))  # other messages: no copy
     report = bring_in(tmp_path)
     assert told(report, "b.jsonl") == [": an id of its own for every session"]
     assert Trial.objects.count() == 2

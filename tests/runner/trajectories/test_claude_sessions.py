@@ -50,7 +50,7 @@ def test_the_last_snapshot_of_a_message_counts_and_a_partial_one_is_a_lower_boun
         Usage(591, 560, 55),
     ]
     assert result.usage == Usage(503 + 561 + 591, 1060, output_at_least=4 + 1 + 55)
-    assert result.facts["messages"] == 4  # one of them the program's own
+    assert (result.facts["messages"], result.turns) == (3, 3)  # what the program wrote itself is none
 
 
 def test_messages_with_a_stop_reason_add_up_to_a_whole(changed: Callable[..., Path]) -> None:
@@ -157,10 +157,11 @@ def test_every_line_of_a_session_is_a_step_or_counted(session: Path) -> None:
         (Source.SYSTEM, "Checks take a minute."),
         (Source.USER, "And be brief."),
         (Source.SYSTEM, "api_error: Overloaded"),
-        (Source.AGENT, "API Error: Overloaded"),
+        (Source.SYSTEM, ""),
         (Source.AGENT, "The third column\n\nholds the totals."),
         (Source.SYSTEM, "stop_hook_summary"),
     ]
+    assert [(item.content, item.is_error) for item in steps[6].observations] == [("API Error: Overloaded", True)]
     assert (steps[5].extra or {})["retryAttempt"] == 1
     # A hook's words between a call and its result do not part the two.
     assert [item.is_error for item in steps[2].observations] == [True]

@@ -224,7 +224,7 @@ def test_a_reward_that_is_no_number_is_refused(content: bytes) -> None:
 def test_booleans_are_rewards_nulls_are_unknown_and_the_rest_is_told() -> None:
     problems: list[ReportProblem] = []
     content = b'{"a": true, "b": false, "c": null, "d": 0.5, "e": "1", "f": [1], "g": 1e999, "h": NaN}'
-    assert read_rewards(content, problems) == {"a": 1.0, "b": 0.0, "d": 0.5}
+    assert read_rewards(content, problems) == {"a": 1.0, "b": 0.0, "d": 0.5} | dict.fromkeys("cefgh")
     assert [problem.place for problem in problems] == ["e", "f", "g", "h"]
 
 

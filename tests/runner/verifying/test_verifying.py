@@ -102,7 +102,7 @@ def test_a_reward_may_stand_in_the_json_alone(task: Task, sandbox: LocalSandbox)
     write_tests(task, "", reward_json={"reward": 1, "style": 0.5, "unknown": None})
     verdict = run_verifier(task, sandbox)
     assert verdict.success is True
-    assert verdict.rewards == {"reward": 1.0, "style": 0.5}
+    assert verdict.rewards == {"reward": 1.0, "style": 0.5, "unknown": None}
 
 
 def test_the_only_number_of_a_json_counts_whatever_its_name(task: Task, sandbox: LocalSandbox) -> None:

@@ -24,6 +24,7 @@ from runner.trajectories.log_records import (
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
+_API_ERROR = "API Error"  # how its errors begin, in logs that do not mark them
 # Input is what was sent in all: fresh, read from the cache and written to it.
 INPUT_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 MAX_BLOCKS = 10_000  # of one message; what follows makes a step of its own
@@ -34,15 +35,18 @@ class MessageSteps:
 
     Blocks of one message id make one step. Every line of a message repeats its usage, as it was when the line was
     written: output_tokens is final only beside a stop reason, else the largest count is a lower bound. A result joins
-    the step of its call; one that comes after that step was given makes a step of its own.
+    the step of its call; one that comes after that step was given makes a step of its own. What the program writes in the
+    model's place, such as an error of the provider, is a notice: no call of a model.
     """
 
     def __init__(self) -> None:
         self.messages = 0
+        self.copied = False  # does what is fed now come from another session? It counts in no total
         self._open: _ClaudeMessage | None = None
         self._asides: list[Step] = []
         self._used: dict[str, Usage] = {}  # by message id: something may come between the lines of one message
         self._used_without_id = Usage()
+        self._seen: set[str | None] = set()  # ids of messages that were given
         self._lacks_usage = False
 
     @property
@@ -51,12 +55,18 @@ class MessageSteps:
         total = sum(self._used.values(), self._used_without_id)
         return total.in_part() if self._lacks_usage else total
 
-    def assistant(self, message: Record, timestamp: str | None, extra: Record | None = None) -> Iterator[Step]:
+    def assistant(
+        self, message: Record, timestamp: str | None, extra: Record | None = None, *, is_error: bool = False
+    ) -> Iterator[Step]:
+        """is_error: the line says that the model gave no answer."""
+        if is_error or message.get("model") == NO_MODEL:
+            yield from self.aside(_program_notice(message, timestamp, extra or {}, is_error))
+            return
         raw = message.get("id")
         identifier = raw if isinstance(raw, str) else None
         if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
-            self._open = _ClaudeMessage(identifier, timestamp, extra or {})
+            self._open = _ClaudeMessage(identifier, timestamp, extra or {}, self.copied)
         self._open.add(message)
 
     def user(
@@ -72,7 +82,7 @@ class MessageSteps:
                     continue
                 yield from self.flush()
                 late = {**extra, "late_result": True}
-                yield Step(0, Source.SYSTEM, observations=(observation,), timestamp=timestamp, extra=late)
+                yield self._mark(Step(0, Source.SYSTEM, observations=(observation,), timestamp=timestamp, extra=late))
             elif block is not None:
                 spoken.append(block)
         if spoken:
@@ -80,14 +90,17 @@ class MessageSteps:
             text, parts = content_text(spoken if isinstance(content, list) else content)
             if parts is not None:
                 extra = {**extra, PARTS: parts}
-            yield Step(0, Source.USER, clean(text), timestamp=timestamp, extra=extra or None)
+            yield self._mark(Step(0, Source.USER, clean(text), timestamp=timestamp, extra=extra or None))
+
+    def _mark(self, step: Step) -> Step:
+        return replace(step, is_copied_context=True) if self.copied else step
 
     def aside(self, step: Step) -> Iterator[Step]:
         """A step that belongs to no message. While one is under way it waits: its results are still to come."""
         if self._open is None:
-            yield step
+            yield self._mark(step)
         else:
-            self._asides.append(step)
+            self._asides.append(self._mark(step))
 
     @property
     def awaits_message(self) -> bool:
@@ -98,18 +111,22 @@ class MessageSteps:
         """The message under way, as far as it came."""
         if self._open is not None:
             message, self._open = self._open, None
-            is_new = message.id not in self._used
-            self.messages += is_new
+            is_new = message.id is None or message.id not in self._seen
+            self._seen.add(message.id)
             step = message.step()
-            self._count(message)
-            yield step if is_new else replace(step, usage=None)
+            if message.copied:
+                yield replace(step, usage=None, is_copied_context=True)
+            else:
+                self.messages += is_new
+                self._count(message)
+                yield step if is_new else replace(step, usage=None)
         asides, self._asides = self._asides, []
         yield from asides
 
     def _count(self, message: _ClaudeMessage) -> None:
         usage = message.usage()
         if usage is None:
-            self._lacks_usage |= message.is_call
+            self._lacks_usage = True
         elif message.id is None:
             self._used_without_id += usage
         else:
@@ -117,8 +134,8 @@ class MessageSteps:
 
 
 class _ClaudeMessage:
-    def __init__(self, identifier: str | None, timestamp: str | None, extra: Record) -> None:
-        self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
+    def __init__(self, identifier: str | None, timestamp: str | None, extra: Record, copied: bool) -> None:
+        self.id, self._timestamp, self._extra, self.copied = identifier, timestamp, dict(extra), copied
         self.blocks = 0
         self._texts: list[str] = []
         self._thoughts: list[str] = []
@@ -151,14 +168,9 @@ class _ClaudeMessage:
     def has_calls(self) -> bool:
         return bool(self._calls)
 
-    @property
-    def is_call(self) -> bool:
-        """The harness writes messages of its own, such as errors of the provider: no model was asked."""
-        return self._model != NO_MODEL
-
     def usage(self) -> Usage | None:
         """None: it carries no usage data. A message with content and without output tokens was not counted at all."""
-        if not self._counts or not self.is_call:
+        if not self._counts:
             return None
         sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None)
         if self._output == 0 and (self._texts or self._thoughts or self._calls):
@@ -215,6 +227,17 @@ class _ClaudeMessage:
         )
 
 
+def _program_notice(message: Record, timestamp: str | None, extra: Record, is_error: bool) -> Step:
+    """What the program wrote in the model's place. An error of the provider is the result of a call that brought nothing."""
+    text = clean(content_text(message.get("content"))[0])
+    is_error = is_error or text.startswith(_API_ERROR)
+    extra = {**extra, **({"api_error": True} if is_error else {})} or None
+    if is_error:
+        results = (Observation(text, is_error=True),)
+        return Step(0, Source.SYSTEM, observations=results, timestamp=timestamp, extra=extra)
+    return Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=extra)
+
+
 def _fullness(usage: Usage) -> tuple[bool, int]:
     """Of two accounts of one message the final one counts, else the larger."""
     return usage.output_tokens is not None, usage.known_output or 0
@@ -263,6 +286,42 @@ def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
         else:
             facts[str(key)[:100]] = storable_value(value)
     return {**facts, "left_out": left_out} if left_out else facts
+
+
+def compaction_mark(before: object, trigger: object = None) -> dict[str, JsonValue]:
+    """What the extra of a step holds that stands for a compaction: here the program replaced the conversation by a summary."""
+    tokens, word = read_count(before), read_text(trigger)
+    told: dict[str, JsonValue] = {} if tokens is None else {"tokens_before": tokens}
+    return {"compaction": told | ({} if word is None else {"trigger": word})}
+
+
+class CompactionMarks:
+    """Holds steps back from a compaction on, until it is known how many tokens the next call of the model was sent."""
+
+    MOST_HELD = 50
+
+    def __init__(self) -> None:
+        self._held: list[Step] = []
+
+    def pass_on(self, step: Step) -> Iterator[Step]:
+        if self._held or "compaction" in (step.extra or {}):
+            self._held.append(step)
+            if len(self._held) > self.MOST_HELD:
+                yield from self.flush()
+        else:
+            yield step
+
+    def set_tokens_after(self, tokens: int | None) -> Iterator[Step]:
+        if self._held and tokens is not None:
+            first, *others = self._held
+            extra = dict(first.extra or {})
+            extra["compaction"] = {**read_object(extra["compaction"]), "tokens_after": tokens}
+            self._held = [replace(first, extra=extra), *others]
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Step]:
+        held, self._held = self._held, []
+        yield from held
 
 
 class AnswerSteps:

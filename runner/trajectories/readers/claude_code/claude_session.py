@@ -17,7 +17,13 @@ from runner.trajectories.images import select_images
 from runner.trajectories.log_records import Record, read_object, read_objects, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_code.claude_messages import NO_MODEL, MessageSteps, small_facts
+from runner.trajectories.readers.claude_code.claude_messages import (
+    NO_MODEL,
+    CompactionMarks,
+    MessageSteps,
+    compaction_mark,
+    small_facts,
+)
 from runner.trajectories.readers.claude_code.claude_subagents import Subagents
 
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
@@ -33,16 +39,24 @@ MAX_ERROR_CHARS = 2_000
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
-    session = _ClaudeSession(result)
+    session, marks = _ClaudeSession(result), CompactionMarks()
     result.set_head(agent_name="claude-code")
+    for step in _read_steps(result, session):
+        yield from marks.pass_on(step)
+        if step.source is Source.AGENT and step.usage is not None:
+            yield from marks.set_tokens_after(step.usage.input_tokens)
+    yield from marks.flush()
+    result.usage, result.turns = session.messages.usage, session.messages.messages
+    result.facts.update(usage_from="messages", messages=session.messages.messages)
+    if session.is_main:
+        session.agents.add_to(result, thread="agent_id")
+
+
+def _read_steps(result: ReadTrajectory, session: _ClaudeSession) -> Iterator[Step]:
     for line, raw in result.lines(None if session.is_main else Problems()):
         for event, call in _lines_in(raw):
             yield from session.add(event, line, call)
     yield from session.messages.flush()
-    result.usage = session.messages.usage
-    result.facts.update(usage_from="messages", messages=session.messages.messages)
-    if session.is_main:
-        session.agents.add_to(result, thread="agent_id")
 
 
 def _lines_in(event: Record) -> Iterator[tuple[Record, str]]:
@@ -83,6 +97,10 @@ class _ClaudeSession:
         if thread != self._wanted:
             yield from self._answer(event)
         elif not self._tree.is_repeated(event, line, reports=not call):
+            if self.messages.copied and line > self.result.copied_lines:
+                yield from self.messages.flush()
+                self.result.set_head(session_id=None, model=None)  # they were those of the copied session
+            self.messages.copied = line <= self.result.copied_lines
             yield from self._steps(event, str(kind), message)
 
     def _pass_by(self, event: Record, kind: str) -> None:
@@ -97,7 +115,8 @@ class _ClaudeSession:
         extra = self._tree.extra(event)
         timestamp = read_text(event.get("timestamp"))
         if kind == "assistant" and isinstance(message, Mapping):
-            yield from self.messages.assistant(message, timestamp, extra)
+            is_error = event.get("isApiErrorMessage") is True
+            yield from self.messages.assistant(message, timestamp, extra, is_error=is_error)
         elif kind == "user" and isinstance(message, Mapping):
             is_summary = event.get("isCompactSummary") is True
             extra |= {"compact_summary": True} if is_summary else {}
@@ -140,6 +159,9 @@ def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
     subtype, error = str(event.get("subtype") or ""), _error_text(event.get("error"))
     text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
     facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)
+    if subtype == "compact_boundary":
+        told = read_object(event.get("compactMetadata"))
+        facts |= compaction_mark(told.get("preTokens"), told.get("trigger"))
     return Step(0, Source.SYSTEM, clean(text), timestamp=timestamp, extra={**extra, **facts} or None)
 
 

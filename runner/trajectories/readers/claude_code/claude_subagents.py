@@ -7,7 +7,7 @@ from runner.trajectories.log_records import Record, read_object, read_objects, r
 from runner.trajectories.readers import ReadTrajectory, Thread
 
 MAX_SUBAGENTS = 1_000
-_STARTING = ("Task", "Agent")  # the tool's name, before and since 2.1
+STARTING = ("Task", "Agent")  # the tool's name, before and since 2.1
 _ABOUT = ("subagent_type", "description")
 
 
@@ -31,7 +31,7 @@ class Subagents:
 
     def _see_block(self, block: Record, thread: str, result: object) -> None:
         kind = block.get("type")
-        if kind == "tool_use" and block.get("name") in _STARTING:
+        if kind == "tool_use" and block.get("name") in STARTING:
             given = read_object(block.get("input"))
             about = {key: storable(str(given[key])) for key in _ABOUT if key in given}
             self._calls[str(block.get("id"))] = (thread, about)

@@ -18,9 +18,15 @@ from runner.base.text import clean, storable, storable_value
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.images import select_images
-from runner.trajectories.log_records import Record, parse_json, read_object, read_text, read_usage
+from runner.trajectories.log_records import Record, parse_json, read_count, read_object, read_text, read_usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_code.claude_messages import MessageSteps, call_block, result_block
+from runner.trajectories.readers.claude_code.claude_messages import (
+    CompactionMarks,
+    MessageSteps,
+    call_block,
+    compaction_mark,
+    result_block,
+)
 from runner.trajectories.readers.codex_cli.codex import TOKEN_KEYS
 from runner.trajectories.readers.exit_codes import has_codex_failed
 
@@ -30,37 +36,94 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """An agent step holds reasoning, text and calls up to the next result."""
-    turn, total = _CodexTurn(), Usage()
+    rollout, marks = _CodexRollout(result), CompactionMarks()
     result.set_head(agent_name="codex")
-    for event in _events(result):
+    for line, event in _events(result):
+        counts_before = rollout.counts
+        for step in rollout.add(line, event):
+            yield from marks.pass_on(step)
+        if rollout.counts != counts_before:
+            yield from marks.set_tokens_after(rollout.sent)
+    for step in rollout.turn.steps.flush():
+        yield from marks.pass_on(step)
+    yield from marks.flush()
+    result.set_usage(rollout.usage, "token counts")
+
+
+class _CodexRollout:
+    """Lines of the file one by one. Of those that a fork copied the steps are marked, and the tokens are the parent's."""
+
+    def __init__(self, result: ReadTrajectory) -> None:
+        self.result, self.turn = result, _CodexTurn()
+        self.sent: int | None = None  # tokens that the last call of the model was sent
+        self.counts = 0  # lines that count tokens
+        self._total, self._copied_total = Usage(), Usage()
+        self._has_meta = self._has_own = False
+
+    @property
+    def usage(self) -> Usage:
+        return _subtract(self._total, self._copied_total)
+
+    def add(self, line: int, event: Record) -> Iterator[Step]:
         payload, kind = read_object(event.get("payload")), event.get("type")
+        timestamp = read_text(event.get("timestamp"))
+        is_copied = line <= self.result.copied_lines
+        if self.turn.steps.copied and not is_copied:
+            yield from self.turn.end_copy()
+        self.turn.steps.copied = is_copied and self._has_meta
         if kind == "response_item":
-            yield from turn.add(payload, read_text(event.get("timestamp")))
+            yield from self.turn.add(payload, timestamp)
+        elif kind == "compacted":
+            text = clean(str(payload.get("message") or "")) or "Conversation compacted"
+            step = Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=compaction_mark(self.sent))
+            yield from self.turn.steps.flush()
+            yield from self.turn.steps.aside(step)
         elif kind == "event_msg" and payload.get("type") == "token_count":
-            running = read_object(payload.get("info")).get("total_token_usage")
-            total = read_usage(running, *TOKEN_KEYS) if isinstance(running, Mapping) else total
+            self._take_tokens(read_object(payload.get("info")), is_copied)
         elif kind in ("session_meta", "turn_context"):
-            names = {"id": "session_id", "cli_version": "agent_version", "model": "model"}
-            result.fill_head(**{name: read_text(payload.get(key)) for key, name in names.items()})
-            if isinstance(payload.get("cwd"), str):
-                result.add_extra(cwd=payload["cwd"])
+            self._take_head(payload, is_copied and self._has_meta)
         else:
-            result.count_event(kind, payload.get("type"))
-    yield from turn.steps.flush()
-    result.set_usage(total, "token counts")
+            self.result.count_event(kind, payload.get("type"))
+
+    def _take_tokens(self, info: Record, is_copied: bool) -> None:
+        running, last = info.get("total_token_usage"), read_object(info.get("last_token_usage"))
+        if isinstance(running, Mapping):
+            self._total = read_usage(running, *TOKEN_KEYS)
+            self._copied_total = self._total if is_copied else self._copied_total
+        self.sent, self.counts = read_count(last.get("input_tokens")), self.counts + 1
+
+    def _take_head(self, payload: Record, is_copied: bool) -> None:
+        """A copy says whose it is; no more of it is this session's, except the model where no line of its own names one."""
+        if "model" in payload and not is_copied and not self._has_own:
+            self._has_own = True
+            self.result.set_head(model=None)
+        names = {"id": "session_id", "cli_version": "agent_version", "model": "model"}
+        self.result.fill_head(**{name: read_text(payload.get(key)) for key, name in names.items()})
+        if isinstance(payload.get("cwd"), str) and not is_copied:
+            self.result.add_extra(cwd=payload["cwd"])
+        self._has_meta = True
 
 
-def _events(result: ReadTrajectory) -> Iterator[Record]:
-    """The lines of the file, those of an older file in today's wrapper."""
+def _subtract(total: Usage, before: Usage) -> Usage:
+    """Of a running total what was added to it; all of it where it began again at 0."""
+    names = ("input_tokens", "cached_tokens", "output_tokens")
+    pairs = [(getattr(total, name), getattr(before, name)) for name in names]
+    if any(whole is not None and part is not None and whole < part for whole, part in pairs):
+        return total
+    return Usage(*(None if whole is None else whole - (part or 0) for whole, part in pairs))
+
+
+def _events(result: ReadTrajectory) -> Iterator[tuple[int, Record]]:
+    """(number, line) of the file, those of an older file in today's wrapper."""
     with result.open_binary() as stream:
         is_object = _ONE_OBJECT.match(stream.read(200)) is not None
     if is_object:
         for key, value in result.parts(streamed=frozenset({"items"})):
             if isinstance(value, Mapping):
-                yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
+                yield 1, {"type": "response_item" if key == "items" else "session_meta", "payload": value}
         return
-    for _, event in result.lines():
-        yield event if "payload" in event else _wrap(event)
+    for line, event in result.lines():
+        yield line, event if "payload" in event else _wrap(event)
 
 
 def _wrap(event: Record) -> Record:
@@ -94,7 +157,13 @@ class _CodexTurn:
             yield from self.steps.user({"content": [block]}, timestamp)
         else:
             yield from self.steps.flush()
-            yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
+            extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
+            yield from self.steps.aside(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
+
+    def end_copy(self) -> Iterator[Step]:
+        """What follows begins a message of its own."""
+        yield from self.steps.flush()
+        self._is_answered = True
 
     def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:
@@ -109,7 +178,8 @@ class _CodexTurn:
         yield from self.steps.flush()
         source = Source.USER if item.get("role") == "user" else Source.SYSTEM
         text, parts = content_text(item.get("content"))
-        yield Step(0, source, clean(text), timestamp=timestamp, extra=select_images(parts) or None)
+        extra = select_images(parts) or None
+        yield from self.steps.aside(Step(0, source, clean(text), timestamp=timestamp, extra=extra))
 
 
 def _id(item: Record) -> str:

@@ -1,0 +1,261 @@
+"""Whose copy a session is: programs copy what came before into a new log when a session is resumed or forked, and tools that
+keep logs copy a session as it was so far.
+
+A log has marks: ids of its messages, line by line. Logs that share marks are relatives; of each mark one log is the owner, and
+in every other log it is a copy. Which one does not depend on the order in which logs are found, nor on the import that brings
+them in: `session_root` is equal for all relatives, and `find_lineages` is asked about all of them whenever one comes in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from runner.trajectories.log_records import Record, read_object, read_text
+from runner.trajectories.problems import Problems
+from runner.trajectories.readers.line_streams import json_lines
+
+RESUME, FORK, SNAPSHOT = "resume", "fork", "snapshot"
+KINDS = (RESUME, FORK, SNAPSHOT)
+BY_MAP, BY_IDS, BY_LOG = "map", "ids", "log"  # who says so: a person, equal ids of messages, the log itself
+SCANNED_LINES = ALL_LINES = 1_000_000
+_WRITTEN_AT_ONCE = timedelta(milliseconds=100)  # lines of a fork's copy follow each other as fast
+_OWN_TURN = frozenset({"task_started", "turn_started", "user_message"})  # events that begin a turn in a Codex rollout
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """`of`: the session that was copied, as "<format>:<session id>". `copied_lines`: so many lines of the log are the copy;
+    None means all of them."""
+
+    kind: str
+    of: str
+    copied_lines: int | None
+    by: str
+
+    @property
+    def lines(self) -> int:
+        return ALL_LINES if self.copied_lines is None else self.copied_lines
+
+    def find_times(self, log: ScannedLog, finished: datetime | None) -> tuple[datetime | None, datetime | None]:
+        """(start, end) of its own work; a copy without any took no time of its own."""
+        if self.copied_lines is None:
+            return None, None
+        return _read_time(log.start_after(self.copied_lines)), finished
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "of": self.of, "copied_lines": self.copied_lines, "by": self.by}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    line: int
+    ident: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedLog:
+    """What one log says of itself. `session`: its own id. `parent`: the session that it names as the one it copied, and
+    `copied_lines` how far that copy goes by the log alone. `root`: what it shares with all its relatives. `ends`: by line,
+    where the records that belong to it end."""
+
+    format: str
+    session: str
+    marks: tuple[Mark, ...]
+    parent: str = ""
+    copied_lines: int = 0
+    root: str = ""
+    ends: Mapping[int, int] | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.format}:{self.session}"
+
+    @property
+    def root_digest(self) -> str:
+        """64 hex characters."""
+        return hashlib.sha256(f"{self.format}:{self.root}".encode()).hexdigest()
+
+    @property
+    def idents(self) -> frozenset[str]:
+        return frozenset(mark.ident for mark in self.marks)
+
+    def is_part_of(self, other: ScannedLog) -> bool:
+        """Is it the same session, as it was then or earlier?"""
+        return self.key == other.key and bool(self.marks) and self.idents <= other.idents
+
+    def start_after(self, copied_lines: int) -> str:
+        """The time of its first own line."""
+        return next((mark.time for mark in self.marks if mark.line > copied_lines and mark.time), "")
+
+
+def can_scan(source_format: str) -> bool:
+    return source_format in _SCANNERS
+
+
+def scan_log(source_format: str, session: str, open_binary: Callable[[], BinaryIO]) -> ScannedLog:
+    """`session`: its id, where the log has none."""
+    with open_binary() as stream:
+        return _SCANNERS[source_format](session, json_lines(stream, Problems()))
+
+
+def scan_head(source_format: str, session: str, start: bytes) -> ScannedLog:
+    """The same of the beginning of a file, which its root needs no more of."""
+    whole = start[: start.rfind(b"\n") + 1] or start
+    return _SCANNERS[source_format](session, json_lines(BytesIO(whole), Problems()))
+
+
+def find_lineages(logs: Sequence[ScannedLog]) -> list[Lineage | None]:
+    """Of each log whose copy it is; None where it copies nothing. Of logs with the same marks the first key is the owner."""
+    order = sorted(range(len(logs)), key=lambda at: _age(logs, at))
+    found: list[Lineage | None] = [None] * len(logs)
+    for place, at in enumerate(order):
+        older = [logs[other] for other in order[:place]]
+        found[at] = _find_lineage(logs[at], older)
+    return found
+
+
+def _age(logs: Sequence[ScannedLog], at: int) -> tuple[bool, str, int, str]:
+    """Sorts the copied before its copies: by the time of what no other log has. A log without anything of its own was copied as
+    a whole."""
+    log = logs[at]
+    others = frozenset[str]().union(*(other.idents for place, other in enumerate(logs) if place != at))
+    own = next((mark.time for mark in log.marks if mark.ident not in others), "")
+    return bool(log.parent), own, len(log.marks), log.key
+
+
+def _find_lineage(log: ScannedLog, older: Sequence[ScannedLog]) -> Lineage | None:
+    named = next((other for other in older if log.parent and other.session == log.parent), None)
+    if named is None and log.parent:
+        return Lineage(FORK, f"{log.format}:{log.parent}", log.copied_lines, BY_LOG)
+    idents = log.idents
+    shared = [(len(idents & other.idents), other) for other in older]
+    most = max((count for count, _ in shared), default=0)
+    parent = named or next((other for count, other in shared if count == most and count), None)
+    if parent is None:
+        return None
+    copied = max(_copied_lines(log, parent), log.copied_lines)
+    if not copied:
+        return None
+    is_whole = all(mark.line <= copied for mark in log.marks)
+    goes_on = not {mark.ident for mark in parent.marks[-1:]} <= idents
+    kind = FORK if log.parent or goes_on else RESUME
+    return Lineage(kind, parent.key, None if is_whole else copied, BY_LOG if log.parent else BY_IDS)
+
+
+def _copied_lines(log: ScannedLog, parent: ScannedLog) -> int:
+    """Up to the last line whose mark the parent has. Marks that are contents come again by chance: there the two begin alike."""
+    if log.format == "codex-rollout":
+        equal = 0
+        for mark, other in zip(log.marks, parent.marks, strict=False):
+            if mark.ident != other.ident:
+                break
+            equal = mark.line
+    else:
+        theirs = parent.idents
+        equal = max((mark.line for mark in log.marks if mark.ident in theirs), default=0)
+    return (log.ends or {}).get(equal, equal)
+
+
+# --- Claude Code ------------------------------------------------------------------------------------------------
+
+
+def _scan_claude(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog:
+    """An answer's mark is its message id with that of its request, which copies keep; of other lines the uuid. Lines that
+    were forked say from which session; in older logs the copy keeps the copied session's id."""
+    marks: list[Mark] = []
+    sessions: list[tuple[int, str]] = []  # (line, id), where it changes
+    parent, copied = "", 0
+    for line, event in lines:
+        if line > SCANNED_LINES:
+            break
+        if (named := read_text(event.get("sessionId"))) and (not sessions or sessions[-1][1] != named):
+            sessions.append((line, named))
+        if origin := read_text(read_object(event.get("forkedFrom")).get("sessionId")):
+            parent, copied = origin, line
+        if event.get("isSidechain") is not True and (ident := _claude_ident(event)):
+            marks.append(Mark(line, ident, read_text(event.get("timestamp")) or ""))
+    names = [named for _, named in sessions]
+    own = (
+        session
+        if session in names
+        else names[-1]
+        if len(set(names)) == len(names) and names
+        else (names or [session])[0]
+    )
+    if not parent and len(names) > 1 and names[-1] == own and own not in names[:-1]:
+        parent, copied = names[-2], sessions[-1][0] - 1
+    parent = "" if parent == own else parent
+    root = next((mark.ident for mark in marks if "/" in mark.ident), f"session {own}")
+    return ScannedLog("claude-session", own, tuple(marks), parent, copied if parent else 0, root)
+
+
+def _claude_ident(event: Record) -> str:
+    message, uuid = read_object(event.get("message")), read_text(event.get("uuid")) or ""
+    ident, request = read_text(message.get("id")), read_text(event.get("requestId"))
+    if event.get("type") == "assistant":
+        return f"{ident}/{request}" if ident and request else f"/{uuid}" if uuid else ""
+    return uuid
+
+
+# --- Codex ------------------------------------------------------------------------------------------------------
+
+
+def _scan_codex(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog:
+    """The head names the session and the one it was forked from; the copy begins with that one's head, and all of it has the
+    time of the fork, or its old times. An item's mark is its content: most have no id."""
+    marks: list[Mark] = []
+    ends: dict[int, int] = {}
+    own = parent = root = ""
+    copied, is_copy = 0, False
+    started: datetime | None = None
+    last: datetime | None = None
+    for line, event in lines:
+        if line > SCANNED_LINES:
+            break
+        payload, kind, time = read_object(event.get("payload")), event.get("type"), read_text(event.get("timestamp"))
+        at = _read_time(time)
+        if kind == "session_meta":
+            named = read_text(payload.get("id")) or ""
+            if not own:
+                own, parent = named, read_text(payload.get("forked_from_id")) or ""
+                started = _read_time(read_text(payload.get("timestamp"))) or at
+                is_copy, last = bool(parent), at
+                continue
+            if named != own and (is_copy or not marks):
+                parent, root, is_copy, last = parent or named, named, True, None
+        if is_copy:
+            is_copy = (
+                at is None or last is None or at - last <= _WRITTEN_AT_ONCE or (started is not None and at <= started)
+            )
+            copied = line if is_copy else copied
+            last = at or last
+        if kind == "response_item":
+            content = json.dumps(payload, sort_keys=True, default=str)
+            marks.append(Mark(line, hashlib.sha256(content.encode("utf-8", "replace")).hexdigest(), time or ""))
+        elif marks and kind == "event_msg" and payload.get("type") not in _OWN_TURN:
+            follows = ends.get(marks[-1].line, marks[-1].line) == line - 1
+            ends |= {marks[-1].line: line} if follows else {}
+    parent = "" if parent == own else parent
+    own = own or session
+    return ScannedLog("codex-rollout", own, tuple(marks), parent, copied, root or parent or own, ends)
+
+
+def _read_time(text: str | None) -> datetime | None:
+    try:
+        value = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return value if value.tzinfo else None
+
+
+_SCANNERS: dict[str, Callable[[str, Iterator[tuple[int, Record]]], ScannedLog]] = {
+    "claude-session": _scan_claude,
+    "codex-rollout": _scan_codex,
+}

@@ -1,0 +1,111 @@
+"""Logs that nothing reads: named in one line, and taken for no other program's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchapp.models import Trial
+from runner.trajectories.readers.reading import sniff
+from tests.benchapp.import_folders import bring_in
+
+pytestmark = pytest.mark.django_db
+AT = "2026-03-01T10:00:00.000Z"
+
+
+def lines(*values: Any) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+DROID = [
+    {"type": "session_start", "id": "s1", "title": "Sums", "owner": "dev", "version": 2, "cwd": "/w"},
+    {
+        "type": "message",
+        "id": "m1",
+        "timestamp": AT,
+        "message": {"role": "user", "content": [{"type": "text", "text": "Go"}]},
+    },
+]
+DROID_STREAM = [
+    {
+        "type": "system",
+        "subtype": "init",
+        "cwd": "/w",
+        "session_id": "s1",
+        "tools": ["Read"],
+        "reasoning_effort": "low",
+    },
+    {"type": "message", "role": "user", "id": "m1", "text": "Go", "timestamp": 1, "session_id": "s1"},
+]
+TELEMETRY = {
+    "hrTime": [1, 2],
+    "resource": {"attributes": {"service.name": "qwen-code"}},
+    "body": "CLI configuration loaded.",
+    "attributes": {"session.id": "s1", "event.name": "qwen-code.config"},
+}
+ASKED = {"id": 0, "timestamp": AT, "source": "user", "action": "message", "args": {"content": "Go"}, "message": "Go"}
+RAN = {"id": 1, "timestamp": AT, "source": "agent", "action": "run", "args": {"command": "ls"}, "message": "Running"}
+SAW = {"id": 2, "timestamp": AT, "source": "agent", "observation": "run", "content": "a", "extras": {}, "cause": 1}
+EVENT = {"id": "e1", "timestamp": AT, "source": "agent", "kind": "MessageEvent", "llm_message": {"role": "user"}}
+OPENHANDS = {"instance_id": "x-1", "instruction": "Go", "history": [ASKED, RAN, SAW], "metrics": {}, "error": None}
+ROLES = [{**SAW, "role": "agent", "tool_call_metadata": {}}]
+LOGS = [
+    ("session.jsonl", lines(*DROID), "a session of Factory Droid"),
+    ("rest.jsonl", lines(*DROID[1:]), "a session of Factory Droid"),
+    ("stream.jsonl", lines(*DROID_STREAM), "a session of Factory Droid"),
+    ("said.jsonl", lines(*DROID_STREAM[1:]), "a session of Factory Droid"),
+    ("telemetry.log", json.dumps(TELEMETRY, indent=2), "telemetry"),
+    ("telemetry.jsonl", lines(TELEMETRY), "telemetry"),
+    ("trajectory.json", json.dumps([ASKED, RAN, SAW]), "events of OpenHands"),
+    ("output.jsonl", lines(OPENHANDS), "events of OpenHands"),
+    ("roles.json", json.dumps({"history": ROLES}), "events of OpenHands"),
+    ("rows.jsonl", lines({"instance_id": "x", "trajectory": [ASKED, RAN, SAW]}), "events of OpenHands"),
+    ("event.json", json.dumps(EVENT), "events of OpenHands"),
+    (".aider.chat.history.md", "\n# aider chat started at 2026-03-01 10:00:00\n\n#### Go\n\nDone.\n", "aider"),
+    ("history.md", "# Session\n\n## User\n\nGo\n\n## Assistant\n\nDone.\n", "a history of an agent in Markdown"),
+    (
+        "2026-03-01.md",
+        "_**User**_\n\nGo\n\n---\n\n_**Agent (claude)**_\n\nDone.\n",
+        "a history of an agent in Markdown",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), LOGS, ids=[name for name, *_ in LOGS])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_log_that_nothing_reads_is_named_in_one_line(tmp_path, name, content, words, alone):
+    path = tmp_path / "logs" / name
+    path.parent.mkdir()
+    path.write_text(content)
+    report = bring_in(path if alone else path.parent)
+    (told,) = [problem for problem in report.problems if words in problem.message]
+    assert told.message.endswith(f"; no reader exists: {name}") or "no reader exists" in told.message
+    assert name in f"{told.path} {told.message}"
+    assert not Trial.objects.exists()
+
+
+def test_other_markdown_is_not_reported(tmp_path):
+    (tmp_path / "README.md").write_text("# Sums\n\n## Usage\n\nThe user runs it.\n")
+    assert [problem.message for problem in bring_in(tmp_path).problems] == ["none was found in it"]
+
+
+def test_a_session_of_qwen_code_that_begins_with_telemetry_is_its_own(tmp_path):
+    head = {"uuid": "u1", "parentUuid": None, "sessionId": "s1", "timestamp": AT, "version": "0.6"}
+    first = {**head, "type": "system", "subtype": "ui_telemetry", "systemPayload": {"uiEvent": {}}}
+    path = tmp_path / "chat.jsonl"
+    path.write_text(lines(first))
+    assert sniff(path) == "qwen-session"
+
+
+@pytest.mark.parametrize("part", ["steps", "agent", "verifier"])
+def test_a_folder_with_a_config_of_something_else_is_no_interrupted_trial(tmp_path, part: str):
+    run: Path = tmp_path / "run"
+    (run / part).mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"model": "lab/model-1", "epochs": 2, "skill_init": "seed.md"}))
+    (run / "best_skill.md").write_text("# Sums\n")
+    report = bring_in(run)
+    assert [problem.message for problem in report.problems][0] == "it looks like a run of SkillOpt; no reader exists"
+    assert not Trial.objects.exists()
