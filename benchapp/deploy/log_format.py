@@ -62,4 +62,6 @@ def logging_for(form: str, level: str) -> dict[str, object]:
         "formatters": {"chosen": {"()": formatter}},
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "chosen", "filters": ["ids"]}},
         "root": {"handlers": ["console"], "level": level},
+        # At DEBUG they write whole headers, in which a server may quote the key that it was sent.
+        "loggers": {name: {"level": "INFO"} for name in ("httpcore", "httpx", "openai", "LiteLLM")},
     }

@@ -77,7 +77,9 @@ def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
         hopeless += trials if found else 0
     tasks = {task.key: task for task, _ in counted.values()}
     absent = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
-    notes = (*_describe_futile(prepared), *absent)
+    online = sum(task.machine.network for task in tasks.values()) if sandbox != "local" else 0
+    network = (f"{online:,} task{'' if online == 1 else 's'} with network.",) if online else ()
+    notes = (*network, *_describe_futile(prepared), *absent)
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
 

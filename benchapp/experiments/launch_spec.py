@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -283,7 +284,7 @@ class LaunchSpec(BaseModel):
     )
     @classmethod
     def _require_unique(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        twice = sorted(str(name) for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f"{', '.join(twice)}: named twice (expected each once; `replicates` repeats a run)")
         return names

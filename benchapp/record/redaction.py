@@ -40,15 +40,17 @@ def _shape(kind: str, hints: str, pattern: str, core: str = "") -> Shape:
     return Shape(kind, tuple(hints.split()), re.compile(pattern), re.compile(core or pattern), r"\Z" in pattern)
 
 
+_BEGIN_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"  # it also ends a key without an end
+_WORD, _PAYLOAD = r"[A-Za-z0-9_-]", r"\.eyJ[A-Za-z0-9_-]{8,}+\."
 # In each pattern the group "secret" is what goes; without one the whole match does. A pattern that begins with its hint is
 # searched for at the speed of a plain text: what must not stand before the hint is asked behind it.
 SHAPES = (
     _shape(
         "private-key",
         "-----BEGIN",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<secret>(?s:.){16,20000}?)(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+        rf"{_BEGIN_KEY}(?P<secret>(?s:.){{16,20000}}?)(?:-----END [A-Z0-9 ]{{0,40}}-----|(?={_BEGIN_KEY})|\Z)",
     ),
-    _shape("api-key", "sk-", r"sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,300}"),
+    _shape("api-key", "sk-", r"sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,299}+[0-9])[A-Za-z0-9_-]{16,300}"),
     _shape(
         "github-token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
@@ -59,7 +61,12 @@ SHAPES = (
     _shape("aws-key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     _shape("google-key", "AIza", r"\bAIza[A-Za-z0-9_-]{30,64}"),
     _shape("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}"),
-    _shape("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}"),
+    _shape(  # the first look asks once for each word whether what follows is a token's rest
+        "jwt",
+        "eyJ",
+        rf"(?<!{_WORD})(?={_WORD}++{_PAYLOAD}{_WORD}{{8}}){_WORD}*?(?P<secret>\beyJ{_WORD}{{8,}}+{_PAYLOAD}{_WORD}{{8,2000}})",
+        core=_PAYLOAD,
+    ),
     _shape(
         "bearer",
         "earer EARER",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -16,6 +17,7 @@ from benchapp.review.comment_places import CommentPlace
 
 MAX_CHARS = 10_000
 MAX_MENTIONS = 50
+THREAD_COMMENTS, THREAD_CHARS = 200, 100_000  # of one place that are shown together, the newest
 # A name as accounts may have it, not the tail of an e-mail address; a full stop after it ends the sentence.
 _MENTION = re.compile(r"(?<![\w@.+-])@([\w@+-](?:[\w@.+-]*[\w@+-])?)")
 
@@ -88,14 +90,22 @@ def comments_for(user: User) -> QuerySet[Comment]:
     return open_to.exclude(early, ~Q(author=user)).select_related("author")
 
 
-def thread_at(place: CommentPlace, reader: User) -> list[tuple[Comment, list[Comment]]]:
-    """Each remark with its answers, oldest first, as far as they may read it. One query."""
-    said = list(comments_for(reader).filter(place=place.name).order_by("written_at", "id"))
-    answers: dict[int, list[Comment]] = {}
-    for comment in said:
-        if comment.parent_id:
-            answers.setdefault(comment.parent_id, []).append(comment)
-    return [(comment, answers.get(comment.pk, [])) for comment in said if comment.parent_id is None]
+def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, list[Comment]]], int]:
+    """The newest remarks, each with its answers, oldest first, as far as they may read them, and the number of comments
+    that stand at the place. An answer to an older remark stands alone."""
+    readable = comments_for(reader).filter(place=place.name)
+    newest = list(readable.order_by("-written_at", "-id")[: THREAD_COMMENTS + 1])
+    sizes = accumulate(len(comment.text) for comment in newest)
+    shown = [comment for comment, size in zip(newest, sizes, strict=True) if size <= THREAD_CHARS][:THREAD_COMMENTS]
+    is_cut = len(shown) < len(newest)
+    total = readable.filter(retracted_at=None).count() if is_cut else sum(not each.retracted_at for each in shown)
+    thread: dict[int, tuple[Comment, list[Comment]]] = {}
+    for comment in reversed(shown):
+        if comment.parent_id in thread:
+            thread[comment.parent_id][1].append(comment)
+        else:
+            thread[comment.pk] = comment, []
+    return list(thread.values()), total
 
 
 def mentions_of(user: User) -> QuerySet[Mention]:

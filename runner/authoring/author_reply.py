@@ -18,8 +18,8 @@ _CUT_OFF = {"length": "at the limit on output tokens", TOO_LONG: "because the mo
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
 PRINTED_FOLDER = "environment/skills/"  # where SkillLearnBench's printed prompts have skills saved
 _OPENS, _CLOSES = "[SKILL]", "[/SKILL]"  # around the one skill that its printed student and reviser write
-_MARKED = re.compile(r"^\s*\[SKILL\]", re.MULTILINE)
-_AROUND = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
+_MARKED = re.compile(r"^[^\S\n]*\[SKILL\]", re.MULTILINE)
+_AROUND = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
 
 
 class UnreadableReply(ValueError):
@@ -69,7 +69,7 @@ def _read_marked(reply: ModelReply, slug: str) -> Patch:
         cause = _CUT_OFF.get(reply.finish_reason)
         told = "nothing between the marks" if closes else f"{_OPENS} without {_CLOSES}"
         raise UnreadableReply(f"reply: {told}" + (f" (the reply was cut off {cause})" if cause else ""))
-    if around := _AROUND.fullmatch(text):
+    if around := _AROUND.fullmatch(text.strip()):
         text = around[1]
     text, summary = text.strip() + "\n", f"One skill between {_OPENS} and {_CLOSES}."
     if not text.startswith("---\n"):

@@ -24,7 +24,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"  # two-character escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def mark_left_out(characters: int) -> str:
@@ -66,7 +66,7 @@ def storable(text: str) -> str:
         try:
             text.encode()  # many times faster than a look at each character
         except UnicodeEncodeError:
-            text = _SURROGATES.sub("\ufffd", text)
+            text = SURROGATES.sub("\ufffd", text)
     return text if len(text) <= MAX_FIELD_CHARS else cut(text)
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from runner.base.errors import SetupError
+from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.types import JsonValue
 from runner.base.var_folder import var_folder
 from runner.models.preset import SUFFIX, Preset
@@ -85,6 +86,25 @@ def list_preset_variables() -> frozenset[str]:
         with suppress(SetupError):
             found.update(read_preset(path).variables)
     return frozenset(found)
+
+
+def may_send_key(variable: str, address: str) -> bool:
+    """Does a preset read this key for the same server, or does SKILLGLASS_KEY_VARIABLES list its variable?"""
+    from runner.models.preset_file import read_preset
+
+    if variable in {name.strip() for name in os.environ.get("SKILLGLASS_KEY_VARIABLES", "").split(",")}:
+        return True
+    for path in preset_files().values():
+        with suppress(SetupError, NotOnThisMachine):
+            preset = read_preset(path)
+            if preset.key_variable == variable and _origin(preset.base_url() or "") == _origin(address):
+                return True
+    return False
+
+
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc.lower()
 
 
 def _name(path: Path) -> str:

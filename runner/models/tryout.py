@@ -3,7 +3,8 @@
 One question after the other, each with an answer that was observed and, where it fails, what to change. A program that
 serves models at home has flags for most of it (docs/reference/models.md has them in one table).
 
-The address is the operator's own preset or server, and is asked as an experiment would ask it. No answer quotes the key.
+The address is the operator's own preset or server, and is asked as an experiment would ask it. No answer quotes the key,
+also where the server does.
 """
 
 from __future__ import annotations
@@ -91,6 +92,10 @@ class Tryout:
 
     def ask(self) -> Iterator[TriedQuestion]:
         """Each question as soon as it is answered. None follows where nobody listens or nothing is answered."""
+        hide = self.model.hide_private
+        return (replace(found, said=hide(found.said), advice=hide(found.advice)) for found in self._ask())
+
+    def _ask(self) -> Iterator[TriedQuestion]:
         self.model.timeout_seconds = min(self.model.timeout_seconds, SILENCE_SECONDS)
         self.model.sleep = _Pauses()
         if self._address is not None:  # else a provider's: its list says nothing that a call does not

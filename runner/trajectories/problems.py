@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.base.text import storable
 
@@ -26,14 +26,26 @@ class Problems:
     def __init__(self) -> None:
         self._kept: list[TrajectoryProblem] = []
         self._seen: dict[str, int] = {}
+        self._counted: dict[str, tuple[TrajectoryProblem, int]] = {}
 
     def add(self, place: str, expected: str, message: str) -> None:
         count = self._seen[expected] = self._seen.get(expected, 0) + 1
         if count <= MAX_PER_EXPECTATION:
             self._kept.append(TrajectoryProblem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])))
 
+    def count(self, place: str, expected: str, message: str) -> None:
+        """Keep the first of one kind, with the number of all."""
+        first, times = self._counted.get(expected) or (
+            TrajectoryProblem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])),
+            0,
+        )
+        self._counted[expected] = first, times + 1
+
     def __iter__(self) -> Iterator[TrajectoryProblem]:
         yield from self._kept
+        for first, times in self._counted.values():
+            more = f" ({times - 1:,} more of the same kind)" if times > 1 else ""
+            yield replace(first, message=first.message + more)
         for expected, count in self._seen.items():
             if count > MAX_PER_EXPECTATION:
                 yield TrajectoryProblem(

@@ -17,25 +17,25 @@ from runner.authoring.pattern import Pattern, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
     "contract": {
-        "inputs": r"^#+.*\binputs?\b|\binputs?:|\barguments?\b|\bparameters?\b|\btakes\b",
-        "outputs": r"^#+.*\boutputs?\b|\boutputs?:|\breturns?\b|\bwrites?\b|\bproduces?\b",
+        "inputs": r"^#.*\binputs?\b|\binputs?:|\barguments?\b|\bparameters?\b|\btakes\b",
+        "outputs": r"^#.*\boutputs?\b|\boutputs?:|\breturns?\b|\bwrites?\b|\bproduces?\b",
         "format": r"\bschema\b|\bcolumns?\b|\bformat\b|\bJSON\b|\bheader\b|\bfields?\b",
         "verification": r"\bverif(?:y|ication)\b|\bvalidat(?:e|ion)\b|\bassert\b|\bdouble-check\b|\bsanity\b|\bcheck that\b",
     },
     "environment": {
         "setup": r"\binstall(?:ed|ation)?\b|\bprerequisites?\b|\bsetup\b|\brequirements?\b",
-        "dependencies": r"^\s*(?:import|from)\s+\w+|\bdependenc(?:y|ies)\b|\blibrar(?:y|ies)\b|\brequire\(",
-        "invocation": r"^\s*(?:\$ )?(?:python3?|bash|sh|node|npm|mvn|java|docker|uv|pip)\s+\S+",
+        "dependencies": r"^[^\S\n]*(?:import|from)\s+\w+|\bdependenc(?:y|ies)\b|\blibrar(?:y|ies)\b|\brequire\(",
+        "invocation": r"^[^\S\n]*(?:\$ )?(?:python3?|bash|sh|node|npm|mvn|java|docker|uv|pip)\s+\S+",
         "versions": r"\bversions?\b|\b\d+\.\d+\.\d+\b|[=<>]=\s*\d",
     },
     "grounding": {
-        "files named": r"\b[\w/-]+\.(?:py|js|ts|csv|json|xml|ya?ml|md|txt|xlsx|docx|pdf|sh)\b",
-        "identifiers named": r"`[A-Za-z_][\w.]*\(?[^`\n]*\)?`",
+        "files named": r"(?<![\w/-])[\w/-]++\.(?:py|js|ts|csv|json|xml|ya?ml|md|txt|xlsx|docx|pdf|sh)\b",
+        "identifiers named": r"`[A-Za-z_][^`\n]*`",
         "example": r"\bexamples?\b|\be\.g\.|\bfor instance\b",
         "code": r"^ {0,3}(?:```|~~~)",
     },
     "procedure": {
-        "steps": r"^\s*(?:\d+[.)]|#+\s*(?:step|phase)\b)",
+        "steps": r"^[^\S\n]*(?:\d++[.)]|#++\s*(?:step|phase)\b)",
         "order": r"\b(?:first|then|next|finally|before|after)\b",
         "branches": r"\b(?:if|unless|otherwise|else|in case)\b",
         "state and data": r"\b(?:read|load|parse|save|write|store|update|state|cache)\b",

@@ -16,7 +16,7 @@ LONG_WORDS = 4_000
 PARSED_CHARS = 100_000
 
 _UNPINNED = re.compile(
-    r"^(?!\s*#).*?\b(?:pip3? install|uv pip install|npm install|conda install)\s+(?!-r\b)([^\n`]+)", re.M
+    r"^(?![^\S\n]*#).*?\b(?:pip3? install|uv pip install|npm install|conda install)\s+(?!-r\b)([^\n`]+)", re.M
 )
 _HOME = re.compile(
     r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+(?=/)|[A-Z]:\\Users\\[^\s\\]+)"
@@ -33,13 +33,13 @@ _VAGUE = re.compile(
 )
 _RISKY = re.compile(
     r"\brm\s+-[a-z]*r[a-z]*f?[a-z]*\s+(?:/(?![\w.])|~|\$HOME|\*)|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b"
-    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]*(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"
+    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"
     r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"
     r"|(?<![\w.])eval\(",
 )
 _SECRET = re.compile(
     r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bsk-[A-Za-z0-9_-]{20,}\b|-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|\bxox[abp]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{10,}\."
+    r"|\bxox[abp]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{15,1000}+\.[A-Za-z0-9_-]{10,}\."
 )
 _STEERING = re.compile(
     r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"

@@ -42,7 +42,9 @@ _INLINE_WRITES = re.compile(
     r"open\([^)\n]{0,300},\s*(?:mode\s*=\s*)?['\"][wax]|\.to_(?:csv|json|excel|parquet)\(|\.save\(|\.write_(?:text|bytes)\("
     r"|json\.dump\(|savefig\(|writeFileSync|\.write\("
 )
-_ASSERTS = re.compile(r"^\s*assert\b|\bassert [^\n]{0,200}[=<>]=?|\bassert(?:Equal|True|Almost)\w*\(", re.MULTILINE)
+_ASSERTS = re.compile(
+    r"^[^\S\n]*assert\b|\bassert [^\n]{0,200}[=<>]=?|\bassert(?:Equal|True|Almost)\w*\(", re.MULTILINE
+)
 _REDIRECTED = re.compile(r"(?<![0-9&<>-])>{1,2}(?!&)\s*(?!/dev/null)(?P<target>[\w./~\"'${}-]{1,300})")
 
 

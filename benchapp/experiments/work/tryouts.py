@@ -89,7 +89,10 @@ def run_tryout(asked: Mapping[str, str]) -> None:
         tryout = Tryout(request.make_model())
         for answer in tryout.ask():
             answers.append(answer)
-            told |= {"answers": list(map(asdict, answers)), "models": list(tryout.listing.models)}
+            told |= {
+                "answers": list(map(asdict, answers)),
+                "models": list(map(tryout.model.hide_private, tryout.listing.models)),
+            }
             _keep(told)
         if tryout.answers and not request.preset:
             told["values"] = _describe(request, tryout)
@@ -125,7 +128,7 @@ def _keep(told: Mapping[str, object]) -> None:
 
 def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
     """What was found goes into the preset where it changes a call, and into its note where it does not."""
-    name = tryout.model.model.removeprefix("openai/")
+    name = tryout.model.hide_private(tryout.model.model.removeprefix("openai/"))
     values = describe_own_server(request.address, name, request.key_variable or None)
     if tryout.window:
         values["context_window"] = tryout.window

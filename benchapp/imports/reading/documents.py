@@ -14,7 +14,7 @@ from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import read_value, walk
-from runner.trajectories.readers.plain_json import read_plain
+from runner.trajectories.readers.plain_json import list_oddities, read_plain
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
@@ -157,6 +157,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
         return None
     plain = read_plain(content)
     if plain is not None:
+        _report_oddities(root, path, content, plain)
         return plain
     text = decode(root, path, content)
     if not text.strip():
@@ -164,7 +165,9 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
         return None
     odd: list[str] = []
     try:
-        value: JsonValue = storable_value(json.loads(text, parse_constant=odd.append))
+        found = json.loads(text, parse_constant=odd.append)
+        _report_oddities(root, path, content, found)
+        value: JsonValue = storable_value(found)
     except RecursionError:
         root.report(path, "whole file", f"values nested at most {MAX_DEPTH} deep", "deeper nesting; it was not read")
         return None
@@ -181,7 +184,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
 
 def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:
     """The JSON objects of a file with one on each line, one line held at a time; other lines are reported."""
-    read = 0
+    read, odd = 0, Problems()
     try:
         with root.open(path) as stream:
             for number in range(1, MAX_LINES + 2):
@@ -193,10 +196,13 @@ def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator
                     expected = f"at most {MAX_LINES:,} lines and {limit:,} bytes"
                     root.report(path, f"line {number}", expected, "more; the rest was not read")
                     return
-                if line.strip() and (found := _line_object(root, path, number, line)) is not None:
+                if line.strip() and (found := _line_object(root, path, number, line, odd)) is not None:
                     yield found
     except OSError as error:
         root.report_unreadable(path, error)
+    finally:
+        for problem in odd:
+            root.report(path, problem.place, problem.expected, problem.message)
 
 
 def read_rest(
@@ -221,12 +227,20 @@ def read_rest(
     return found
 
 
-def _line_object(root: Root, path: Path, number: int, line: bytes) -> Document | None:
+def _report_oddities(root: Root, path: Path, content: bytes, value: object) -> None:
+    for oddity in list_oddities(content, value):
+        root.report(path, *oddity)
+
+
+def _line_object(root: Root, path: Path, number: int, line: bytes, odd: Problems) -> Document | None:
     try:
-        value = storable_value(json.loads(line.decode("utf-8-sig", "replace"), parse_constant=lambda _: None))
+        found = json.loads(line.decode("utf-8-sig", "replace"), parse_constant=lambda _: None)
+        value = storable_value(found)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
+        for _, expected, message in list_oddities(line, found):
+            odd.count(f"line {number}", expected, message)
         return Document(root, path, value, f"line {number}")
     root.report(path, f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
     return None

@@ -1,6 +1,7 @@
 """`/launch/server/`: a model server of one's own, or a preset: what it can do, and storing it as a preset.
 
-A worker asks, as it will when runs use the model: this process makes no call, whatever address somebody writes here.
+A worker asks, as it will when runs use the model: this process makes no call, whatever address somebody writes here. A
+worker's keys are not the operator's: only an admin may pair a key with a new server.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from django.views.decorators.http import require_http_methods
 from benchapp.experiments.work.progress import workforce
 from benchapp.experiments.work.tryouts import ShownTryout, TryoutRequest, ask_for_tryout, find_tryout
 from benchapp.models import User
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 from runner.base.errors import SetupError
-from runner.models.presets import preset_files, store_preset
+from runner.models.presets import may_send_key, preset_files, store_preset
 from runner.models.tryout import draft_preset
 
 MAX_FIELD = 500  # characters
@@ -35,7 +36,7 @@ def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return _store(request, shown)
     asked = TryoutRequest(**{name: request.POST.get(name, "").strip()[:MAX_FIELD] for name in FIELDS})
     try:
-        _require(asked)
+        _require(asked, user_of(request))
     except SetupError as error:
         return _render(request, None, asked=asked, problem=str(error), as_json=as_json, status=422)
     if (job := ask_for_tryout(asked)) is None:
@@ -43,7 +44,7 @@ def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('launch-server')}?{urlencode({'tried': job})}")
 
 
-def _require(asked: TryoutRequest) -> None:
+def _require(asked: TryoutRequest, user: User) -> None:
     """Whatever can be told without asking the server."""
     if asked.preset:
         if asked.preset not in preset_files():
@@ -52,6 +53,15 @@ def _require(asked: TryoutRequest) -> None:
         raise SetupError("Give the server's address, or choose a preset.")
     else:
         draft_preset(asked.address, asked.model or "any", asked.key_variable or None)
+        _require_pair(asked.key_variable, asked.address, user)
+
+
+def _require_pair(key_variable: str, address: str, user: User) -> None:
+    if key_variable and not user.may(User.Level.ADMIN) and not may_send_key(key_variable, address):
+        raise SetupError(
+            f"Only an admin may send {key_variable} to this server: no preset pairs the two, and"
+            " SKILLGLASS_KEY_VARIABLES does not list it."
+        )
 
 
 def _store(request: HttpRequest, shown: ShownTryout | None) -> HttpResponse:
@@ -59,6 +69,7 @@ def _store(request: HttpRequest, shown: ShownTryout | None) -> HttpResponse:
         return _render(request, shown, problem="Try the server first.", as_json=False, status=409)
     name = request.POST.get("name", "").strip()
     try:
+        _require_pair(str(shown.values.get("key_variable", "")), str(shown.values["api_base"]), user_of(request))
         path = store_preset(name, shown.values)
     except SetupError as error:
         return _render(request, shown, problem=str(error), as_json=False, status=422)

@@ -115,7 +115,7 @@ def _thread(
     taken: str | None = None,
 ) -> HttpResponse:
     """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said = thread_at(place, user_of(request))
+    said, total = thread_at(place, user_of(request))
     mine = Mention.objects.filter(user=user_of(request), comment__place=place.name, read_at=None)
     context = {
         "place": place,
@@ -126,7 +126,8 @@ def _thread(
         "written_to": answers,
         "taken": taken,
         "max_chars": MAX_CHARS,
-        "total": sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
+        "total": total,
+        "earlier": total - sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
         "unread": set(mine.values_list("comment", flat=True)),
     }
     template = "people/_thread.html" if wants_fragment(request) else "people/thread.html"

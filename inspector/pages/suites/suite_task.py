@@ -17,7 +17,7 @@ from runner.suites.documents import read_text
 from runner.suites.tasks.tests_outline import TestsFile, outline_tests
 
 MAX_SKILL = 20_000  # characters of one SKILL.md
-_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE | re.IGNORECASE)
+_FROM = re.compile(r"^[^\S\n]*FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The class names are styled in static/css/diff.css for both themes. Nothing here 
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 
 from pygments.lexer import Lexer
@@ -14,6 +15,7 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, St
 MAX_LINES = 3_000
 MAX_CHARS = 200_000
 MAX_LINE_CHARS = 5_000  # some lexers take quadratic time on one long line
+MAX_BLANK_LINES = 100  # and on many blank lines in a row
 KEPT_CHARS = 20_000  # of a text whose colours are kept: some 100 kB, 40 MB of all that are kept at once
 MAX_TOKENS = 40_000  # under a second; a dense file of 200,000 characters has five times as many
 
@@ -36,6 +38,7 @@ _KINDS: tuple[tuple[_TokenType, str], ...] = (
     (Generic.Emph, "e"),
 )
 
+_BLANK, _LINE_END = re.compile(r"\s+"), re.compile(r"[\r\n]")
 Line = tuple[tuple[str, str], ...]  # (kind or "", text) pairs
 
 
@@ -98,7 +101,9 @@ def _append(line: list[tuple[str, str]], kind: str, part: str) -> None:
 
 
 def _is_small(text: str) -> bool:
-    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
+    if len(text) > MAX_CHARS or text.count("\n") + text.count("\r") > MAX_LINES:  # to a lexer both end a line
+        return False
+    if any(len(_LINE_END.findall(run)) > MAX_BLANK_LINES for run in _BLANK.findall(text)):
         return False
     return max(map(len, text.split("\n")), default=0) <= MAX_LINE_CHARS
 

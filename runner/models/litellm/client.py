@@ -41,7 +41,7 @@ from runner.models.litellm.litellm_reply import read_reply
 from runner.models.litellm.litellm_request import Sending, prepare
 from runner.models.preset import Preset, has_address
 from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
-from runner.models.wire.error_wording import describe_error
+from runner.models.wire.error_wording import describe_error, hide_key
 from runner.models.wire.metering import says_no_credit
 from runner.models.wire.patience import Passing, Patience, read_seconds
 
@@ -270,11 +270,21 @@ class LiteLLM:
 
     def _describe_error(self, error: Exception) -> str:
         """What the provider or its client said, without the key and the address, which it may quote."""
-        text = describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
+        return self.hide_private(
+            describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
+        )[:MAX_ERROR_CHARS]
+
+    def hide_private(self, text: str) -> str:
+        """The text without the values of the variables that it is called with. Of a long text only the beginning."""
+        text = text[: 4 * MAX_ERROR_CHARS]
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
         for value in sorted(private, key=len, reverse=True):
-            text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text
-        return text[:MAX_ERROR_CHARS]
+            if len(value) < SHORTEST_PRIVATE:
+                continue
+            text = text.replace(value, f"[{private[value]}]")
+            if "://" not in value:  # a run of an address stands in others too
+                text = hide_key(text, value, f"[{private[value]}]")
+        return text
 
     def _variables(self) -> tuple[str, ...]:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))

@@ -6,6 +6,7 @@ InternalServerError: OpenAIException - Connection error." stands for a port on w
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import socket
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from runner.base.types import JsonValue
 
 MAX_WRAPPED = 12  # errors inside each other
+KEY_RUN = 8  # letters and digits of a key, one after the other, that a text may not show
 
 # What broke before there was a reply: the innermost of these decides.
 CONNECTION: tuple[tuple[type[BaseException], str], ...] = (
@@ -81,6 +83,32 @@ def describe_error(error: BaseException, address: str | None) -> str:
     else:
         what, detail = _cause(error, chain), _words(error, chain)
     return ": ".join(filter(None, (what, where, detail)))
+
+
+def hide_key(text: str, key: str, instead: str) -> str:
+    """The text without the key or a run of it, as it is, spaced out, reversed, in other capitals, in base64 or hexadecimal."""
+    content = key.encode()
+    forms = [key, key[::-1], content.hex(), *(base64.b64encode(b"\0" * shift + content).decode() for shift in range(3))]
+    flat = [_flatten(form) for form in forms]
+    run = min(KEY_RUN, max(len(flat[0]) - 1, KEY_RUN // 2))
+    runs = {form[at : at + run] for form in flat for at in range(len(form) - run + 1)}
+    places = [place for place, letter in enumerate(text) if letter.isalnum()]
+    letters = _flatten(text)
+    spans: list[list[int]] = []  # of the letters
+    for at in range(len(letters) - run + 1):
+        if letters[at : at + run] not in runs:
+            continue
+        if spans and at <= spans[-1][1]:
+            spans[-1][1] = at + run
+        else:
+            spans.append([at, at + run])
+    for start, end in reversed(spans):
+        text = text[: places[start]] + instead + text[places[end - 1] + 1 :]
+    return text
+
+
+def _flatten(text: str) -> str:
+    return "".join(letter.lower()[:1] for letter in text if letter.isalnum())
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:

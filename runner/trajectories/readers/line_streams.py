@@ -24,9 +24,13 @@ from runner.trajectories.problems import Problems
 from runner.trajectories.readers.plain_json import (
     MAX_DIGITS,
     MAX_OPENINGS,
+    NO_NUL,
+    ONCE,
     SMALL_BYTES,
+    TWICE,
     has_long_number,
     is_deeper,
+    list_oddities,
     plain_object,
 )
 
@@ -38,6 +42,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a trajectory
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
+MAX_NAMES = 10_000  # at the top of a document, that are looked at for doubles
 MAX_NUMBER_BYTES = 4_096  # a longer one is not waited for
 CHUNK = 64 * 1024
 UTF8_MARK = codecs.BOM_UTF8
@@ -261,7 +266,7 @@ class _BoundedStream:
     """The file object ijson reads from: `start`, which was read already, then the rest of the stream."""
 
     def __init__(self, start: bytes, rest: BinaryIO, problems: Problems) -> None:
-        self._start, self._rest, self._done = start, rest, False
+        self._start, self._rest, self._done, self._problems = start, rest, False, problems
         self._utf8, self._cap, self._numbers = Utf8(problems), StringCap(problems, "whole file"), Numbers(problems)
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -269,6 +274,8 @@ class _BoundedStream:
             chunk = self._start[:CHUNK] or self._rest.read(CHUNK)
             self._start = self._start[CHUNK:]
             self._done = not chunk
+            if b"\\u0000" in chunk or b"\0" in chunk:
+                self._problems.count("whole file", NO_NUL, "found, shown as \u2400")
             text = self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done)
             clean = self._numbers.feed(self._cap.feed(text), final=self._done)
             if clean:
@@ -297,6 +304,8 @@ def walk(
     if len(start) <= SMALL_BYTES and not inside:
         pairs = plain_object(start)
         if pairs is not None:
+            for oddity in list_oddities(start, dict(pairs)):
+                problems.count(*oddity)
             yield from _parts(pairs, streamed, nested)
             return
     try:
@@ -349,9 +358,14 @@ def _walk_value(
     if event != "start_map":
         yield "", value
         return
+    seen = set[str]()
     for event, key in events:
         if event == "end_map":
             return
+        if key in seen:
+            problems.count(key[:100], ONCE, TWICE)
+        elif len(seen) < MAX_NAMES:
+            seen.add(key)
         event, value = next(events)
         if event == "start_array" and (key in streamed or key in nested):
             for index, (event, value) in enumerate(_items(events)):
@@ -438,6 +452,8 @@ def _build(
             item = inner
             stack.append(inner)
         if isinstance(top, dict):
+            if keys[-1] in top:
+                problems.count(keys[-1][:100], ONCE, TWICE)
             top[keys[-1]] = item
         else:
             top.append(item)
@@ -459,6 +475,8 @@ def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict
         except orjson.JSONDecodeError:
             value, utf8_reported = _lenient(line, number, offset, problems, utf8_reported)
         if isinstance(value, dict):
+            for _, expected, message in list_oddities(line, value):
+                problems.count(f"line {number}", expected, message)
             yield number, _shallow(value, line, number, problems)
         elif value is not _UNREADABLE:
             problems.add(f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")

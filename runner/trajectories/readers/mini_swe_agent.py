@@ -27,7 +27,7 @@ from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_code.claude_messages import counts_without_cache
 from runner.trajectories.readers.exit_codes import has_mini_swe_agent_failed
 
-_FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+_OPENS, _CLOSES = re.compile(r"```(?:mswea_bash_command|bash)[^\S\n]*\n"), "\n```"
 _STREAMED = frozenset({"messages"})
 
 
@@ -119,7 +119,11 @@ def _commands(content: object, extra: Record) -> list[str]:
     if isinstance(actions, list):
         commands = [action.get("command") if isinstance(action, Mapping) else action for action in actions]
         return [command for command in commands if isinstance(command, str)]
-    return [match.strip() for match in _FENCED.findall(content_text(content)[0])]
+    text, at, found = content_text(content)[0], 0, list[str]()
+    while (opening := _OPENS.search(text, at)) and (end := text.find(_CLOSES, opening.end())) >= 0:
+        found.append(text[opening.end() : end].strip())
+        at = end + len(_CLOSES)
+    return found
 
 
 def _result(call: object, content: object, extra: Record) -> dict[str, object]:

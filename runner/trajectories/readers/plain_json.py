@@ -6,16 +6,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 
 import orjson
 
-from runner.base.text import MAX_DEPTH
+from runner.base.text import MAX_DEPTH, SURROGATES
 from runner.base.types import JsonValue
 
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
 LONG_LIST = 8 * 1024  # characters of a text that begins with a list worth a try with the faster parser
 MAX_DIGITS = 18  # of an integer that any database holds
+TWICE = "named twice; the last value was taken"
+ONCE, NO_NUL = "each name once in an object", "text without NUL characters"
+NO_HALF = "text without halves of surrogate pairs"
+_NAME_ENDS = b'":'
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 
 # Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than a pattern.
@@ -119,6 +125,58 @@ def _whole(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(digits)
     return int(digits)
+
+
+def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str]]:
+    """(place, expected, message) of what reading this JSON as this value changed without an error: names that come twice in
+    one object, NUL characters and halves of surrogate pairs, each kind once. Nearly all content is searched, not read again."""
+    if not _may_be_odd(content, value):
+        return
+    names = Counter[str]()
+
+    def take(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names.update(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        return found
+
+    try:
+        value = json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=take, strict=False)
+    except (ValueError, RecursionError):  # whoever reads the value reports it
+        return
+    letters = "".join(_list_texts(value))
+    if names:
+        yield (
+            f"{next(iter(names))[:100]}",
+            ONCE,
+            TWICE + (f" ({names.total() - 1:,} more of the same kind)" if names.total() > 1 else ""),
+        )
+    if nuls := letters.count("\0"):
+        yield "whole file", NO_NUL, f"{nuls:,} found, shown as \u2400"
+    if halves := len(SURROGATES.findall(letters)):
+        yield "whole file", NO_HALF, f"{halves:,} found, shown as \ufffd"
+
+
+def _may_be_odd(content: bytes, value: object) -> bool:
+    """Has the content a NUL, or not as many names as the value written again? False answers cost one look more."""
+    if b"\\u0000" in content or b"\\u0022" in content:
+        return True
+    try:
+        return content.count(_NAME_ENDS) != orjson.dumps(value).count(_NAME_ENDS)
+    except TypeError:  # half a pair, or a number that orjson does not write
+        return True
+
+
+def _list_texts(value: object) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting += (*item, *item.values())
+        elif isinstance(item, list):
+            waiting += item
 
 
 def is_deeper(value: object, limit: int) -> bool:

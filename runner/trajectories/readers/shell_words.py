@@ -18,7 +18,9 @@ MAX_NESTING = 4
 SHELLS = frozenset({"sh", "bash", "zsh", "dash"})
 _PREFIXES = frozenset({"sudo", "env", "time", "nice", "nohup", "exec", "command", "stdbuf", "xvfb-run", "timeout"})
 _KEYWORDS = frozenset({"do", "then", "else", "if", "while", "until", "!", "{", "("})
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1(?P<rest>[^\n]*)\n.*?(?:\n[ \t]*\2(?=\s|$)|\Z)", re.DOTALL)
+_HEREDOC = re.compile(
+    r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1(?P<rest>[^\n]{0,2000})\n.*?(?:\n[ \t]*\2(?=\s|$)|\Z)", re.DOTALL
+)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _REDIRECTION = re.compile(r"[<>&|]*[<>][<>&|]*")
 _SEPARATOR = re.compile(r"[;&|\n()]+")

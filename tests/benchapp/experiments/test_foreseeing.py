@@ -127,3 +127,10 @@ def test_the_command_refuses_what_has_no_trial_that_can_run(path: Path) -> None:
     with pytest.raises(CommandError, match="no trial can run"):
         call_command("run_experiment", str(path), stdout=StringIO())
     assert not Experiment.objects.exists()
+
+
+def test_the_bill_says_how_many_tasks_have_network(suite: Path) -> None:
+    for toml in suite.glob("*/task.toml"):
+        toml.write_text("\n".join(line for line in toml.read_text().split("\n") if "network_mode" not in line))
+    call_command("load_suite", str(suite), stdout=StringIO())
+    assert foresee(prepare(SPEC), runs_here=True).notes[0] == "2 tasks with network."

@@ -339,3 +339,18 @@ def test_no_hint_in_a_text_is_passed_over(text):
     text = text * 8
     listed = {hint for hint, _ in list_hints(text)}
     assert {hint for hint, _ in HINTS if hint in text} <= listed
+
+
+def test_a_key_without_an_end_goes_up_to_the_next_one():
+    keys = ["-----BEGIN PRIVATE KEY-----\n" + letter * 40 for letter in "ABC"]
+    found = redact_text("\n".join([*keys, "-----END PRIVATE KEY-----", "after"]))
+    assert not any(letter * 16 in found for letter in "ABC")
+    assert found.endswith("\nafter")
+
+
+@pytest.mark.parametrize("before", ["x-", "-", "", "a eyJ-", "eyJhbGciOiJIUzI1NiJ9-"])
+def test_a_token_is_found_behind_other_words(before):
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+    found = redact_text(f"{before}{token} after")
+    assert "eyJzdWIi" not in found
+    assert found.endswith("[redacted:jwt] after")

@@ -147,6 +147,80 @@ def test_only_operators_try_and_store(client: Client, settings: Any, home: HomeS
     assert django_rq.get_queue().count == 0
 
 
+@pytest.fixture
+def operator(client: Client, settings: Any) -> User:
+    settings.SINGLE_USER = False
+    user = make_user(level=User.Level.OPERATOR)
+    client.force_login(user)
+    return user
+
+
+def put_preset(tmp_path: Path, **values: str) -> None:
+    folder = tmp_path / "var" / "presets"
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"provider": "house", "agent_model": "any", "host_model": "openai/any", **values}
+    (folder / "house-pair.yaml").write_text(yaml.safe_dump(whole))
+
+
+@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "HOME_SERVER_PASS", "SECRET_KEY", "PATH", "GLM_API_KEY"])
+def test_an_operator_may_not_send_any_variable_to_any_server(
+    client: Client, operator: User, home: HomeServer, variable: str
+) -> None:
+    response = client.post("/launch/server/", {"address": home.url, "key_variable": variable})
+    assert response.status_code == 422
+    assert f"Only an admin may send {variable} to this server" in response.text
+    assert django_rq.get_queue().count == 0
+
+
+def test_an_operator_may_send_a_key_where_a_preset_sends_it(
+    client: Client, operator: User, home: HomeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_preset(tmp_path, api_base=home.url + "/other/path", key_variable="HOME_SERVER_PASS")
+    try_it(client, address=home.url, key_variable="HOME_SERVER_PASS")
+    for elsewhere in (home.url.replace("http:", "https:"), "http://127.0.0.1:9/v1", home.url.replace("://", "://x.")):
+        sent = {"address": elsewhere, "key_variable": "HOME_SERVER_PASS"}
+        assert client.post("/launch/server/", sent).status_code == 422
+    put_preset(tmp_path, api_base_variable="HOME_URL", key_variable="HOME_SERVER_PASS")
+    sent = {"address": home.url, "key_variable": "HOME_SERVER_PASS"}
+    assert client.post("/launch/server/", sent).status_code == 422
+    monkeypatch.setenv("HOME_URL", home.url)
+    try_it(client, **sent)
+
+
+def test_an_operator_may_send_a_key_that_the_setting_lists(
+    client: Client, operator: User, home: HomeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_KEY_VARIABLES", "OTHER, HOME_SERVER_PASS")
+    try_it(client, address=home.url, key_variable="HOME_SERVER_PASS")
+    assert "SKILLGLASS_KEY_VARIABLES" in client.get("/launch/server/").text
+    sent = {"address": home.url, "key_variable": "HOME_SERVER"}
+    assert client.post("/launch/server/", sent).status_code == 422
+
+
+def test_what_an_admin_tried_is_not_stored_by_an_operator(
+    client: Client, settings: Any, home: HomeServer, tmp_path: Path
+) -> None:
+    settings.SINGLE_USER = False
+    client.force_login(make_user(level=User.Level.ADMIN))
+    shown = try_it(client, address=home.url, key_variable="HOME_SERVER_PASS")
+    work()
+    client.force_login(make_user(level=User.Level.OPERATOR))
+    refused = client.post(shown, {"act": "store", "name": "house"})
+    assert refused.status_code == 422
+    assert "Only an admin may send HOME_SERVER_PASS" in refused.text
+    assert not list(tmp_path.rglob("*.yaml"))
+
+
+def test_a_server_that_repeats_the_key_shows_none_of_it(client: Client, home: HomeServer) -> None:
+    home.pages["/v1/models"] = {"data": [{"id": KEY[:-1]}, {"id": KEY[::-1]}]}
+    shown = try_it(client, address=home.url, key_variable="HOME_SERVER_PASS")
+    work()
+    page = client.get(shown).text + client.get(shown.replace("/launch/server/", "/launch/server.json")).text
+    assert "[HOME_SERVER_PASS]" in page
+    for part in (KEY[:-1], KEY[::-1]):
+        assert part not in page
+
+
 def test_an_id_of_another_job_shows_nothing(client: Client, home: HomeServer) -> None:
     job = django_rq.get_queue().enqueue(print, "x")
     page = client.get(f"/launch/server/?tried={job.id}").text

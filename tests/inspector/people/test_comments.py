@@ -15,6 +15,9 @@ from django.utils import timezone
 from benchapp.models import Activity, Comment, Experiment, Mention, Queue, Run, Trajectory, Trial, User
 from benchapp.review.comment_places import CommentPlace, NoSuchPlace, chart_name, counts_below, place_of
 from benchapp.review.remarks import (
+    MAX_CHARS,
+    THREAD_CHARS,
+    THREAD_COMMENTS,
     CommentRefused,
     mentions_in,
     mentions_of,
@@ -166,6 +169,32 @@ def test_one_writes_and_another_answers(client: Client, ada: User, trajectory: T
     assert 'data-total="3"' in text
     assert "forgot" not in about(client, step(trajectory, 3))
     assert Activity.objects.filter(verb="comment.written").count() == 3
+
+
+def test_a_thread_shows_its_newest_comments_and_names_the_rest(
+    client: Client, ada: User, trajectory: Trajectory
+) -> None:
+    place = at(**step(trajectory))
+    oldest = write_comment(place, ada, "the very first")
+    for number in range(THREAD_CHARS // MAX_CHARS):
+        write_comment(place, ada, f"comment {number}: ".ljust(MAX_CHARS, "x"), parent=oldest)
+    text = about(client, step(trajectory))
+    assert "the very first" not in text
+    assert "comment 0" in text
+    assert 'data-total="11"' in text
+    assert "1 earlier comment not shown here" in text
+    assert text.index("comment 0") < text.index("comment 9")
+
+
+def test_many_short_comments_are_one_bounded_page(client: Client, ada: User, trajectory: Trajectory) -> None:
+    place = at(**step(trajectory))
+    fields = {"on": place.on, "place": place.name, "address": place.address, "trial": place.trial, "author": ada}
+    bomb = "[a]: " + "b" * 200 + "\n\n" + "[a]" * 60
+    Comment.objects.bulk_create(Comment(text=bomb, **fields) for _ in range(THREAD_COMMENTS + 5))
+    text = about(client, step(trajectory))
+    assert text.count("<article") == THREAD_COMMENTS
+    assert "5 earlier comments not shown here" in text
+    assert len(text) < 5_000_000
 
 
 def test_hostile_text_stays_text(client: Client, ada: User, trajectory: Trajectory) -> None:

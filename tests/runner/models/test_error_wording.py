@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import socket
@@ -17,7 +18,7 @@ from runner.base.types import ModelRequest
 from runner.models.litellm.client import LiteLLM
 from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.preset import Preset
-from runner.models.wire.error_wording import describe_error
+from runner.models.wire.error_wording import describe_error, hide_key
 
 SAID: dict[int, object] = {
     400: {"object": "error", "message": "top_k must be positive", "type": "BadRequestError", "code": 400},
@@ -128,3 +129,46 @@ def test_a_private_address_is_told_by_its_variables_name(closed: str, monkeypatc
     with pytest.raises(ModelUnavailable) as refused:
         model.complete(ModelRequest(({"role": "user", "content": "hello"},)))
     assert str(refused.value) == "Connection refused: LAB_ADDRESS (model lab)"
+
+
+SECRET = "sk-proj-Q7fR2mXw9LbT4vKz"
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        SECRET,
+        SECRET[:-1],
+        SECRET[1:],
+        SECRET[::-1],
+        SECRET.upper(),
+        " ".join(SECRET),
+        "\u200b".join(SECRET),
+        "-".join(SECRET),
+        SECRET.encode().hex(),
+        *(base64.b64encode(f"{before}{SECRET}".encode()).decode() for before in ("", "u:", "me:", "a")),
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+        f"{SECRET[:12]}...{SECRET[12:]}",
+    ],
+)
+def test_no_form_of_a_key_is_shown(quoted: str) -> None:
+    shown = hide_key(f"bad key {quoted} (see our documents)", SECRET, "[LAB_KEY]")
+    assert shown.startswith("bad key ")
+    assert shown.endswith(" (see our documents)")
+    assert "[LAB_KEY]" in shown
+    letters = "".join(filter(str.isalnum, shown)).lower()
+    for form in (SECRET, SECRET[::-1], base64.b64encode(SECRET.encode()).decode(), SECRET.encode().hex()):
+        flat = "".join(filter(str.isalnum, form)).lower()
+        assert not any(flat[at : at + 8] in letters for at in range(len(flat) - 7))
+
+
+def test_an_error_without_the_key_stays_as_it_is() -> None:
+    text = "Incorrect API key provided: sk-proj-****vKz. Find yours at https://platform.example/keys"
+    assert hide_key(text, SECRET, "[LAB_KEY]") == text
+
+
+def test_a_provider_that_repeats_the_key_cut_shows_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    model = LiteLLM("litellm/openai/local-llama", key_variable="LAB_KEY")
+    shown = model._describe_error(ValueError(f"bad key {SECRET[:-1]} and {SECRET.upper()}"))
+    assert shown == "ValueError: bad key [LAB_KEY] and [LAB_KEY]"

@@ -367,7 +367,8 @@ def test_copies_of_output_are_looked_for_in_bounded_time() -> None:
 def test_the_pairs_of_an_object_come_in_order_and_as_often_as_they_stand_there(content: str, pairs: object) -> None:
     found = Problems()
     assert list(walk(BytesIO(content.encode()), found, streamed=frozenset({"steps"}))) == pairs
-    assert not len(found)
+    is_doubled = content.count('"a"') > 1 or '"b": 1, "b"' in content
+    assert {problem.expected for problem in found} == ({plain_json.ONCE} if is_doubled else set())
 
 
 @pytest.mark.parametrize("content", ['{"a": 1} x', '{"a": 1,}', '{"a" 1}', '{"a": 1', "{1: 2}", '{"a": 1 "b": 2}'])
@@ -375,3 +376,27 @@ def test_what_is_no_object_is_reported(content: str) -> None:
     found = Problems()
     list(walk(BytesIO(content.encode()), found))
     assert len(found) == 1
+
+
+def test_doubled_names_nul_and_half_pairs_of_lines_are_reported_once_each_and_counted() -> None:
+    odd = (
+        b'{"a": {"b": 1, "b": 2}}\n{"a": "x\\u0000y"}\n{"a": "\\ud800"}\n{"a": 1, "a": 1}\n'
+        b'{"fine": "\\u0022: \\ud83d\\ude00", "b" : ["\\":"]}\n'
+    )
+    found = Problems()
+    assert len(list(json_lines(BytesIO(odd), found))) == 5
+    assert [(problem.place, problem.expected, problem.message) for problem in found] == [
+        ("line 1", plain_json.ONCE, f"{plain_json.TWICE} (1 more of the same kind)"),
+        ("line 2", plain_json.NO_NUL, "1 found, shown as ␀"),
+        ("line 3", plain_json.NO_HALF, "1 found, shown as �"),
+    ]
+
+
+def test_a_document_with_doubled_names_and_nul_is_reported() -> None:
+    found = Problems()
+    content = b'{"a": {"b": 1, "b": 2, "b": 3}, "c": "x\\u0000", "d": {"e": 1}}'
+    assert dict(walk(BytesIO(content), found)) == {"a": {"b": 3}, "c": "x\0", "d": {"e": 1}}
+    assert {(problem.place, problem.expected) for problem in found} == {
+        ("b", plain_json.ONCE),
+        ("whole file", plain_json.NO_NUL),
+    }
