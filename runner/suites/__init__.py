@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from runner.base.errors import SetupError, SuiteError, SuiteProblems
 from runner.base.file_digests import FileDigests, Look, is_settled, look_at, store_for, walk
 from runner.base.suite import Suite
 from runner.base.types import Corpus, Environment, Family
+from runner.suites.account import find_task_folders, take_account
 from runner.suites.findings import Findings
 from runner.suites.group_mapping import apply_mapping_beside
 from runner.suites.tasks.task_folder import TaskShelf
@@ -111,7 +113,12 @@ def format_of(path: Path) -> str:
     for name in FORMATS:
         if _reader(name).looks_like(path):
             return name
-    raise SetupError(f"{path}: no suite in any of the known formats: {', '.join(FORMATS)}")
+    deeper, _ = find_task_folders(path)
+    more = ""
+    if deeper:
+        parent, count = Counter(each.parent for each in deeper).most_common(1)[0]
+        more = f"; {len(deeper):,} task.toml lie deeper, {count:,} in {parent}: load that folder"
+    raise SetupError(f"{path}: no suite in any of the known formats: {', '.join(FORMATS)}{more}")
 
 
 def key_of(path: Path) -> str:
@@ -137,10 +144,16 @@ def _read(path: Path, format: str, reader: SuiteFormat) -> Suite:
         environments = tuple(each for each in read if any(family.tasks for family in each.families))
     digests.save()
     environments = _distinct(path, environments, findings)
-    if findings.problems or not environments:
-        raise SuiteProblems(findings.all_problems(), format)
+    is_refused = bool(findings.problems) or not environments
+    families = [family for each in environments for family in each.families] if not is_refused else []
+    loaded = [task.folder for family in families for task in family.tasks]
+    account = take_account(path, format, loaded, findings, is_refused=is_refused)
+    if is_refused:
+        raise SuiteProblems(findings.all_problems(), format, account)
     set_aside = {what: tuple(problems) for what, problems in findings.set_aside.items()}
-    suite = Suite(key, key, "", _digest(format, environments), environments, False, findings.notes(), set_aside)
+    suite = Suite(
+        key, key, "", _digest(format, environments), environments, False, findings.notes(), set_aside, account
+    )
     return reader.complete(path, suite) if isinstance(reader, NamingFormat) else suite
 
 

@@ -12,7 +12,7 @@ from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SetupError, SuiteError
-from runner.base.suite import Suite
+from runner.base.suite import Account, Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.base.var_folder import MANAGE
@@ -21,6 +21,7 @@ from runner.suites.group_mapping import GroupMapping
 
 LONGEST_PATH = 1_000
 LONGEST_KEY = 200
+MAX_NAMED = 100  # tasks of one reason in the record
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,26 @@ class SuiteFolder:
             "families": sum(len(environment.families) for environment in environments),
             "tasks": len(self.tasks),
             "notes": list(self.suite.notes),
+            "account": account_as_json(self.suite.account),
             "set_aside": {what: list(map(problem_as_json, mine)) for what, mine in self.suite.set_aside.items()},
         }
+
+
+def account_as_json(account: Account | None, most: int | None = None) -> dict[str, object]:
+    """Counts, and the reasons with their tasks, at most `most` of each. Empty for a suite of no folder."""
+    if account is None:
+        return {}
+    lines = {"set_aside": account.set_aside, "left_out": account.left_out}
+    return {
+        "found": account.found,
+        "loaded": account.loaded,
+        **{
+            name: [
+                {"reason": line.reason, "count": len(line.tasks), "tasks": list(line.tasks[:most])} for line in found
+            ]
+            for name, found in lines.items()
+        },
+    }
 
 
 def problem_as_json(error: SetupError) -> dict[str, str]:
@@ -107,7 +126,8 @@ def record_folder(
     _refuse_taken(folder, replaces)
     row = record_suite(folder.suite).suite
     row.path, row.format = str(folder.path), folder.format
-    row.save(update_fields=["path", "format"])
+    row.account = account_as_json(folder.suite.account, MAX_NAMED)
+    row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     return row
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.qualifying.task_verdicts import RATES
 from benchapp.models import Draft
 from benchapp.record.json_shape import JsonShape
-from benchapp.record.sets.suite_files import problem_as_json
+from benchapp.record.sets.suite_files import MAX_NAMED, account_as_json, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart import ChartDrawing
@@ -25,7 +25,7 @@ from inspector.pages.suites.qualified import read_qualification, read_shipped
 from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
-from inspector.pages.suites.suites import list_suites
+from inspector.pages.suites.suites import describe_account, list_suites
 from inspector.web.responses import link_to, render_page
 
 CSV = "text/csv; charset=utf-8"
@@ -52,19 +52,21 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     by, within, problems = _read_splits(request, view)
     task = _read_task(request, view, problems)
     listed = view.list_by(by)
-    drawing = draw_composition(view, by, within)
+    drawing = draw_composition(view, by, within, is_drawn=False)
+    account = account_as_json(view.read.account, MAX_NAMED) if view.read else view.row.account if view.row else {}
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     drafts = list(Draft.objects.of_suite(view.row)) if view.row else []
     data = {
         **_describe(view),
-        "says": summarise(view, by, counts),
+        "says": f"{describe_account(account)}{summarise(view, by, counts)}",
         "problems": problems,
         "by": by,
         "within": within,
         "groups": counts,
         "task": task,
+        "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
         "qualification": qualification,
@@ -81,7 +83,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "choices": [(name, name_attribute(name)) for name in view.splits],
         "by_words": name_attribute(by),
         "card": _card(view, query),
-        "figure": drawing.figure is not None,
+        "figure": not drawing.absent,
         "drawing": drawing,
         "chart": Composition,
         "heads": list(zip(drawing.table.columns, numeric_columns(drawing.table), strict=True)),
@@ -89,7 +91,11 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "kept": query,
         "experiments": view.experiments,
         "drafts": drafts,
-        "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
+        "reasons": [
+            {**line, "is_aside": name == "set_aside"}
+            for name in ("set_aside", "left_out")
+            for line in account.get(name, ())
+        ],
         "may_launch": view.read is not None,
         "has_roles": "role" in view.splits,
         "rates": RATES,
