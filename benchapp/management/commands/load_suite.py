@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import transaction
 
 from benchapp.analysis.suite_screening import screen_once, summarise_screening
+from benchapp.deploy.readiness import set_up_once
 from benchapp.record.sets.suite_files import (
     MappedGroups,
     SuiteFolder,
@@ -68,6 +69,7 @@ class Command(BaseCommand):
     ) -> None:
         if path is None and not key:
             raise CommandError("expected PATH, or --key for a suite that is here already")
+        set_up_once()
         try:
             mapping = read_mapping(groups) if groups else None
             folder = read_folder(Path(path), format, key, strict=strict) if path is not None else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,19 @@ def test_a_clone_without_its_large_files_is_refused_in_one_line(tmp_path: Path) 
         "      3  set aside: files are Git LFS pointers; run `git lfs pull`, then load again (lfs-0, lfs-1, lfs-2)",
     ]
     assert len(err.splitlines()) <= 5
+
+
+def test_a_fresh_clone_sets_its_database_up(tmp_path: Path) -> None:
+    place = {"SKILLGLASS_VAR": str(tmp_path / "var"), "SKILLGLASS_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "load_suite", str(EXAMPLES / "harbor" / "first-steps"), "--check"],
+        cwd=EXAMPLES.parents[1],
+        env={**{name: value for name, value in os.environ.items() if name != "DATABASE_URL"}, **place},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Found ")
 
 
 def test_loading_again_after_a_change_adds_a_revision(folder: Path) -> None:
