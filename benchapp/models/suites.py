@@ -22,9 +22,6 @@ class Suite(PublicModel):
         default=dict, blank=True
     )  # every task of that folder: loaded, set aside, left out, and why
     families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder says it
-    joined = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="joins"
-    )  # shown as part of it
 
     def __str__(self) -> str:
         return self.name
@@ -80,9 +77,6 @@ class Task(PublicModel):
     title = models.CharField(max_length=300)
     role = models.CharField(max_length=32, blank=True)
     ordinal = models.PositiveIntegerField(default=0)
-    same_as = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="copies"
-    )  # of a joined suite
 
     class Meta:
         ordering = ["ordinal", "key"]

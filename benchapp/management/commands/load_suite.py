@@ -17,6 +17,7 @@ from benchapp.record.sets.suite_files import (
     MappedGroups,
     SuiteFolder,
     account_as_json,
+    choose_families,
     problem_as_json,
     read_folder,
     record_folder,
@@ -35,6 +36,7 @@ NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
 SHOWN_TASKS = 3  # of one reason
 SHOWN_FINDINGS = 5
+OWN = "own"  # families as the folder says
 
 
 class Command(BaseCommand):
@@ -49,6 +51,11 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=list(FORMATS), help="default: recognised by its layout")
         parser.add_argument("--key", help="name to launch it by; default: the folder's name")
         parser.add_argument("--groups", metavar="FILE", type=Path, help="a mapping file: groups of tasks and families")
+        parser.add_argument(
+            "--families",
+            metavar="ATTRIBUTE",
+            help="families of a Harbor set by an attribute, such as category; own: the folder's",
+        )
         parser.add_argument("--strict", action="store_true", help="load nothing if any task would be set aside")
         parser.add_argument("--check", action="store_true", help="check without loading")
         parser.add_argument(
@@ -62,6 +69,7 @@ class Command(BaseCommand):
         format: str | None,
         key: str | None,
         groups: Path | None,
+        families: str | None,
         strict: bool,
         check: bool,
         as_json: bool,
@@ -73,7 +81,7 @@ class Command(BaseCommand):
         try:
             mapping = read_mapping(groups) if groups else None
             folder = read_folder(Path(path), format, key, strict=strict) if path is not None else None
-            mapped = None if check else _record(folder, mapping, key)
+            mapped = None if check else _record(folder, mapping, key, families)
         except SetupError as error:
             self._write_refusal(error, as_json=as_json)
             sys.exit(NOTHING_LOADED)
@@ -158,10 +166,14 @@ class Command(BaseCommand):
 
 
 @transaction.atomic
-def _record(folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None) -> MappedGroups | None:
+def _record(
+    folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None, families: str | None
+) -> MappedGroups | None:
     """Nothing is recorded where a part of it is refused."""
     if folder:
         record_folder(folder)
+    if families:
+        choose_families(folder.suite.key if folder else key or "", {} if families == OWN else {"by": families})
     if folder and not mapping:
         return None
     return record_groups(folder.suite.key if folder else key or "", mapping)

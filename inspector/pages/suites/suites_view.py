@@ -6,14 +6,16 @@ from hashlib import sha256
 from urllib.parse import urlencode
 
 import orjson
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualifying.task_verdicts import RATES
-from benchapp.models import Draft
+from benchapp.models import Draft, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.record.sets.suite_files import MAX_NAMED, account_as_json, problem_as_json
+from benchapp.record.sets.suite_files import MAX_NAMED, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart import ChartDrawing
@@ -26,7 +28,9 @@ from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
 from inspector.pages.suites.suites import describe_account, list_suites
+from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, render_page
+from runner.base.errors import SetupError
 
 CSV = "text/csv; charset=utf-8"
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
@@ -81,6 +85,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "view": view,
         "listed": listed,
         "choices": [(name, name_attribute(name)) for name in view.splits],
+        "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
         "by_words": name_attribute(by),
         "card": _card(view, query),
         "figure": not drawing.absent,
@@ -97,12 +102,28 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
             for line in account.get(name, ())
         ],
         "may_launch": view.read is not None,
+        "families_by": view.row.families_by.get("by", "") if view.row else "",
+        "may_regroup": view.format == "harbor" and view.attributes,
         "has_roles": "role" in view.splits,
         "rates": RATES,
         "shipped": None if qualification else read_shipped(view.read),
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def families(request: HttpRequest, name: str) -> HttpResponse:
+    """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
+    view, by = read_suite_view(name), request.POST.get("by", "")
+    if by and by not in view.attributes:
+        return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
+    try:
+        choose_families(view.key, {"by": by} if by else {}, user_of(request))
+    except SetupError as error:
+        messages.error(request, f"The families stay as they are: {error}.")
+    return redirect("suite", view.key)
 
 
 def _describe(view: SuiteView) -> dict[str, object]:

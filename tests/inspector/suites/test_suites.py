@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from benchapp.models import Experiment, Suite, Task, TaskGroup
+from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
 from benchapp.record.sets.suite_rows import record_suite
 from inspector.pages.suites import composition
 from runner.protocols.probe import CONDITION as PROBE
@@ -221,3 +221,20 @@ def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:
 
     assert_queries_flat(client, "/suites/grows/", make)
     assert Task.objects.filter(suite=suite).count() == 18
+
+
+def test_the_page_chooses_families_with_the_persons_name(client: Client, tmp_path: Path) -> None:
+    for name, category in {"a": "tables", "b": "security"}.items():
+        write_task(tmp_path / "s" / name, f'[metadata]\ncategory = "{category}"\n')
+    call_command("load_suite", str(tmp_path / "s"), stdout=StringIO())
+
+    def families() -> list[str]:
+        return list(Task.objects.order_by("key").values_list("family__key", flat=True))
+
+    assert 'action="/suites/s/families/"' in client.get("/suites/s/").text
+    assert client.post("/suites/s/families/", {"by": "category"}).status_code == 302
+    assert families() == ["tables", "security"]
+    assert Activity.objects.get(verb="suite.regrouped").actor is not None
+    client.post("/suites/s/families/", {"by": ""})
+    assert families() == ["s", "s"]
+    assert client.post("/suites/s/families/", {"by": "colour"}).status_code == 400
