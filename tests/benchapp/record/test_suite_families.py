@@ -76,11 +76,12 @@ def test_a_mapping_file_in_the_folder_does_it_without_a_record(folder: Path) -> 
 
 def test_a_family_protocol_can_be_launched_over_them(folder: Path) -> None:
     load(folder, "--families", "category")
-    spec = {"name": "n", "suite": "s", "protocol": "skillflow", "agents": [{"harness": "nop", "model": "scripted"}]}
-    spec |= {"authors": ["scripted"], "conditions": ["no-skill"], "sandbox": "docker"}
-    prepared = prepare(spec)
+    spec = {"name": "n", "suite": "s", "protocol": "skillflow", "agents": ["nop"], "conditions": ["no-skill"]}
+    prepared = prepare({**spec, "sandbox": "docker"})
     assert {plan.environment.key for plans in prepared.plans.values() for plan in plans} == {
-        *("Data-tables", "security", "s")
+        "Data-tables",
+        "security",
+        "s",
     }
 
 
