@@ -61,7 +61,7 @@ TIMES = ("created_at", "deleted_at")
 ATTEMPT_OF = "attempt__trial__episode__run"
 
 SHARED_TABLES = (
-    ArchiveTable("suite", models.Suite, at_home=("path",), known_by=("key",), order=("key",)),
+    ArchiveTable("suite", models.Suite, at_home=("path", "account", "families_by"), known_by=("key",), order=("key",)),
     ArchiveTable("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable("task", models.Task, known_by=("suite", "key"), order=("suite__key", "key")),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
+from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
@@ -59,9 +60,19 @@ def what_migrate_would_mend() -> str:
     left = len(_list_shipped() - applied)
     if not left:
         return ""
-    if not any(app == "benchapp" for app, _ in applied):
+    if not _is_set_up(applied):
         return f"The database is not set up yet: run {MANAGE} migrate"
     return f"The database is behind this version ({left} not applied): run {MANAGE} migrate"
+
+
+def set_up_once() -> None:
+    """Migrate a database that nobody has set up. One of an older version stays as it is."""
+    if not _is_set_up(_read_applied()):
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def _is_set_up(applied: set[tuple[str, str]]) -> bool:
+    return any(app == "benchapp" for app, _ in applied)
 
 
 def _read_applied() -> set[tuple[str, str]]:

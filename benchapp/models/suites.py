@@ -18,6 +18,10 @@ class Suite(PublicModel):
     digest = models.CharField(max_length=64, blank=True)  # empty: not known (imports)
     path = models.CharField(max_length=1000, blank=True)  # the folder it was loaded from; empty: bundled, or imported
     format = models.CharField(max_length=32, blank=True)  # the reader of that folder
+    account = models.JSONField(
+        default=dict, blank=True
+    )  # every task of that folder: loaded, set aside, left out, and why
+    families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder says it
 
     def __str__(self) -> str:
         return self.name

@@ -23,8 +23,12 @@ RunnerError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from runner.base.types import TrialSlot, Usage
+
+if TYPE_CHECKING:
+    from runner.base.suite import Account
 
 
 class RunnerError(Exception):
@@ -58,17 +62,17 @@ class SuiteError(SetupError):
 class SuiteProblems(SetupError):
     """Why a suite is refused. The message names the first few problems; `problems` has all, in order of reading.
 
-    `format` is the one it was read in, which may have been the wrong guess.
+    `format` is the one it was read in, which may have been the wrong guess; `account` has every task below the path.
     """
 
     SHOWN = 5
 
-    def __init__(self, problems: Sequence[SuiteError], format: str = "") -> None:
+    def __init__(self, problems: Sequence[SuiteError], format: str = "", account: Account | None = None) -> None:
         lines = [f"read as {format}:"] if format else []
         lines += [str(problem) for problem in problems[: self.SHOWN]]
         more = len(problems) - self.SHOWN
         super().__init__("\n".join([*lines, f"... and {more:,} more"] if more > 0 else lines))
-        self.problems, self.format = tuple(problems), format
+        self.problems, self.format, self.account = tuple(problems), format, account
 
 
 class InfrastructureError(RunnerError):

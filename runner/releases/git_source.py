@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,14 +12,26 @@ from pathlib import Path
 from runner.base.errors import SetupError
 
 SECONDS = 6 * 3600.0
-ERROR_CHARS = 1_000
+# What git or Git LFS prints -> what it means. Their own text is never shown: it holds addresses, and help for other tasks.
+MEANINGS = (
+    (r"no space left", "the disk is full"),
+    (
+        r"smudge|git-lfs|\blfs\b",
+        "Git LFS could not download a large file; try again, or set GIT_LFS_SKIP_SMUDGE=1 to fetch without large files",
+    ),
+    (r"resolve host|name or service not known", "the server's name is unknown: check the address and the network"),
+    (r"authentication|could not read username|permission denied|\b40[13]\b", "the server asks for a login"),
+    (r"not found|does not exist|not appear to be a git repository|\b404\b", "there is no such repository"),
+    (r"not our ref|unadvertised object|remote ref", "the server does not give single commits"),
+    (r"connect|timed out|unable to access|hung up|early eof|operation too slow", "the server cannot be reached"),
+)
 SLOW = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=120")  # a server that stopped sending ends the fetch
 # No line ends, keywords or encodings are changed on the way, whatever the release's own attributes say.
 AS_RECORDED = "* -text -ident -working-tree-encoding\n"
 
 
 def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]) -> None:
-    """The folder `tree` with the files of the commit, and without git's own. SetupError with git's words when that fails.
+    """The folder `tree` with the files of the commit, and without git's own. SetupError when that fails.
 
     Asks for this commit alone. A server that does not give single commits is asked for all branches and tags.
     """
@@ -32,7 +45,7 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
     try:
         _git(*here, "fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit)
     except SetupError as error:
-        tell(f"this commit alone cannot be fetched ({str(error).splitlines()[-1]}); fetching the whole history")
+        tell(f"this commit alone cannot be fetched ({error}); fetching the whole history")
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(*here, "fetch", "--quiet", "--no-tags", "--", url, *refs)
     if not _has_commit(store, commit):
@@ -70,6 +83,8 @@ def _git(*words: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SetupError(f"git: {type(error).__name__}: {error}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()[-ERROR_CHARS:]
-        raise SetupError(f"git ended with exit code {done.returncode}: {said}")
+        said = done.stderr.decode(errors="replace").lower()
+        unknown = "it gave no reason that is known here"
+        meaning = next((meaning for pattern, meaning in MEANINGS if re.search(pattern, said)), unknown)
+        raise SetupError(f"git ended with exit code {done.returncode}: {meaning}")
     return done.stdout.decode(errors="replace")

@@ -22,6 +22,7 @@ _WORDS = re.compile(r"\btest_\w+")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)\b.*$", re.MULTILINE)
 _COMMENTS = re.compile(r"^[ \t]*(?:#|//).*$", re.MULTILINE)
 _STRINGS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+SHELL = {"sh", "bash", "bats"}
 PROSE = 5  # words of a text in code; a shorter one is a key or a name, and belongs to the code
 
 
@@ -49,7 +50,10 @@ def find_checks_in_skills(
     known = [text for task in tasks for text in (*_known(task), task.task.instruction)]
     who = f"The reference skill of {family.name}"
     for path, text in skills.items():
-        for quotes, key, words in _quoted(text, ("", path), code, known):
+        longest: dict[str, tuple[int, tuple[SuiteQuote, ...]]] = {}
+        for quotes, key, words in _quoted(text, ("", path), code, known, is_skill=True):
+            longest[key] = max(longest.get(key, (0, ())), (words, quotes), key=lambda each: each[0])
+        for key, (words, quotes) in longest.items():
             weight = Weight.LEAK if words >= LONG_RUN else Weight.LOOK
             yield SuiteFinding(
                 "quoted-check", weight, (key,), f"{who} quotes {words} words of the checks of {key}.", quotes
@@ -111,18 +115,41 @@ def _blank_strings(text: str) -> str:
 
 
 def _quoted(
-    text: str, place: tuple[str, str], code: list[tuple[ScreenedFile, str]], known: list[str]
+    text: str, place: tuple[str, str], code: list[tuple[ScreenedFile, str]], known: list[str], *, is_skill: bool = False
 ) -> Iterator[tuple[tuple[SuiteQuote, ...], str, int]]:
-    """(both places, key of the task whose checks they are, words in a row)."""
+    """(both places, key of the task whose checks they are, words in a row). Paths, allowed values and one command give
+    nothing away; in a skill a short piece of code may be how anybody uses a library."""
     source = CopySource.of((bare for _, bare in code), RUN).without(known)
     for run in source.runs_in(text, distinct=DISTINCT) if source.shingles else ():
         file, bare = code[run.source]
         start = _find_words(bare, [word.text for word in words_of(text[run.start : run.end])][:RUN])
+        found = words_of(bare[start:])[: run.words]
+        end = start + found[-1].end if found else start
+        values, speech = _count_words_in_texts(file, bare, start, end)
+        if 2 * values > run.words or (file.ending in SHELL and _is_command(bare[start:end])):
+            continue
+        if is_skill and file.is_code and run.words < LONG_RUN and 2 * speech < run.words:
+            continue
         here, there = (
             quote(*place, text, run.start, run.end),
             quote(file.task, file.path, file.text or "", start, start),
         )
         yield (here, there), file.task, run.words
+
+
+def _count_words_in_texts(file: ScreenedFile, code: str, start: int, end: int) -> tuple[int, int]:
+    """Of [start, end): words in short texts, which are names and values, and in long ones, which say something."""
+    counts = {True: 0, False: 0}
+    first, stop = code.rfind("\n", 0, start) + 1, code.find("\n", end)
+    for match in _STRINGS.finditer(code, first, stop if stop >= 0 else len(code)) if file.is_code else ():
+        inside = code[max(start, match.start()) : min(end, match.end())]
+        counts[len(match.group().split()) >= PROSE] += len(words_of(inside))
+    return counts[False], counts[True]
+
+
+def _is_command(piece: str) -> bool:
+    """Does it stand on one line, as the shell reads lines?"""
+    return "\n" not in re.sub(r"\\\r?\n", " ", piece)
 
 
 def _find_words(text: str, wanted: list[str]) -> int:

@@ -63,6 +63,7 @@ def _screen_environment(
 ) -> Iterator[SuiteFinding]:
     yield from shared_files.find_same_tasks(environment, tasks)
     yield from shared_files.find_shared_answer_files(environment, tasks, common)
+    yield from shared_files.find_other_tests(tasks)
     yield from shared_files.find_shared_answers(environment, tasks)
     yield from shared_files.find_shared_inputs(environment, tasks, common)
     yield from shared_files.find_near_inputs(environment, tasks, common)

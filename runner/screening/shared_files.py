@@ -10,7 +10,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import groupby
 
@@ -60,9 +60,65 @@ def find_shared_inputs(
     def files(task: ScreenedTask) -> list[ScreenedFile]:
         return [file for file in task.given if not file.is_build]
 
-    for held in _shared(environment, tasks, files, common):
-        says = f"{_name_tasks(held)} are given the same file ({held[0].size:,} bytes)."
-        yield SuiteFinding("shared-input", Weight.LOOK, _keys(held), says, _whole(held))
+    yield from _one_line_each(
+        environment,
+        [
+            SuiteFinding(
+                "shared-input",
+                Weight.LOOK,
+                _keys(held),
+                f"{_name_tasks(held)} are given the same file ({held[0].size:,} bytes).",
+                _whole(held),
+            )
+            for held in _shared(environment, tasks, files, common)
+        ],
+        "share {count:,} input files, such as this one",
+    )
+
+
+def _one_line_each(environment: Environment, found: Sequence[SuiteFinding], many: str) -> Iterator[SuiteFinding]:
+    """Instances of one task share inputs by design: what is found in a family that has no roles and no practice is one line.
+    What is found across families stays as it is."""
+    family_of = {
+        task.key: "" if task.role is not None or task.practice else family.key
+        for family in environment.families
+        for task in family.tasks
+    }
+    by_family: dict[str, list[SuiteFinding]] = {}
+    for finding in found:
+        families = {family_of.get(key, "") for key in finding.tasks}
+        if len(families) > 1 or "" in families:
+            yield finding
+        else:
+            by_family.setdefault(families.pop(), []).append(finding)
+    for mine in by_family.values():
+        keys = sorted({key for finding in mine for key in finding.tasks})[:MAX_TASKS]
+        says = f"{_name_keys(keys)} {many.format(count=len(mine))}."
+        yield mine[0] if len(mine) == 1 else replace(mine[0], tasks=tuple(keys), says=says)
+
+
+def find_other_tests(tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
+    """Tasks with equal solutions and equal environments whose tests differ: one of them asks for what the other does not."""
+    alike: dict[tuple[frozenset[tuple[str, str]], ...], list[ScreenedTask]] = {}
+    for each in tasks:
+        if each.solution and each.hidden:
+            alike.setdefault((_content(each.solution), _content(each.given)), []).append(each)
+    for mine in alike.values():
+        first = mine[0]
+        other = next((each for each in mine if _content(each.hidden) != _content(first.hidden)), None)
+        if other is not None:
+            says = f"{_name_keys([each.key for each in mine])} have the same solution and environment, and different tests."
+            differing = (
+                next(file for file in each.hidden if (file.path, file.digest) not in _content(another.hidden))
+                for each, another in ((first, other), (other, first))
+                if _content(each.hidden) - _content(another.hidden)
+            )
+            keys = tuple(each.key for each in mine)[:MAX_TASKS]
+            yield SuiteFinding("other-tests", Weight.LOOK, keys, says, _whole(list(differing)))
+
+
+def _content(files: Sequence[ScreenedFile]) -> frozenset[tuple[str, str]]:
+    return frozenset((file.path, file.digest) for file in files)
 
 
 def find_shared_answer_files(
@@ -116,7 +172,10 @@ def _opening(file: ScreenedFile) -> str:
 
 
 def _name_tasks(files: Sequence[ScreenedFile]) -> str:
-    keys = list(dict.fromkeys(file.task for file in files))
+    return _name_keys(list(dict.fromkeys(file.task for file in files)))
+
+
+def _name_keys(keys: Sequence[str]) -> str:
     return " and ".join(keys) if len(keys) < 3 else f"{keys[0]}, {keys[1]} and {len(keys) - 2:,} more"
 
 
@@ -166,6 +225,16 @@ class _Sketch:
 
 
 def find_near_inputs(
+    environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
+) -> Iterator[SuiteFinding]:
+    yield from _one_line_each(
+        environment,
+        list(_near_inputs(environment, tasks, common)),
+        "have {count:,} pairs of nearly equal files, such as these",
+    )
+
+
+def _near_inputs(
     environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
 ) -> Iterator[SuiteFinding]:
     sketches = {each.key: list(_sketch_files(each, common)) for each in tasks}

@@ -13,6 +13,7 @@ MAX_TASKS = 60  # named in one finding
 KINDS: dict[str, str] = {
     "same-task": "Two tasks are the same",
     "same-answer": "Tasks share answers",
+    "other-tests": "The same solution and environment, other tests",
     "answer-in-instruction": "An instruction gives an answer away",
     "answer-in-skill": "A reference skill holds an answer",
     "quoted-check": "Hidden checks are quoted",

@@ -5,20 +5,23 @@ from __future__ import annotations
 import importlib
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError, SuiteError, SuiteProblems
 from runner.base.file_digests import FileDigests, Look, is_settled, look_at, store_for, walk
 from runner.base.suite import Suite
-from runner.base.types import Corpus, Environment, Family
+from runner.base.types import Environment, Family
+from runner.suites.account import find_task_folders, take_account
+from runner.suites.families import FamilyChoice, digest_suite, regroup
 from runner.suites.findings import Findings
 from runner.suites.group_mapping import apply_mapping_beside
 from runner.suites.tasks.task_folder import TaskShelf
+from runner.suites.tasks.task_groups import FAMILY
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",
@@ -36,7 +39,6 @@ FORMATS: dict[str, str] = {
     "skillgenbench": "runner.suites.skillgenbench_suite",
     "harbor": "runner.suites.harbor",
 }
-DIGEST_FORMAT = "suite-folder/1"
 MAX_KEY = 200
 _PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which do not name it
 
@@ -70,12 +72,14 @@ def load_suite(name: str) -> Suite:
     return cast(Suite, getattr(importlib.import_module(module), function)())
 
 
-def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = False) -> Suite:
+def read_suite_folder(
+    path: Path, format: str | None = None, *, strict: bool = False, families: FamilyChoice | None = None
+) -> Suite:
     """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
 
     What cannot run here is set aside, and the suite lists why. SetupError when there is no such folder or format;
     SuiteProblems with everything that is wrong where nothing is left, or anything is and `strict` asks for all of it. An
-    unchanged folder gives the suite that was read before.
+    unchanged folder gives the suite that was read before. `families`: what a person chose instead of the folder's own.
     """
     path = path.expanduser().absolute()
     if not path.is_dir():
@@ -83,6 +87,7 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
     name = format or format_of(path)
     reader = _reader(name)
     suite = apply_mapping_beside(path, read_unless_known(path, name, reader.roots, lambda: _read(path, name, reader)))
+    suite = regroup(suite, name, families or {"by": FAMILY})
     if strict and suite.set_aside:
         raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
     return suite
@@ -111,7 +116,12 @@ def format_of(path: Path) -> str:
     for name in FORMATS:
         if _reader(name).looks_like(path):
             return name
-    raise SetupError(f"{path}: no suite in any of the known formats: {', '.join(FORMATS)}")
+    deeper, _ = find_task_folders(path)
+    more = ""
+    if deeper:
+        parent, count = Counter(each.parent for each in deeper).most_common(1)[0]
+        more = f"; {len(deeper):,} task.toml lie deeper, {count:,} in {parent}: load that folder"
+    raise SetupError(f"{path}: no suite in any of the known formats: {', '.join(FORMATS)}{more}")
 
 
 def key_of(path: Path) -> str:
@@ -137,10 +147,16 @@ def _read(path: Path, format: str, reader: SuiteFormat) -> Suite:
         environments = tuple(each for each in read if any(family.tasks for family in each.families))
     digests.save()
     environments = _distinct(path, environments, findings)
-    if findings.problems or not environments:
-        raise SuiteProblems(findings.all_problems(), format)
+    is_refused = bool(findings.problems) or not environments
+    families = [family for each in environments for family in each.families] if not is_refused else []
+    loaded = [task.folder for family in families for task in family.tasks]
+    account = take_account(path, format, loaded, findings, is_refused=is_refused)
+    if is_refused:
+        raise SuiteProblems(findings.all_problems(), format, account)
     set_aside = {what: tuple(problems) for what, problems in findings.set_aside.items()}
-    suite = Suite(key, key, "", _digest(format, environments), environments, False, findings.notes(), set_aside)
+    suite = Suite(
+        key, key, "", digest_suite(format, environments), environments, False, findings.notes(), set_aside, account
+    )
     return reader.complete(path, suite) if isinstance(reader, NamingFormat) else suite
 
 
@@ -173,29 +189,3 @@ def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findi
         if families := tuple(family for family in read if family is not None):
             kept.append(replace(environment, families=families))
     return tuple(kept)
-
-
-def _digest(format: str, environments: tuple[Environment, ...]) -> str:
-    """Over everything that an episode is made of: structure, order, words, tasks, curated skills, and of a corpus its
-    material and which tasks are for practice."""
-    return digest_json(
-        [
-            DIGEST_FORMAT,
-            format,
-            [
-                [
-                    family.environment,
-                    [family.key, family.slug, family.name, family.description],
-                    [[task.key, task.role, list(task.requires), task.digest] for task in family.tasks],
-                    manifest(family.curated),
-                    *(_of_corpus(environment.corpus, family) if environment.corpus else ()),
-                ]
-                for environment in environments
-                for family in environment.families
-            ],
-        ]
-    )
-
-
-def _of_corpus(corpus: Corpus, family: Family) -> tuple[str, str, list[str]]:
-    return corpus.kind, corpus.digest, [task.key for task in family.tasks if task.practice]

@@ -12,7 +12,8 @@ from typing import Self
 import yaml
 
 from runner.base.errors import SuiteError
-from runner.suites.findings import Findings, shorten_suite_value
+from runner.base.file_digests import GIT_LFS
+from runner.suites.findings import NOT_DOWNLOADED, Findings, shorten_suite_value
 
 MAX_BYTES = 1024 * 1024
 MAX_NESTING = 100  # levels of lists and tables in YAML
@@ -34,6 +35,8 @@ def read_text(source: Path) -> str:
 
 def decode_text(content: bytes, source: Path) -> str:
     """The same of bytes that came another way; `source` is what errors name."""
+    if content.startswith(GIT_LFS):
+        raise SuiteError(str(source), "file", "the content itself", NOT_DOWNLOADED)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -18,6 +18,7 @@ from runner.base.text import replace_unprintable
 Read = TypeVar("Read")
 MAX_SHOWN = 120
 NAMED = 3  # tasks named in one note
+NOT_DOWNLOADED = "it is a Git LFS pointer; its content was not downloaded"
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Findings:
 
     problems: list[SuiteError] = field(default_factory=list)  # of what is being read
     set_aside: dict[str, list[SuiteError]] = field(default_factory=dict)  # "task a" -> its problems
+    tasks: dict[Path, list[SuiteError]] = field(default_factory=dict)  # folder of a task that was read -> its problems
+    families: dict[Path, list[SuiteError]] = field(default_factory=dict)  # likewise, without those of its tasks
     _notes: dict[str, list[str]] = field(default_factory=dict)  # text -> where
 
     def problem(self, source: Path, place: str, expected: str, message: str) -> None:
@@ -44,8 +47,11 @@ class Findings:
         except SuiteError as error:
             self.problems.append(error)
 
-    def apart(self, what: str, read: Callable[[], Read | None]) -> Read | None:
-        """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it."""
+    def apart(
+        self, what: str, read: Callable[[], Read | None], *, task: Path | None = None, family: Path | None = None
+    ) -> Read | None:
+        """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it. `task`,
+        `family`: the folder of either."""
         before, value = len(self.problems), None
         try:
             with self.keep_errors():
@@ -54,6 +60,9 @@ class Findings:
             expected = "files that the reader knows how to read"
             self.problems.append(SuiteError(what, "reading", expected, f"{type(error).__name__}: {error}"))
         mine = self.problems[before:]
+        for place, known in ((task, self.tasks), (family, self.families)):
+            if place is not None:
+                known.setdefault(place, []).extend(mine)
         if not mine:
             return value
         del self.problems[before:]

@@ -74,7 +74,7 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
 def complete(path: Path, suite: Suite) -> Suite:
     """With the names that suite.yaml gives. A suite cannot call itself trusted."""
     named = _suite(path, read_yaml(path / "suite.yaml"), suite.environments)
-    return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside)
+    return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside, account=suite.account)
 
 
 def _read(path: Path, findings: Findings) -> tuple[dict[str, object], tuple[Environment, ...]]:

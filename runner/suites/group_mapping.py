@@ -2,7 +2,9 @@
 
 format: skillglass-groups/1
 families: {ledger: {domain: Finance, category: [accounting, tables]}}
-tasks: {ledger-fees: {difficulty: easy}}
+tasks: {ledger-fees: {difficulty: easy, family: fees}}
+
+`family` moves a task of a Harbor set to another family.
 
 What a task has of its own wins over what its family has. The file `groups.yaml` in a suite's folder is read with the suite.
 """
@@ -18,7 +20,7 @@ from runner.base.suite import Suite
 from runner.base.types import TaskGroups
 from runner.suites.documents import FieldTable, read_yaml
 from runner.suites.findings import Findings
-from runner.suites.tasks.task_groups import ATTRIBUTE, MAX_LENGTH, MAX_VALUES, TAKEN, read_values
+from runner.suites.tasks.task_groups import ATTRIBUTE, FAMILY, MAX_LENGTH, MAX_VALUES, TAKEN, read_values
 
 FORMAT = "skillglass-groups/1"
 BESIDE = "groups.yaml"
@@ -77,6 +79,8 @@ def _read_groups(table: FieldTable) -> Iterator[tuple[str, tuple[str, ...]]]:
             table.problem(name[:100], "a name of lower-case letters, digits and _", "it is another name")
         elif name in TAKEN:
             table.problem(name, "another name", f"the record has its own {name}")
+        elif name == FAMILY and len(values or ()) > 1:
+            table.problem(name, "one family", "there are several")
         elif not values:
             table.problem(name, f"a text, or 1 to {MAX_VALUES} of them, of at most {MAX_LENGTH} printable characters")
         else:

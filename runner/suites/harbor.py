@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from runner.base.errors import SuiteError
 from runner.base.types import Environment, Family
 from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, folders_in
 
@@ -35,19 +37,21 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
         if folder is not None:
             category = "" if place.parent in (path, _base(path)) or place == path else place.parent.name
             family = folder.toml.metadata.label("family") or category or key
-            families.setdefault(family, []).append((_key(place, category, names, shelf), folder))
+            families.setdefault(family, []).append((_key(place, path, names, shelf), folder))
     if not places:
         shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
     return tuple(_environment(name, tasks) for name, tasks in sorted(families.items()))
 
 
-def _key(place: Path, category: str, names: Counter[str], shelf: TaskShelf) -> str:
-    if names[place.name] == 1 or not category:
+def _key(place: Path, path: Path, names: Counter[str], shelf: TaskShelf) -> str:
+    if names[place.name] == 1:
         return place.name
-    shelf.findings.note(
-        "Several folders hold a task of this name, so their keys begin with the folder", f"{category}/{place.name}"
-    )
-    return f"{category}.{place.name}"
+    parts = place.relative_to(_base(path)).parts
+    if len(parts) > 1:
+        shelf.findings.note(
+            "Several folders hold a task of this name, so their keys begin with the folder", "/".join(parts)
+        )
+    return ".".join(parts)
 
 
 def _environment(key: str, found: list[tuple[str, TaskFolder]]) -> Environment:
@@ -70,7 +74,9 @@ def _is_alone(path: Path) -> bool:
 
 
 def holds_tasks(path: Path) -> bool:
-    return any(map(is_task, folders_in(path)))
+    with suppress(SuiteError):
+        return any(map(is_task, folders_in(path)))
+    return False
 
 
 def _base(path: Path) -> Path:
@@ -87,12 +93,13 @@ def _tasks(path: Path) -> list[Path]:
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """Task folders, nested in folders of their category or not."""
-    for each in folders_in(folder):
-        if is_task(each):
-            yield each
-        elif depth:
-            yield from _below(each, depth - 1)
+    """Task folders, nested in folders of their category or not. A folder that is a link, or cannot be read, has none."""
+    with suppress(SuiteError):
+        for each in folders_in(folder):
+            if is_task(each):
+                yield each
+            elif depth and not each.is_symlink():
+                yield from _below(each, depth - 1)
 
 
 def _strays(path: Path) -> list[Path]:

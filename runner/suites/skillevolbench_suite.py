@@ -131,7 +131,7 @@ def _is_task(path: Path) -> bool:
 def _metas(folder: Path, shelf: TaskShelf) -> dict[str, Meta]:
     found: dict[str, Meta] = {}
     for each in folders_in(folder):
-        meta = shelf.findings.apart(f"family {each.name}", partial(_meta, each, found, shelf))
+        meta = shelf.findings.apart(f"family {each.name}", partial(_meta, each, found, shelf), family=each)
         if meta is not None:
             found[meta.key] = meta
     return found
@@ -188,7 +188,7 @@ def _specs(folder: Path, metas: Mapping[str, Meta], shelf: TaskShelf) -> dict[st
         if not _is_task(each):
             shelf.findings.note("Left out, not a task", each.name)
             continue
-        spec = shelf.findings.apart(f"task {each.name}", partial(_spec, each, metas, found, shelf))
+        spec = shelf.findings.apart(f"task {each.name}", partial(_spec, each, metas, found, shelf), task=each)
         if spec is not None:
             found[spec.key] = spec
     return found

@@ -49,7 +49,9 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     families = _families(path)
     if not families:
         shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
-    found = [shelf.findings.apart(f"family {each.name}", partial(_family, each, shelf)) for each in families]
+    found = [
+        shelf.findings.apart(f"family {each.name}", partial(_family, each, shelf), family=each) for each in families
+    ]
     read_ones = [family for family in found if family is not None and family[1]]
     names = Counter(each.folder.path.name for _, folders in read_ones for each in folders)
     return tuple(_environment(key, folders, names, shelf) for key, folders in read_ones)

@@ -61,7 +61,9 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
         if not (folder / SOURCE).exists() and not (folder / SOURCE).is_symlink():
             shelf.findings.note(f"Left out, no {SOURCE}", folder.name)
         else:
-            environment = shelf.findings.apart(f"corpus {folder.name}", partial(_environment, folder, shelf))
+            environment = shelf.findings.apart(
+                f"corpus {folder.name}", partial(_environment, folder, shelf), family=folder
+            )
             found += [environment] if environment else []
     if not found and not shelf.findings.all_problems():
         shelf.findings.problem(path, "folder", f"corpora/<key>/{SOURCE}", "there is none")

@@ -45,7 +45,9 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
         if not holds_tasks(each):
             shelf.findings.note("Left out, contains no task instance", each.name)
         else:
-            environment = shelf.findings.apart(f"family {each.name}", partial(_environment, path, each, shelf))
+            environment = shelf.findings.apart(
+                f"family {each.name}", partial(_environment, path, each, shelf), family=each
+            )
             found += [environment] if environment else []
     if not found and not shelf.findings.all_problems():
         shelf.findings.problem(path, "folder", "tasks/<task>/<task>-1 and so on", "there is none")

@@ -8,13 +8,16 @@ from argparse import ArgumentParser
 from pathlib import Path
 from urllib.parse import quote
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import transaction
 
 from benchapp.analysis.suite_screening import screen_once, summarise_screening
+from benchapp.deploy.readiness import set_up_once
 from benchapp.record.sets.suite_files import (
     MappedGroups,
     SuiteFolder,
+    account_as_json,
+    choose_families,
     problem_as_json,
     read_folder,
     record_folder,
@@ -22,15 +25,18 @@ from benchapp.record.sets.suite_files import (
 )
 from runner.base.encoding import encode
 from runner.base.errors import SetupError, SuiteProblems
+from runner.base.suite import Account
 from runner.base.text import replace_unprintable
 from runner.screening.suite_findings import Screening
 from runner.suites import FORMATS
+from runner.suites.findings import NOT_DOWNLOADED
 from runner.suites.group_mapping import GroupMapping, read_mapping
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
-SHOWN_OF_EACH = 5
+SHOWN_TASKS = 3  # of one reason
 SHOWN_FINDINGS = 5
+OWN = "own"  # families as the folder says
 
 
 class Command(BaseCommand):
@@ -45,6 +51,11 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=list(FORMATS), help="default: recognised by its layout")
         parser.add_argument("--key", help="name to launch it by; default: the folder's name")
         parser.add_argument("--groups", metavar="FILE", type=Path, help="a mapping file: groups of tasks and families")
+        parser.add_argument(
+            "--families",
+            metavar="ATTRIBUTE",
+            help="families of a Harbor set by an attribute, such as category; own: the folder's",
+        )
         parser.add_argument("--strict", action="store_true", help="load nothing if any task would be set aside")
         parser.add_argument("--check", action="store_true", help="check without loading")
         parser.add_argument(
@@ -58,6 +69,7 @@ class Command(BaseCommand):
         format: str | None,
         key: str | None,
         groups: Path | None,
+        families: str | None,
         strict: bool,
         check: bool,
         as_json: bool,
@@ -65,10 +77,11 @@ class Command(BaseCommand):
     ) -> None:
         if path is None and not key:
             raise CommandError("expected PATH, or --key for a suite that is here already")
+        set_up_once()
         try:
             mapping = read_mapping(groups) if groups else None
             folder = read_folder(Path(path), format, key, strict=strict) if path is not None else None
-            mapped = None if check else _record(folder, mapping, key)
+            mapped = None if check else _record(folder, mapping, key, families)
         except SetupError as error:
             self._write_refusal(error, as_json=as_json)
             sys.exit(NOTHING_LOADED)
@@ -80,6 +93,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         if folder and screening:
+            self._write_account(folder.suite.account, self.stdout)
             self._write_screening(screening)
             self._write_loaded(folder, checked=check)
         if mapped:
@@ -100,9 +114,8 @@ class Command(BaseCommand):
             self.stdout.write("\nNotes:")
         for note in folder.suite.notes:
             self.stdout.write(f"  {note}")
-        self._write_set_aside(folder)
-        loaded = f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
-        left = f"; {len(folder.suite.set_aside):,} set aside" if folder.suite.set_aside else ""
+        account, loaded = folder.suite.account, f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
+        left = f"; {account.count_set_aside:,} set aside" if account and account.set_aside else ""
         self.stdout.write(
             f"\n{loaded} can be loaded{left}."
             if checked
@@ -120,46 +133,53 @@ class Command(BaseCommand):
             self.stdout.write(f"  ... and {more:,} more; the suite's page and --json show all")
         self.stdout.write("")
 
-    def _write_set_aside(self, folder: SuiteFolder) -> None:
-        if folder.suite.set_aside:
-            self.stdout.write("\nSet aside:")
-        for what, problems in folder.suite.set_aside.items():
-            self.stdout.write(f"  {replace_unprintable(what)}")
-            for problem in problems[:SHOWN_OF_EACH]:
-                self.stdout.write(f"    {_render_problem(problem_as_json(problem), folder.path)}")
-            if len(problems) > SHOWN_OF_EACH:
-                self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; use --json to see all")
+    def _write_account(self, account: Account | None, stream: OutputWrapper) -> None:
+        """Every task below the path, before anything else: the reasons, most frequent first."""
+        if account is None:
+            return
+        stream.write(account.sentence())
+        for name, lines in (("set aside", account.set_aside), ("left out", account.left_out)):
+            for line in lines:
+                more = f" and {len(line.tasks) - SHOWN_TASKS:,} more" if len(line.tasks) > SHOWN_TASKS else ""
+                named = ", ".join(line.tasks[:SHOWN_TASKS])
+                stream.write(f"  {len(line.tasks):>5,}  {name}: {line.reason} ({named}{more})")
+        stream.write("")
 
     def _write_refusal(self, error: SetupError, *, as_json: bool) -> None:
-        format = error.format if isinstance(error, SuiteProblems) else ""
-        problems = [
-            problem_as_json(each) for each in (error.problems if isinstance(error, SuiteProblems) else (error,))
-        ]
+        format, account = (error.format, error.account) if isinstance(error, SuiteProblems) else ("", None)
+        found = error.problems if isinstance(error, SuiteProblems) else (error,)
         if as_json:
-            told = {"recorded": False, "format": format, "problems": problems}
+            problems = list(map(problem_as_json, found))
+            told = {"recorded": False, "format": format, "problems": problems, "account": account_as_json(account)}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
+        self._write_account(account, self.stderr)
+        # The account has these in one line, however many files they are of.
+        problems = [problem_as_json(each) for each in found if getattr(each, "message", "") != NOT_DOWNLOADED]
         for problem in problems[:SHOWN_PROBLEMS]:
             self.stderr.write(f"  {_render_problem(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; use --json to see all")
-        count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+        count = "1 problem" if len(found) == 1 else f"{len(found):,} problems"
         read_as = f" Read as {format}; choose another format with --format." if format else ""
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
 
 
 @transaction.atomic
-def _record(folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None) -> MappedGroups | None:
+def _record(
+    folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None, families: str | None
+) -> MappedGroups | None:
     """Nothing is recorded where a part of it is refused."""
     if folder:
         record_folder(folder)
+    if families:
+        choose_families(folder.suite.key if folder else key or "", {} if families == OWN else {"by": families})
     if folder and not mapping:
         return None
     return record_groups(folder.suite.key if folder else key or "", mapping)
 
 
-def _render_problem(problem: dict[str, str], below: Path | None = None) -> str:
+def _render_problem(problem: dict[str, str]) -> str:
     if not problem["path"]:
         return problem["message"]
-    path = problem["path"].removeprefix(f"{below}/") if below else problem["path"]
-    return f"{path}: {problem['place']}: {problem['message']} (expected {problem['expected']})"
+    return f"{problem['path']}: {problem['place']}: {problem['message']} (expected {problem['expected']})"

@@ -12,6 +12,7 @@ from benchapp.models import Run, Suite, TaskGroup
 from benchapp.models.suites import TaskGroupQuerySet
 from runner.base.types import TaskGroups
 from runner.suites.group_mapping import GroupMapping
+from runner.suites.tasks.task_groups import FAMILY
 
 GroupCell: TypeAlias = "tuple[int, str, str]"  # key of the task's row, attribute, value
 
@@ -43,7 +44,13 @@ def record_mapping(suite: Suite, mapping: GroupMapping) -> dict[str, int]:
 
 
 def _cells(groups: Mapping[int, TaskGroups]) -> list[GroupCell]:
-    return [(pk, name, value) for pk, said in groups.items() for name, values in said.items() for value in values]
+    return [
+        (pk, name, value)
+        for pk, said in groups.items()
+        for name, values in said.items()
+        for value in values
+        if name != FAMILY  # which a task is in, and no group
+    ]
 
 
 def _replace(rows: TaskGroupQuerySet, wanted: list[GroupCell], *, is_mapped: bool) -> bool:

@@ -12,15 +12,18 @@ from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SetupError, SuiteError
-from runner.base.suite import Suite
+from runner.base.suite import Account, Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.base.var_folder import MANAGE
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
+from runner.suites.families import FamilyChoice, regroup
 from runner.suites.group_mapping import GroupMapping
+from runner.suites.tasks.task_groups import FAMILY
 
 LONGEST_PATH = 1_000
 LONGEST_KEY = 200
+MAX_NAMED = 100  # tasks of one reason in the record
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,26 @@ class SuiteFolder:
             "families": sum(len(environment.families) for environment in environments),
             "tasks": len(self.tasks),
             "notes": list(self.suite.notes),
+            "account": account_as_json(self.suite.account),
             "set_aside": {what: list(map(problem_as_json, mine)) for what, mine in self.suite.set_aside.items()},
         }
+
+
+def account_as_json(account: Account | None, most: int | None = None) -> dict[str, object]:
+    """Counts, and the reasons with their tasks, at most `most` of each. Empty for a suite of no folder."""
+    if account is None:
+        return {}
+    lines = {"set_aside": account.set_aside, "left_out": account.left_out}
+    return {
+        "found": account.found,
+        "loaded": account.loaded,
+        **{
+            name: [
+                {"reason": line.reason, "count": len(line.tasks), "tasks": list(line.tasks[:most])} for line in found
+            ]
+            for name, found in lines.items()
+        },
+    }
 
 
 def problem_as_json(error: SetupError) -> dict[str, str]:
@@ -72,7 +93,8 @@ def find_suite(key: str) -> Suite:
         raise SetupError(f"unknown suite {key!r}; known: {known}; {MANAGE} load_suite takes in more")
     if not Path(row.path).is_dir():
         raise SetupError(f"suite {key}: its folder {row.path} is not on this machine; put it at the same path here")
-    return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)
+    read = read_suite_folder(Path(row.path), row.format or None, families=row.families_by)
+    return replace(read, key=row.key, name=row.name)
 
 
 def read_folder(
@@ -94,7 +116,9 @@ def read_folder(
         raise SetupError(f"--key: expected a name of 1 to {LONGEST_KEY} characters; found {key[:80]!r}")
     found = format or format_of(place)
     suite = read_suite_folder(place, found, strict=strict)
-    folder = SuiteFolder(replace(suite, key=key) if key else suite, place, found)
+    suite = replace(suite, key=key) if key else suite
+    known = models.Suite.objects.filter(key=suite.key, path=str(place)).first()
+    folder = SuiteFolder(regroup(suite, found, known.families_by) if known else suite, place, found)
     _refuse_taken(folder, replaces)
     return folder
 
@@ -107,7 +131,8 @@ def record_folder(
     _refuse_taken(folder, replaces)
     row = record_suite(folder.suite).suite
     row.path, row.format = str(folder.path), folder.format
-    row.save(update_fields=["path", "format"])
+    row.account = account_as_json(folder.suite.account, MAX_NAMED)
+    row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     return row
 
@@ -137,13 +162,42 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     if mapping is None:
         return MappedGroups(row, {}, ())
     counts = record_mapping(row, mapping)
+    families = {
+        task.key: named[0]
+        for task in row.tasks.select_related("family")
+        if (named := mapping.of(task.family.key if task.family else "", task.key).get(FAMILY))
+    }
+    if families:
+        choose_families(key, {"tasks": families})
+        counts[FAMILY] = len(families)
+        read = find_suite(key)
     if not counts:
         expected = f"families or tasks of {key}"
         raise SuiteError(str(mapping.source), "families, tasks", expected, "it names none of them")
     if read is not None:
         record_suite(read)  # what an earlier file said instead of it may be free again
-    families, tasks = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
-    return MappedGroups(row, counts, tuple(mapping.notes(families, tasks)))
+    known, tasks = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
+    return MappedGroups(row, counts, tuple(mapping.notes(known, tasks)))
+
+
+@transaction.atomic
+def choose_families(key: str, choice: FamilyChoice, by: models.User | None = None, reason: str = "") -> models.Suite:
+    """Families of a suite in a folder, by an attribute of its tasks or task by task; an empty choice gives those of the
+    folder. Family protocols can then be launched over them. SetupError where the format does not allow it, or an experiment
+    over it is not finished: the suite would be another one for its trials."""
+    row = models.Suite.objects.select_for_update().filter(key=key).exclude(path="").first()
+    if row is None:
+        raise SetupError(f"{key} is not loaded from a folder, so its families cannot be chosen")
+    if row.families_by == choice:
+        return row
+    runs = models.Run.objects.standing().filter(experiment__suite=row)
+    if any(models.Run.Status(status).is_open for status in runs.values_list("status", flat=True).distinct()):
+        raise SetupError(f"{key} has runs that are not finished; their suite would change")
+    was, row.families_by = row.families_by, dict(choice)
+    row.save(update_fields=["families_by"])
+    record_suite(find_suite(key))
+    note_activity(by, "suite.regrouped", row, detail={"was": was, "is": row.families_by}, reason=reason)
+    return row
 
 
 def _refuse_taken(folder: SuiteFolder, replaces: models.Suite | None) -> None:

@@ -6,15 +6,16 @@ figure 2 (environments and families).
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+
+from plotly import graph_objects as go
 
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import plural
-from inspector.pages.suites.suite import SuiteTask, SuiteView
+from inspector.pages.suites.suite import SuiteView
 
 TASKS = "tasks"
 
@@ -33,21 +34,18 @@ class CompositionRow:
         return Bar(self.inner, (BarPart(TASKS, self.tasks, "", hover),), f"{self.tasks:,}")
 
 
-def draw_composition(view: SuiteView, by: str, within: str) -> ChartDrawing:
-    """`by` and `within`: what `SuiteView.splits` lists; equal for one ring alone."""
-    rings = [(outer, _count_within(view, tasks, within)) for outer, tasks in view.list_by(by)]
+def draw_composition(view: SuiteView, by: str, within: str, *, is_drawn: bool = True) -> ChartDrawing:
+    """`by` and `within`: what `SuiteView.splits` lists; equal for one ring alone. Unless `is_drawn` only the table and its
+    notes: the page asks for the figure by an address of its own."""
+    inner = [(value, {task.key for task in tasks}) for value, tasks in view.list_by(within)]
+    rings = [(outer, _count_within(inner, {task.key for task in tasks})) for outer, tasks in view.list_by(by)]
     if by == within:
         rings = [("", [(outer, len(tasks)) for outer, tasks in view.list_by(by)])]
     rows = [CompositionRow(outer, inner, tasks) for outer, ring in rings for inner, tasks in ring]
     table = ChartTable.of(_columns(by, within), rows)
     if not rows:
         return ChartDrawing(None, table, absent="No task of this suite is known.")
-    panels = [
-        BarPanel(_head(outer, ring), TASKS, tuple(row.bar for row in rows if row.outer == outer)[:MAX_BARS])
-        for outer, ring in rings
-    ]
-    figure = stack_bars(panels, kinds_of_part(TASKS), across=1, share_x=True)
-    figure.update_xaxes(showticklabels=False, title_text="")  # each bar says its count
+    figure = _figure(rings, rows) if is_drawn else None
     longest = max(len(ring) for _, ring in rings)
     several = any(len(task.values_of(split)) > 1 for task in view.tasks for split in (by, within))
     notes = ("A task with several values counts in each of them.",) if several else ()
@@ -55,15 +53,22 @@ def draw_composition(view: SuiteView, by: str, within: str) -> ChartDrawing:
     return ChartDrawing(figure, table, (*notes, *left_out, *note_crowd(longest, "values of a group")))
 
 
+def _figure(rings: list[tuple[str, list[tuple[str, int]]]], rows: list[CompositionRow]) -> go.Figure:
+    panels = [
+        BarPanel(_head(outer, ring), TASKS, tuple(row.bar for row in rows if row.outer == outer)[:MAX_BARS])
+        for outer, ring in rings
+    ]
+    figure = stack_bars(panels, kinds_of_part(TASKS), across=1, share_x=True)
+    return figure.update_xaxes(showticklabels=False, title_text="")  # each bar says its count
+
+
 def _head(outer: str, ring: list[tuple[str, int]]) -> str:
     return f"{outer} · {plural(sum(tasks for _, tasks in ring), 'task')}" if outer else ""
 
 
-def _count_within(view: SuiteView, tasks: list[SuiteTask], within: str) -> list[tuple[str, int]]:
-    """In the order that the whole suite has."""
-    order = [value for value, _ in view.list_by(within)]
-    mine = Counter(value for value, having in view.list_by(within) for task in having if task in tasks)
-    return [(value, mine[value]) for value in order if mine[value]]
+def _count_within(inner: list[tuple[str, set[str]]], tasks: set[str]) -> list[tuple[str, int]]:
+    """Of these tasks, in the order that the whole suite has."""
+    return [(value, count) for value, having in inner if (count := len(having & tasks))]
 
 
 def _columns(by: str, within: str) -> tuple[TableColumn, ...]:

@@ -207,7 +207,7 @@ def _task_of_folder(task: Task, environment: str, family: str) -> SuiteTask:
 def _families_of(row: models.Suite, read: Suite | None) -> tuple[SuiteFamily, ...]:
     """Skills are in the folder alone."""
     skills = {family.key: family.skills for family in _families_of_folder(read)}
-    rows = row.families.annotate(total=Count("tasks")).select_related("environment")
+    rows = row.families.annotate(total=Count("tasks")).filter(total__gt=0).select_related("environment")
     return tuple(
         SuiteFamily(
             each.key,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
@@ -15,6 +17,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from inspector.web.responses import PageLink
 from runner.base.errors import SuiteError
+from runner.base.suite import Account, AccountLine
 from runner.suites import SUITES
 from runner.suites.documents import read_text
 
@@ -26,7 +29,8 @@ MAX_LICENCE = 100  # characters of a licence's first line
 
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here."""
+    """`format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here.
+    `account`: of every task in its folder, when it was loaded."""
 
     key: str
     name: str
@@ -38,6 +42,12 @@ class ListedSuite(Shaped):
     attributes: tuple[str, ...] = ()
     experiments: int = 0
     can_launch: bool = True
+    account: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def not_loaded(self) -> str:
+        """What of its folder is no part of it, in words."""
+        return describe_account(self.account) if self.account.get("found") != self.account.get("loaded") else ""
 
     json_shape = JsonShape(
         *(
@@ -52,6 +62,7 @@ class ListedSuite(Shaped):
             "experiments",
             "can_launch",
         ),
+        ("account", lambda row: row.account or None),
         ("url", lambda row: PageLink("suite", row.key)),
     )
 
@@ -60,7 +71,7 @@ def list_suites() -> list[ListedSuite]:
     """Those that can be launched first, bundled ones before others, each part by name."""
     attributes, counts = _list_attributes(), count_experiments()
     rows = Suite.objects.exclude(key__in=SUITES).annotate(
-        families_total=Count("families", distinct=True), tasks_total=Count("tasks", distinct=True)
+        families_total=Count("tasks__family", distinct=True), tasks_total=Count("tasks", distinct=True)
     )
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
     listed = [
@@ -84,7 +95,16 @@ def _list_recorded(row: Suite) -> ListedSuite:
     is_here = bool(row.path) and Path(row.path).is_dir()
     licence = find_licence(Path(row.path)) if is_here else ""
     totals: tuple[int, int] = (row.families_total, row.tasks_total)  # type: ignore[attr-defined]
-    return ListedSuite(row.key, row.name, row.version, row.format or IMPORTED, licence, *totals, can_launch=is_here)
+    return ListedSuite(
+        row.key,
+        row.name,
+        row.version,
+        row.format or IMPORTED,
+        licence,
+        *totals,
+        can_launch=is_here,
+        account=row.account,
+    )
 
 
 def _list_attributes() -> dict[str, list[str]]:
@@ -109,6 +129,17 @@ def count_experiments() -> Counter[str]:
     imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
     found.update(key for _, key in imported if key)
     return found
+
+
+def describe_account(account: Mapping[str, Any]) -> str:
+    """ "Found 56 tasks: 22 loaded, 34 set aside. "; empty for a suite of no folder."""
+    if not account:
+        return ""
+    lines = {
+        name: tuple(AccountLine(line["reason"], ("",) * line["count"]) for line in account[name])
+        for name in ("set_aside", "left_out")
+    }
+    return f"{Account(account['found'], account['loaded'], **lines).sentence()} "
 
 
 def find_licence(folder: Path) -> str:

@@ -6,14 +6,16 @@ from hashlib import sha256
 from urllib.parse import urlencode
 
 import orjson
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualifying.task_verdicts import RATES
-from benchapp.models import Draft
+from benchapp.models import Draft, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.record.sets.suite_files import problem_as_json
+from benchapp.record.sets.suite_files import MAX_NAMED, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart import ChartDrawing
@@ -25,8 +27,10 @@ from inspector.pages.suites.qualified import read_qualification, read_shipped
 from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
-from inspector.pages.suites.suites import list_suites
+from inspector.pages.suites.suites import describe_account, list_suites
+from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, render_page
+from runner.base.errors import SetupError
 
 CSV = "text/csv; charset=utf-8"
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
@@ -52,19 +56,21 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     by, within, problems = _read_splits(request, view)
     task = _read_task(request, view, problems)
     listed = view.list_by(by)
-    drawing = draw_composition(view, by, within)
+    drawing = draw_composition(view, by, within, is_drawn=False)
+    account = account_as_json(view.read.account, MAX_NAMED) if view.read else view.row.account if view.row else {}
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     drafts = list(Draft.objects.of_suite(view.row)) if view.row else []
     data = {
         **_describe(view),
-        "says": summarise(view, by, counts),
+        "says": f"{describe_account(account)}{summarise(view, by, counts)}",
         "problems": problems,
         "by": by,
         "within": within,
         "groups": counts,
         "task": task,
+        "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
         "qualification": qualification,
@@ -79,9 +85,10 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "view": view,
         "listed": listed,
         "choices": [(name, name_attribute(name)) for name in view.splits],
+        "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
         "by_words": name_attribute(by),
         "card": _card(view, query),
-        "figure": drawing.figure is not None,
+        "figure": not drawing.absent,
         "drawing": drawing,
         "chart": Composition,
         "heads": list(zip(drawing.table.columns, numeric_columns(drawing.table), strict=True)),
@@ -89,14 +96,34 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "kept": query,
         "experiments": view.experiments,
         "drafts": drafts,
-        "problems_of": {what: list(map(problem_as_json, mine)) for what, mine in set_aside.items()},
+        "reasons": [
+            {**line, "is_aside": name == "set_aside"}
+            for name in ("set_aside", "left_out")
+            for line in account.get(name, ())
+        ],
         "may_launch": view.read is not None,
+        "families_by": view.row.families_by.get("by", "") if view.row else "",
+        "may_regroup": view.format == "harbor" and view.attributes,
         "has_roles": "role" in view.splits,
         "rates": RATES,
         "shipped": None if qualification else read_shipped(view.read),
     }
     status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def families(request: HttpRequest, name: str) -> HttpResponse:
+    """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
+    view, by = read_suite_view(name), request.POST.get("by", "")
+    if by and by not in view.attributes:
+        return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
+    try:
+        choose_families(view.key, {"by": by} if by else {}, user_of(request))
+    except SetupError as error:
+        messages.error(request, f"The families stay as they are: {error}.")
+    return redirect("suite", view.key)
 
 
 def _describe(view: SuiteView) -> dict[str, object]:

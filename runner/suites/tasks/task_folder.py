@@ -19,7 +19,7 @@ from runner.base.types import Machine, Role, Task, TaskGroups
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
 from runner.suites.documents import read_text
-from runner.suites.findings import Findings, shorten_suite_value
+from runner.suites.findings import NOT_DOWNLOADED, Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree, without_trap
 from runner.suites.tasks.task_groups import read_stated
@@ -29,7 +29,7 @@ FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
-_OF_THE_TASK = ("instruction.md", "task.toml", "environment/", "tests/", "solution/")
+_OF_THE_TASK = ("environment/", "tests/", "solution/")  # instruction.md and task.toml are read, which shows it
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
 
@@ -88,7 +88,7 @@ class TaskShelf:
 
     def read(self, path: Path, blank_folders: tuple[str, ...] = ()) -> TaskFolder | None:
         """The task in the folder; None when it was set aside. blank_folders as in Machine."""
-        return self.findings.apart(f"task {path.name}", lambda: self._read(path, blank_folders))
+        return self.findings.apart(f"task {path.name}", lambda: self._read(path, blank_folders), task=path)
 
     def _read(self, path: Path, blank_folders: tuple[str, ...]) -> TaskFolder | None:
         check_name(path)
@@ -135,8 +135,7 @@ class TaskShelf:
                 self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
             else:
                 if name.startswith(_OF_THE_TASK) and is_lfs_pointer(entry.path, status):
-                    message = "it is a Git LFS pointer; its content was not downloaded"
-                    self.findings.problem(path / name, "file", "the content itself", message)
+                    self.findings.problem(path / name, "file", "the content itself", NOT_DOWNLOADED)
                 with self.findings.keep_errors():
                     found[name] = [self.digests.digest(entry.path, look_at(status)), bool(status.st_mode & 0o100)]
         return found

@@ -13,7 +13,8 @@ from runner.suites.documents import FieldTable
 # What the papers group by; a mapping file may bring others. `rank`: place in a ranking by difficulty, 1 the easiest.
 KNOWN = ("domain", "category", "source", "difficulty", "rank", "gap", "trap", "composition", "augmentation", "tag")
 ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]{0,39}")
-TAKEN = frozenset({"environment", "family", "role", "task", "suite"})  # the record has these already
+TAKEN = frozenset({"environment", "role", "task", "suite"})  # the record has these already
+FAMILY = "family"  # in a mapping file: the family of a task, which is no group
 MAX_VALUES = 20  # of one attribute of one task
 MAX_LENGTH = 200
 

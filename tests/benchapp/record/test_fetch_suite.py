@@ -17,6 +17,7 @@ from benchapp.management.commands import fetch_suite
 from benchapp.models import Suite, Task
 from runner import releases
 from runner.releases.tried_tasks import TriedTask
+from runner.suites import read_suite_folder
 from tests.docker_images import BASE_IMAGE, base_image
 from tests.release_servers import Hub, git_daemon, plain_files, publish
 from tests.release_trees import AGENT_RUNTIME, FLOW_BASE, LAYOUTS, Made
@@ -106,10 +107,12 @@ def test_every_layout_is_fetched_and_loads_unchanged(served: Served, name: str) 
     assert (suite.key, suite.path) == (name, str(place))
     tasks = Task.objects.order_by("family__environment__ordinal", "ordinal")
     assert tuple(task.key for task in tasks) == made.tasks
-    aside = out[out.index("Set aside:") :]
-    for what, reason in made.set_aside.items():
-        assert f"  {what}\n" in aside
-        assert reason in aside
+    read = read_suite_folder(place)
+    assert read.account is not None
+    assert read.account.sentence() in out
+    assert {what: problems[0].message[: len(made.set_aside[what])] for what, problems in read.set_aside.items()} == (
+        made.set_aside
+    )
     assert json.loads(place.with_name(f"{name}.fetched.json").read_text())["name"] == name
     assert sorted(path.name for path in place.iterdir()) == sorted(
         path.name for path in (served.folder / "trees" / name).iterdir() if path.name not in (".git", "LATER.md")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from benchapp.experiments.work import advance
 from benchapp.models import Environment, Episode, Family, Suite, Task, TaskRevision, Trial
 from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
-from runner.suites import SUITES
+from runner.suites import SUITES, read_suite_folder
+from tests.runner.suites.test_account import two_sets, write_pointers
 
 pytestmark = pytest.mark.django_db
 
@@ -89,13 +92,52 @@ def test_a_bad_task_is_set_aside_unless_all_of_a_release_is_asked_for(tmp_path: 
     assert "tests/test.sh: there is none (expected the file)" in err
     status, out, _ = run(str(folder))
     assert (status, Task.objects.count()) == (0, 3)
-    assert (
-        "Set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2: tests/test.sh: there"
-        in out
+    assert out.startswith(
+        "Found 4 tasks: 3 loaded, 1 set aside.\n"
+        "      1  set aside: no tests/test.sh (tasks/log-level-counts/log-level-counts-2)\n"
     )
     assert "Loaded 3 tasks; 1 set aside. Launch it as suite: release" in out
     told = json.loads(run(str(folder), "--check", "--json")[1])
     assert [problem["place"] for problem in told["set_aside"]["task log-level-counts-2"]] == ["tests/test.sh"]
+
+
+def test_the_account_of_every_task_is_printed_first_kept_and_in_the_json(tmp_path: Path) -> None:
+    two_sets(tmp_path / "repo")
+    _, out, _ = run(str(tmp_path / "repo"))
+    first, *lines = out.splitlines()
+    assert first == read_suite_folder(tmp_path / "repo").account.sentence()  # type: ignore[union-attr]
+    assert lines[0].startswith("      3  set aside: files are Git LFS pointers; run `git lfs pull`, then load again (")
+    assert "      2  left out: in another set; load pilot/ on its own (pilot/first, pilot/second)" in lines
+    assert sum("LFS" in line for line in lines) == 1
+    told = json.loads(run(str(tmp_path / "repo"), "--check", "--json")[1])["account"]
+    assert told == Suite.objects.get().account
+    counts = [line["count"] for name in ("set_aside", "left_out") for line in told[name]]
+    assert told["found"] == told["loaded"] + sum(counts) == 16
+
+
+def test_a_clone_without_its_large_files_is_refused_in_one_line(tmp_path: Path) -> None:
+    for number in range(3):
+        write_pointers(tmp_path / f"s/lfs-{number}", *(f"environment/{each}.bin" for each in range(61)))
+    status, _, err = run(str(tmp_path / "s"))
+    assert status == 1
+    assert err.splitlines()[:2] == [
+        "Found 3 tasks: 0 loaded, 3 set aside.",
+        "      3  set aside: files are Git LFS pointers; run `git lfs pull`, then load again (lfs-0, lfs-1, lfs-2)",
+    ]
+    assert len(err.splitlines()) <= 5
+
+
+def test_a_fresh_clone_sets_its_database_up(tmp_path: Path) -> None:
+    place = {"SKILLGLASS_VAR": str(tmp_path / "var"), "SKILLGLASS_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "load_suite", str(EXAMPLES / "harbor" / "first-steps"), "--check"],
+        cwd=EXAMPLES.parents[1],
+        env={**{name: value for name, value in os.environ.items() if name != "DATABASE_URL"}, **place},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Found ")
 
 
 def test_loading_again_after_a_change_adds_a_revision(folder: Path) -> None:

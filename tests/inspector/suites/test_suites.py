@@ -12,11 +12,13 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from benchapp.models import Experiment, Suite, Task, TaskGroup
+from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
 from benchapp.record.sets.suite_rows import record_suite
+from inspector.pages.suites import composition
 from runner.protocols.probe import CONDITION as PROBE
 from runner.suites import SUITES, load_suite
 from tests.queries import assert_queries_flat
+from tests.runner.suites.test_account import two_sets, write_task
 from tests.worlds.factories import (
     make_episode,
     make_experiment,
@@ -150,7 +152,40 @@ def test_what_was_set_aside_is_listed_with_reasons(client: Client, tmp_path: Pat
     call_command("load_suite", str(folder), stdout=StringIO())
     problems = twin(client, "/suites/flow.json")["set_aside"]["task ledger_cash_box"]
     assert problems[0]["place"] == "instruction.md"
-    assert "set aside" in client.get("/suites/flow/").text
+    page = client.get("/suites/flow/").text
+    assert "Found 4 tasks: 3 loaded, 1 set aside. 3 tasks in 1 family" in page
+    assert "no instruction.md" in page
+    assert str(folder) not in page[page.index("What was not loaded") :]
+
+
+def test_the_account_is_in_the_headline_the_list_and_the_twins(client: Client, tmp_path: Path) -> None:
+    two_sets(tmp_path / "repo")
+    call_command("load_suite", str(tmp_path / "repo"), stdout=StringIO())
+    page, text = twin(client, "/suites/repo.json"), client.get("/suites/repo/").text
+    sentence = page["says"].partition(". ")[0]
+    assert sentence.startswith("Found 16 tasks: ")
+    assert sentence in text
+    assert sentence in client.get("/suites/").text
+    account = page["account"]
+    counts = [line["count"] for name in ("set_aside", "left_out") for line in account[name]]
+    assert account["found"] == account["loaded"] + sum(counts) == 16
+    listed = {each["key"]: each for each in twin(client, "/suites.json")["suites"]}
+    assert (listed["repo"]["account"], listed["starter"]["account"]) == (account, None)
+    rows = text[text.index("What was not loaded") :]
+    assert rows.count("git lfs pull") == 1
+    assert rows.index("git lfs pull") < rows.index("needs a TPU")
+
+
+def test_a_hostile_name_in_the_account_is_shown_and_never_run(client: Client, tmp_path: Path) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s/<script>alert(1)<")
+    call_command("load_suite", str(tmp_path / "s"), stdout=StringIO())
+    assert "<script>alert(1)" not in client.get("/suites/s/").text
+
+
+def test_the_page_draws_no_figure_that_it_does_not_hold(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composition, "stack_bars", lambda *parts, **options: pytest.fail("drawn for the page"))
+    assert client.get("/suites/starter/?by=domain").status_code == 200
 
 
 def test_a_folder_that_is_gone_leaves_what_the_record_has(client: Client, tmp_path: Path) -> None:
@@ -186,3 +221,20 @@ def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:
 
     assert_queries_flat(client, "/suites/grows/", make)
     assert Task.objects.filter(suite=suite).count() == 18
+
+
+def test_the_page_chooses_families_with_the_persons_name(client: Client, tmp_path: Path) -> None:
+    for name, category in {"a": "tables", "b": "security"}.items():
+        write_task(tmp_path / "s" / name, f'[metadata]\ncategory = "{category}"\n')
+    call_command("load_suite", str(tmp_path / "s"), stdout=StringIO())
+
+    def families() -> list[str]:
+        return list(Task.objects.order_by("key").values_list("family__key", flat=True))
+
+    assert 'action="/suites/s/families/"' in client.get("/suites/s/").text
+    assert client.post("/suites/s/families/", {"by": "category"}).status_code == 302
+    assert families() == ["tables", "security"]
+    assert Activity.objects.get(verb="suite.regrouped").actor is not None
+    client.post("/suites/s/families/", {"by": ""})
+    assert families() == ["s", "s"]
+    assert client.post("/suites/s/families/", {"by": "colour"}).status_code == 400

@@ -286,3 +286,32 @@ def test_a_folder_at_hand_is_copied_and_says_that_its_commit_is_unknown(tree: Pa
     assert without.digest == fetched.digest
     with pytest.raises(SetupError, match="expected a folder with the release; there is none"):
         fetch_release(data_set, tmp_path / "third", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("printed", "meaning"),
+    [
+        (
+            "Error downloading object: x.bin: Smudge error: batch response: quota\nerror: external filter",
+            "Git LFS could",
+        ),
+        ("fatal: unable to access 'https://h/': Could not resolve host: h", "the server's name is unknown"),
+        ("fatal: could not read Username for 'https://h': terminal prompts disabled", "the server asks for a login"),
+        ("remote: Repository not found.\nfatal: repository 'https://h/' not found", "there is no such repository"),
+        ("fatal: write error: No space left on device", "the disk is full"),
+        ("hint: use --abc\nusage: git fetch [<options>]", "it gave no reason that is known here"),
+    ],
+)
+def test_what_git_prints_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, meaning: str
+) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{printed}\nEND\nexit 128\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    told: list[str] = []
+    with pytest.raises(SetupError, match=meaning) as caught:
+        fetch_release(release_of("https://h/ours.git", COMMIT), tmp_path / "place", tell=told.append)
+    for line in (str(caught.value), *told):
+        assert printed.splitlines()[0] not in line

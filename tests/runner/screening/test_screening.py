@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -206,7 +207,7 @@ def test_a_copied_task_is_found(release: Path) -> None:
         shutil.copy(instance(release, 1) / name, instance(release, 2) / name)
     (instance(release, 2) / "environment/parcels_2.csv").unlink()
     kinds = {each.kind: each for each in screened(release).findings}
-    assert set(kinds) == {"same-task", "shared-input"}
+    assert set(kinds) == {"same-task", "shared-input", "other-tests"}
     assert (kinds["same-task"].weight, kinds["same-task"].tasks) == (Weight.LEAK, ("sums-1", "sums-2"))
 
 
@@ -367,6 +368,67 @@ def test_what_a_check_says_in_a_skill_is_found_unless_an_instruction_says_it_too
     assert screened(release).findings == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ", ".join(f'"tables/region_{number}/rows_of_{number}.csv"' for number in range(8)),
+        " ".join(f"- {name}" for name in "oak ash elm yew fir pine birch beech alder maple rowan hazel holly".split()),
+    ],
+)
+def test_paths_and_allowed_values_are_no_quoted_check(release: Path, text: str) -> None:
+    listed = re.findall(r"[\w/.]+", text)
+    add(instance(release, 2) / "tests/test_outputs.py", f"\nALLOWED = [\n    {', '.join(map(repr, listed))},\n]\n")
+    add(instance(release, 2) / "instruction.md", f"\nThese are allowed: {text}\n")
+    add(release / "skills/human_authored/sums/depot-sums/SKILL.md", f"\nThese are allowed: {text}\n")
+    assert screened(release).findings == ()
+
+
+def test_one_command_is_no_quoted_check_and_several_lines_of_a_script_are(release: Path) -> None:
+    flags = " ".join(f"-Dstep{name}.skip=true" for name in "abcdefghijklmn")
+    add(instance(release, 2) / "solution/solve.sh", f"mvn clean \\\n  package {flags}\n")
+    add(
+        instance(release, 2) / "tests/test.sh",
+        "curl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh -s -- --quiet now\n",
+    )
+    add(instance(release, 2) / "instruction.md", f"\nBuild it with `mvn clean package {flags}`.\n")
+    skill = release / "skills/human_authored/sums/depot-sums/SKILL.md"
+    add(skill, "\ncurl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh -s -- --quiet now\n")
+    assert screened(release).findings == ()
+    lines = "\n".join(f"total{name}=$(wc -l < in_{name}.csv)" for name in "abcdefghij")
+    add(instance(release, 2) / "solution/solve.sh", f"{lines}\n")
+    add(instance(release, 2) / "instruction.md", f"\n```sh\n{lines}\n```\n")
+    assert only(release, "quoted-check").weight is Weight.LOOK
+
+
+def test_a_short_piece_of_code_in_a_skill_is_no_quote(release: Path) -> None:
+    idiom = "for table in doc.tables: for row in table.rows: for cell in row.cells: for para in cell.paragraphs:"
+    add(instance(release, 2) / "tests/test_outputs.py", f"    {idiom}\n        pass\n")
+    add(release / "skills/human_authored/sums/depot-sums/SKILL.md", f"\n```python\n{idiom}\n```\n")
+    assert screened(release).findings == ()
+
+
+def test_inputs_that_instances_share_by_design_are_one_line(release: Path) -> None:
+    for number in (1, 3):
+        for name in ("a", "b", "c"):
+            table = "".join(f"{name}{row},{row * 7}\n" for row in range(80))
+            (instance(release, number) / f"environment/shared_{name}.csv").write_text(table)
+    finding = only(release, "shared-input")
+    assert finding.says == "sums-1 and sums-3 share 3 input files, such as this one."
+
+
+def test_the_same_solution_and_environment_with_other_tests_is_found(release: Path) -> None:
+    for name in ("environment", "solution"):
+        shutil.rmtree(instance(release, 3) / name)
+        shutil.copytree(instance(release, 2) / name, instance(release, 3) / name)
+    add(instance(release, 3) / "instruction.md", "\nRound up.\n")
+    kinds = {each.kind: each for each in screened(release).findings}
+    assert kinds["other-tests"].tasks == ("sums-2", "sums-3")
+    assert {each.path.partition("/")[0] for each in kinds["other-tests"].quotes} == {"tests"}
+    shutil.rmtree(instance(release, 3) / "tests")
+    shutil.copytree(instance(release, 2) / "tests", instance(release, 3) / "tests")
+    assert "other-tests" not in {each.kind for each in screened(release).findings}
+
+
 def test_an_instruction_that_quotes_the_solution_is_for_people_to_judge(release: Path) -> None:
     program = (
         "rows = list(csv.DictReader(open('parcels_2.csv')))\nfor row in rows:\n    depot = row['depot']\n"
@@ -499,7 +561,7 @@ def test_a_file_that_is_too_long_or_binary_is_compared_as_a_whole_and_told(
         (instance(release, number) / "environment/long.csv").write_text("a,b\n" * 2_000)
         (instance(release, number) / "environment/map.bin").write_bytes(b"\0\1" * 90)
     found = screened(release)
-    assert [(each.kind, each.tasks) for each in found.findings] == [("shared-input", ("sums-1", "sums-3"))] * 2
+    assert [(each.kind, each.tasks) for each in found.findings] == [("shared-input", ("sums-1", "sums-3"))]
     assert sorted(found.skipped) == [
         "2 files not text in UTF-8, such as sums-1/environment/map.bin",
         "2 files too long to be read, such as sums-1/environment/long.csv",
@@ -508,8 +570,8 @@ def test_a_file_that_is_too_long_or_binary_is_compared_as_a_whole_and_told(
 
 def test_many_findings_of_a_kind_are_capped_and_counted(release: Path) -> None:
     for number in range(MAX_OF_KIND + 5):
-        for of in (1, 3):
-            (instance(release, of) / f"environment/copy_{number}.txt").write_text(f"{number} of many copies\n" * 9)
+        for part in ("environment", "solution"):
+            (instance(release, 1) / f"{part}/copy_{number}.py").write_text(f"print({number}, 'of many copies')\n" * 9)
     found = screened(release)
     assert (len(found.findings), found.more) == (MAX_OF_KIND, 5)
 

@@ -1,0 +1,124 @@
+"""The account of a suite: each task that lies below its path is loaded, set aside or left out, with one reason.
+
+A task is a folder with a task.toml; a folder that the reader took for a task counts too, so that the file can be missed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from runner.base.errors import SuiteError
+from runner.base.suite import Account, AccountLine
+from runner.base.text import replace_unprintable
+from runner.suites.findings import NOT_DOWNLOADED, Findings
+
+PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
+LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
+# What a format does not read, where its place alone does not say why.
+ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
+_VALUE = re.compile(r"found |\d")  # of a message that differs from task to task
+
+
+def find_task_folders(path: Path) -> tuple[list[Path], list[str]]:
+    """(folders below `path` with a task.toml, folders that cannot be read). Links are not followed."""
+    found, closed = [], []
+    for folder, _, files in os.walk(path, onerror=lambda error: closed.append(str(error.filename))):
+        if "task.toml" in files:
+            found.append(Path(folder))
+    return found, closed
+
+
+def take_account(
+    path: Path, format: str, loaded: Iterable[Path], findings: Findings, *, is_refused: bool = False
+) -> Account:
+    """`loaded`: folders of the tasks that are part of the suite; of a suite that is refused as a whole there are none."""
+    folders, closed = find_task_folders(path)
+    for each in closed:
+        findings.note("Cannot be read, so what is in it is not counted", _relative(Path(each), path))
+    kept, tried = set(loaded), findings.tasks
+    tasks = {*folders, *kept, *tried}
+    read = [each.parent for each in (*kept, *tried)]
+    base = Path(os.path.commonpath(read)) if read else path
+    set_aside: dict[str, list[Path]] = {}
+    left_out: dict[str, list[Path]] = {}
+    for folder in sorted(tasks - kept):
+        family = next((each for each in folder.parents if findings.families.get(each)), None)
+        if tried.get(folder):
+            set_aside.setdefault(find_reason(tried[folder], folder), []).append(folder)
+        elif family is not None:
+            reason = f"the family is set aside: {find_reason(findings.families[family], family)}"
+            set_aside.setdefault(reason, []).append(folder)
+        elif folder in tried:  # with nothing wrong in it
+            reason = "the set is refused as a whole" if is_refused else "the family is set aside"
+            set_aside.setdefault(reason, []).append(folder)
+        else:
+            left_out.setdefault(_place_of(folder, path, base, tasks, format), []).append(folder)
+    return Account(len(tasks), len(kept), _lines(set_aside, path), _lines(left_out, path))
+
+
+def find_reason(problems: Sequence[SuiteError], folder: Path) -> str:
+    """The problem that counts, in words that are the same for every task: what has to be downloaded comes first, then what
+    the task needs, then what is wrong in its files."""
+    reasons = [_reason(problem, folder) for problem in problems]
+    return min(reasons, key=lambda reason: (reason != LFS, not reason.startswith("needs ")))
+
+
+def _reason(problem: SuiteError, folder: Path) -> str:
+    where, message = _relative(Path(problem.path), folder), problem.message
+    if message == NOT_DOWNLOADED:
+        return LFS
+    if message.startswith(("it asks for ", "it needs ")):
+        needed = message.removeprefix("it asks for ").removeprefix("it needs ").removesuffix(", which is not supported")
+        return f"needs {needed.partition(': ')[0].lstrip('0123456789 ')}"
+    if message.startswith("there is none") or message == "none":
+        missing = where if problem.place in ("folder", "file") else problem.place
+        return f"no {missing}{' folder' if problem.place == 'folder' else ''}"
+    if problem.place in ("folder", "file", "link", "size") or re.match(r"(byte|line) \d", problem.place):
+        what = where if where.count("/") < 2 else f"a file in {where.partition('/')[0]}/"
+    else:
+        what = f"{where}: {problem.place}" if where != "." else problem.place
+    if message.startswith("it is a link"):
+        return "a link" if where == "." else f"{what} is a link"
+    if _VALUE.search(message) or not message.startswith(("it ", "expected")):
+        return f"{what} is not {problem.expected}" if problem.expected else f"{what}: {message}"
+    return f"{what}: {message}"
+
+
+def _place_of(folder: Path, path: Path, base: Path, tasks: set[Path], format: str) -> str:
+    """Why a reader does not look there."""
+    parts = folder.relative_to(path).parts
+    if not parts:
+        return "at the top of the set, in no task's folder"
+    if any(each in tasks and each != path for each in folder.parents) or base == path.parent:
+        return "inside another task"
+    if any(part.startswith(".") for part in parts):
+        return "in a hidden folder"
+    if PACKAGES & set(parts):
+        return "in a folder of installed packages"
+    if any(part.startswith("_") for part in parts):
+        return "in a folder whose name begins with _"
+    if base not in folder.parents and base != folder:
+        shared = len(Path(os.path.commonpath([base, folder])).parts)
+        other = Path(*folder.parts[: shared + 1]).relative_to(path)
+        return f"in another set; load {replace_unprintable(other.as_posix())}/ on its own"
+    return ELSEWHERE.get(format, f"in no place where {format} has tasks")
+
+
+def _relative(place: Path, folder: Path) -> str:
+    try:
+        return replace_unprintable(place.relative_to(folder).as_posix())
+    except ValueError:
+        return replace_unprintable(place.name)
+
+
+def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...]:
+    """Most frequent first."""
+
+    def lines() -> Iterator[AccountLine]:
+        for reason, folders in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):
+            yield AccountLine(replace_unprintable(reason), tuple(_relative(each, path) for each in folders))
+
+    return tuple(lines())
