@@ -37,6 +37,7 @@ from runner.sandboxes.docker.docker_links import read_start_of_container, remove
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
+from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.docker.docker_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import NOTHING, Needs
@@ -119,6 +120,7 @@ class DockerSandbox:
         self.container = ""
         self.network: Network | None = None
         self.gateway: Gateway | None = None
+        self.services: ServiceGroup | None = None
         self.provider_url: str | None = None
         self.environment = resolve_variables(task.machine.environment, task.machine.host_variables)
         self.labels = docker_engine.labels(mark, task=task.key, attempt=name)
@@ -147,15 +149,24 @@ class DockerSandbox:
         return bool(self.image.user)
 
     def make(self) -> None:
-        """The network, the volumes, the container, the way to the provider."""
+        """The networks, the volumes, the container, the services next to it, the way to the provider."""
+        mounts, joined = self._mounts(), None
+        if services := self.task.machine.services:
+            self.services = ServiceGroup(self.client, services, self.task.machine, self.image, self.mark, self.labels)
+            mounts += self.services.make_volumes()
+            joined = self.services.make_networks()
         self.network = network_for(
             self.client,
             way_out=self.task.machine.network,
             provider=self.needs.provider is not None,
             mark=self.mark,
             labels=self.labels,
+            other=joined,
         )
-        self.container = self._create(self._mounts(), self.labels)
+        taken = {str(mount["Target"]): mount for mount in reversed(mounts)}  # the library's come before the task's
+        self.container = self._create(list(taken.values()), self.labels)
+        if self.services is not None:
+            self.services.start(self.container)
         if not self.needs.image_skills:
             self._clear_skills()
         if self.needs.provider is not None:
@@ -483,6 +494,8 @@ class DockerSandbox:
         """
         if self._watch is not None:
             self._watch.stop()
+        if self.services is not None:
+            self.services.close()
         self._close_gateway()
         removal = Removal(self._things())
         for problem in removal.problems:
@@ -498,4 +511,5 @@ class DockerSandbox:
             found.append(("volume", own))
         if self.network is not None and self.network.name == own:
             found.append(("network", own))
-        return found
+        found += self.services.things if self.services is not None else []
+        return sorted(found, key=lambda thing: docker_engine.KINDS.index(thing[0]))
