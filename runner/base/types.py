@@ -619,6 +619,7 @@ class AttemptResult:
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
     files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
+    stage_verdicts: tuple[Verdict, ...] = ()  # of a task in stages, each with a source of its own
 
 
 # --- authoring --------------------------------------------------------------------------------------------------

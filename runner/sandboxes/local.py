@@ -242,6 +242,14 @@ class LocalSandbox:
             raise SandboxError(f"{self.folder}: links cannot be removed: {error}") from error
         return [line.replace(str(self.folder), "") for line in word_removed_links(astray)]
 
+    def resume(self) -> None:
+        try:
+            for folder in (TESTS, LOGS, SOLUTION):
+                remove_tree(self.folder / folder)
+            self.make_folders()
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: the sandbox cannot be used again: {error}") from error
+
     def close(self) -> None:
         self.end_processes()
         try:

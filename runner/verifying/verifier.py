@@ -36,7 +36,7 @@ _PYTHONPATH = (
     f'PYTHONPATH="$(cd {{tests}}/{_START_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
 )
 _FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
-_FULL = 1.0 - 1e-9  # rewards are written with six decimals
+FULL_REWARD = 1.0 - 1e-9  # rewards are written with six decimals
 
 
 def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verdict:
@@ -152,7 +152,7 @@ def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Complete
     side = read_side_reports(files)
     return Verdict(
         source=SOURCE,
-        success=None if reward is None else reward >= _FULL,
+        success=None if reward is None else reward >= FULL_REWARD,
         reward=reward,
         outcome=side.outcome,
         process=side.process,

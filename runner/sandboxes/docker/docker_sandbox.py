@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import shlex
 import socket
 import time
 from collections.abc import Mapping
@@ -169,7 +170,10 @@ class DockerSandbox:
             self.services.start(self.container)
         if not self.needs.image_skills:
             self._clear_skills()
-        if self.needs.provider is not None:
+        self._open_gateway()
+
+    def _open_gateway(self) -> None:
+        if self.needs.provider is not None and self.network is not None:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
 
     def _clear_skills(self) -> None:
@@ -476,6 +480,15 @@ class DockerSandbox:
         if self._runs:
             self._kill()
             self._runs = False
+
+    def resume(self) -> None:
+        folders = shlex.join((FOLDERS[TESTS], FOLDERS[LOGS], FOLDERS[SOLUTION]))
+        done = self.execute(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; rm -rf {folders}", timeout_seconds=60)
+        if done.exit_code != 0:
+            raise SandboxRuined(f"tests and logs cannot be removed: {done.output[-500:].strip()}")
+        self.end_processes()
+        self._sealed, self._owner = False, None if self.image.user else 0
+        self._open_gateway()
 
     def remove_links(self) -> list[str]:
         self._start()
