@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, is_lfs_pointer, is_plain, look_at, walk
-from runner.base.types import Machine, Role, Stage, Task, TaskGroups, VerifierPlace
+from runner.base.types import File, Files, Machine, Role, Stage, Task, TaskGroups, VerifierPlace
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
 from runner.suites.documents import read_text
@@ -50,6 +50,7 @@ class TaskFolder:
     evaluation: Evaluation | None = None
     verifier_place: VerifierPlace | None = None
     instructions: tuple[str, ...] = ()  # of its steps, where it has several
+    skills: Files = field(default_factory=dict)  # that it ships: never in its image
 
     def task(
         self,
@@ -149,7 +150,8 @@ class TaskShelf:
         left_out = sorted(set(machine.blank_folders) - set(blank_folders))
         digest = digest_json([FORMAT, without_trap(files), *([{"left_out": left_out}] if left_out else [])])
         place = self._verifier_place(path, toml, machine, files)
-        return TaskFolder(path, toml, instruction, machine, digest, evaluation, place, instructions)
+        skills = read_shipped_skills(path, find_shipped_skills(files), files, self.findings)
+        return TaskFolder(path, toml, instruction, machine, digest, evaluation, place, instructions, skills)
 
     def _verifier_place(
         self, path: Path, toml: TaskToml, machine: Machine, files: Collection[str]
@@ -296,6 +298,42 @@ def find_shipped_skills(files: Collection[str]) -> tuple[str, ...]:
     """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
     alone: without one it must find none, wherever the Dockerfile would copy them."""
     return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))
+
+
+def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[str], findings: Findings) -> Files:
+    """The skills in these folders below environment/, as a library: what a family's reference skills are made of. One that
+    cannot be read is left out with a note."""
+    found: dict[str, File] = {}
+    for folder in sorted(folders):
+        below = f"environment/{folder}/"
+        texts = sorted(name.removeprefix(below) for name in files if name.startswith(below) and _SKILL.match(name))
+        skills = dict.fromkeys(str(PurePosixPath(text).parent) for text in texts)
+        for skill in skills:
+            if any(skill != other and PurePosixPath(skill).is_relative_to(other) for other in skills):
+                continue  # a part of another one
+            slug = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(skill).name or path.name).strip("-.")
+            try:
+                tree = read_tree(path / "environment" / folder / skill)
+            except SuiteError as error:
+                findings.note(
+                    f"A skill that cannot be read is no reference skill ({error.message})", f"{path.name}/{slug}"
+                )
+                continue
+            named = {
+                f"{slug}/{'SKILL.md' if name.upper() == 'SKILL.MD' else name}": file for name, file in tree.items()
+            }
+            add_skill(found, named, f"{path.name}/{slug}", findings)
+    return found
+
+
+def add_skill(library: dict[str, File], skill: Files, where: str, findings: Findings) -> None:
+    """Add the skill unless another one has its name. Where that one has other content, a note says so."""
+    slug = next(iter(skill)).partition("/")[0]
+    there = {name: file for name, file in library.items() if name.startswith(f"{slug}/")}
+    if there and there != skill:
+        findings.note("Another reference skill has the same name, so this one is left out", where)
+    elif not there:
+        library.update(skill)
 
 
 def _instruction(source: Path) -> str:
