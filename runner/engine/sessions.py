@@ -12,15 +12,17 @@ from runner.agents import AgentJob, AgentRun
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SandboxError, SandboxRuined
 from runner.base.text import join_ends
-from runner.base.types import Files, Stage, Trajectory, TrajectoryKind, Usage, Verdict
+from runner.base.types import Files, Stage, Task, Trajectory, TrajectoryKind, Usage, Verdict
 from runner.engine.session_watch import SessionWatcher
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.sandboxes.needs import Needs
 from runner.suites.tasks.task_files import read_tree, script_command
 from runner.verifying.verifier import FULL_REWARD, MAX_OUTPUT_CHARS, SOURCE, run_verifier
 
 MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
+ARTIFACTS = "/logs/artifacts"  # what a verifier in a container of its own is always given
 SETUP = "setup.sh"  # of a stage's workdir/, run before the agent
 
 
@@ -61,8 +63,26 @@ class Session:
             found = run.verified
             return Played(run, clean.verdict(found.verdict), found.agent_seconds, found.verifier_seconds, writes, left)
         verifying = time.monotonic()
-        verdict = clean.verdict(run_verifier(job.task, self.sandbox, self.judge))
+        verdict = clean.verdict(self._verify(job.task))
         return Played(run, verdict, ended - began, time.monotonic() - verifying, writes, left)
+
+    def _verify(self, task: Task) -> Verdict:
+        """In the sandbox that the agent left; or in one of its own, with the files that the task names."""
+        place = task.verifier_place
+        if place is None:
+            return run_verifier(task, self.sandbox, self.judge)
+        apart = replace(task, machine=place.machine)
+        name = str(self.sandbox.handle.get("name", ""))
+        other = self.toolbox.sandboxes.open_sandbox(apart, name=name, needs=Needs(image_skills=True))
+        try:
+
+            def bring() -> None:
+                for path in dict.fromkeys((ARTIFACTS, *place.artifacts)):
+                    self.sandbox.copy_to(other, path)
+
+            return run_verifier(apart, other, self.judge, bring=bring)
+        finally:
+            other.close()
 
     def _library_writes(self) -> tuple[str, ...]:
         """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""

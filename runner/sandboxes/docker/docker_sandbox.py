@@ -26,7 +26,7 @@ from runner.base.host_variables import resolve_variables
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
-from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
@@ -48,6 +48,7 @@ FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as i
 _ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
+_FOLDER = 0x80000000  # bit of a mode, as the engine spells it (Go's fs.ModeDir)
 _NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -279,6 +280,31 @@ class DockerSandbox:
                 with contextlib.closing(chunks):
                     unpack_file(chunks, name, tree)
         return tree
+
+    def copy_to(self, other: Sandbox, path: str) -> None:
+        """Nothing happens where there is nothing. Links and what is over the caps stay behind."""
+        if not isinstance(other, DockerSandbox):
+            raise SandboxError(f"{path}: files of a container are copied into containers only")
+        parent, _, name = path.rpartition("/")
+        with engine_errors(f"copying {path}"):
+            try:
+                chunks, status = self.client.get_archive(self.container, path)
+            except NotFound:
+                return
+            with contextlib.closing(chunks):
+                tree = Tree()
+                if status["mode"] & _FOLDER:
+                    tree, top = unpack_tree(chunks), path.strip("/")
+                else:
+                    unpack_file(chunks, name, tree)
+                    top = parent.strip("/")
+        for line in tree.left_out:
+            log.warning("sandbox %s: not copied for the verifier: %s/%s", self.mark, path, line)
+        other.put_below_root(top, tree.files)
+
+    def put_below_root(self, folder: str, files: Files) -> None:
+        with engine_errors(f"putting files into /{folder}"):
+            self.client.put_archive(self.container, "/", pack_files(files, top=folder))
 
     def _user_number(self) -> int:
         """Of the user that commands run as, asked once of the container itself where the image names one."""

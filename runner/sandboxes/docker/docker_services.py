@@ -124,7 +124,7 @@ class ServiceGroup:
             for volume in service.volumes
             if volume.name
         ]
-        settings = dict(service.settings)
+        settings: dict[str, JsonValue] = dict(service.settings)
         if any(not volume.name for volume in service.volumes):
             settings.pop("read_only", None)  # nothing could be copied into it
         if "network_mode" not in settings:

@@ -161,6 +161,10 @@ class TaskShelf:
         own = toml.verifier_place
         if own is None:
             return None
+        if DECLARED in files:
+            self.findings.problem(
+                path / DECLARED, "file", "none with a verifier in a container of its own", "found one"
+            )
         is_built = "tests/Dockerfile" in files and not (own is not toml and own.image)
         has_tests = is_built or (own.image is not None and own.image != toml.image)
         place = replace(
