@@ -33,6 +33,8 @@ from runner.sandboxes.processes import this_process
 
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
 NO_CLIENT = "install buildx where the worker runs (Debian: docker-buildx, Docker's own packages: docker-buildx-plugin)"
+COMPOSE = "docker-compose"
+NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose, Docker's own packages: docker-compose-plugin)"
 OLD_ENGINE = "update the engine to Docker 23.0 or newer"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # The variables that the client gets of ours: where the engine is, and nothing else.

@@ -23,7 +23,13 @@ from runner.base.host_variables import resolve_variables
 from runner.base.types import File, JsonValue, Machine, Service, Services, Volume
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files
-from runner.sandboxes.docker.docker_buildkit import docker_settings, find_plugin, plugin_environment
+from runner.sandboxes.docker.docker_buildkit import (
+    COMPOSE,
+    NO_COMPOSE,
+    docker_settings,
+    find_plugin,
+    plugin_environment,
+)
 from runner.sandboxes.docker.docker_disk import DiskWatch, folders_of
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.docker.docker_images import Image, image_of_service
@@ -31,9 +37,8 @@ from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS
 from runner.sandboxes.docker.docker_networks import NO_NAMES, Network
 from runner.suites.tasks.task_files import read_tree
 
-NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose)"
 SERVICE_LABEL = "com.docker.compose.service"
-_LOG = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}
+_LOG: dict[str, JsonValue] = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}
 _LOG_LINES = 200
 _PAUSE = 0.3  # between two looks at what starts
 
@@ -153,7 +158,7 @@ class ServiceGroup:
         }
 
     def _compose(self, file: Path, settings: Path, *words: str) -> None:
-        program = find_plugin("docker-compose")
+        program = find_plugin(COMPOSE)
         if program is None:
             raise NotOnThisMachine(f"the task has several services: {NO_COMPOSE}")
         command = [str(program), "--project-name", PREFIX + self.mark, "--file", str(file), "--progress", "quiet"]

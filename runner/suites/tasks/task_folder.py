@@ -124,7 +124,8 @@ class TaskShelf:
         check_name(path)
         before = len(self.findings.problems)
         files = self._files(path)
-        toml, instruction, instructions = None, "", ()
+        toml, instruction = None, ""
+        instructions: tuple[str, ...] = ()
         if "task.toml" in files:
             with self.findings.keep_errors():
                 toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
@@ -167,15 +168,17 @@ class TaskShelf:
             )
         is_built = "tests/Dockerfile" in files and not (own is not toml and own.image)
         has_tests = is_built or (own.image is not None and own.image != toml.image)
+        place = machine_of(path, own, (), Findings()) if has_tests else machine
+        if is_built:
+            place = replace(place, context=path / "tests", image=None)
         place = replace(
-            machine_of(path, own, (), Findings()) if has_tests else machine,
+            place,
             cpus=own.cpus,
             memory_mb=own.memory_mb,
             storage_mb=own.storage_mb,
             network=own.network,
             environment=own.environment,
             services=None,
-            **({"context": path / "tests", "image": None} if is_built else {}),
         )
         return VerifierPlace(place, has_tests, toml.artifacts)
 
