@@ -41,7 +41,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Agent and verifier in one sandbox. with_digest: are the files that the agent leaves to be told from others?"""
+    """Agent and verifier in one sandbox. with_digest: is a digest of the files that the agent leaves taken?"""
 
     sandbox: Sandbox
     library: Files

@@ -138,7 +138,7 @@ class _Reader:
         return replace(read, services=Services(own, others, frozenset(filter(self._is_closed, used))))
 
     def _find_main(self) -> str:
-        """The service that stands for the agent's container: `main`, or the only one made of the task's Dockerfile. ""
+        """The service that is the agent's container: `main`, or the only one made of the task's Dockerfile. ""
         where the file has none, since Harbor adds it."""
         if MAIN in self.services:
             return MAIN
@@ -395,7 +395,7 @@ class _Reader:
 
 
 def _split_volume(entry: object) -> tuple[str, str, str]:
-    """(type, source, target) of either spelling; the type is empty where it is not said."""
+    """(type, source, target) of either spelling; the type may be empty."""
     if isinstance(entry, dict):
         kind, source, target = (str(entry.get(name) or "") for name in ("type", "source", "target"))
         return kind, source, target

@@ -175,8 +175,8 @@ class ServiceGroup:
         except subprocess.TimeoutExpired as error:
             raise SandboxError(f"the services did not start within {error.timeout:g} s", self._logs()) from error
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise SandboxError(f"the services cannot be started: {said[-1_000:]}", f"{said}\n{self._logs()}")
+            output = (done.stderr or done.stdout).strip()
+            raise SandboxError(f"the services cannot be started: {output[-1_000:]}", f"{output}\n{self._logs()}")
 
     # --- on the engine --------------------------------------------------------------------------------------------
 

@@ -117,8 +117,8 @@ def test_each_stage_has_its_own_text_tests_and_verdict(tmp_path: Path) -> None:
         (TrajectoryKind.STAGE, "collect"),
         (TrajectoryKind.STAGE, "report"),
     ]
-    told = [each.steps[0].message for each in result.trajectories]
-    assert told == ["Write right into one.txt.\n", "Write what one.txt has into two.txt.\n"]
+    given = [each.steps[0].message for each in result.trajectories]
+    assert given == ["Write right into one.txt.\n", "Write what one.txt has into two.txt.\n"]
 
 
 def test_an_untouched_task_scores_nothing(tmp_path: Path) -> None:
