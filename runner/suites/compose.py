@@ -425,7 +425,7 @@ def interpolate(text: str, *, known: Mapping[str, str], unknown: Callable[[str, 
         body = text[name.end() : place - 1] if braced and name else ""
         operator = _OPERATOR.match(body)
         if name is None or (body and operator is None):
-            raise ValueError(f"{text[start : start + 60]!r} is no reference to a variable (write $$ for a dollar)")
+            raise ValueError(f"{text[start : start + 60]!r} is not a reference to a variable (write $$ for a dollar)")
         value = known.get(name[0])
         kind = operator[0] if operator else ""
         rest = partial(interpolate, body[len(kind) :], known=known, unknown=unknown)

@@ -12,7 +12,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from docker import APIClient
 from docker.errors import NotFound
@@ -20,6 +19,7 @@ from docker.types import Mount
 
 from runner.base.errors import NotOnThisMachine, SandboxError
 from runner.base.host_variables import resolve_variables
+from runner.base.trees import read_tree
 from runner.base.types import File, JsonValue, Machine, Service, Services, Volume
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files
@@ -35,7 +35,6 @@ from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.docker.docker_images import Image, image_of_service
 from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS
 from runner.sandboxes.docker.docker_networks import NO_NAMES, Network
-from runner.suites.tasks.task_files import read_tree
 
 SERVICE_LABEL = "com.docker.compose.service"
 _LOG: dict[str, JsonValue] = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}
@@ -193,7 +192,7 @@ class ServiceGroup:
             if volume.source is None:
                 continue
             parent, _, name = volume.target.rstrip("/").rpartition("/")
-            files = read_tree(volume.source) if volume.name else {name: _read_file(volume.source)}
+            files = read_tree(volume.source).files if volume.name else {name: _read_file(volume.source)}
             target = volume.target if volume.name else parent or "/"
             with engine_errors(f"putting the task's files into {volume.target}"):
                 try:
@@ -230,9 +229,10 @@ class ServiceGroup:
             for service, container in list(waiting.items()):
                 with engine_errors(f"asking how the service {service} is"):
                     state = self.client.inspect_container(container)["State"]
-                if problem := _find_problem(state):
+                status, health = str(state["Status"]), str((state.get("Health") or {}).get("Status", "none"))
+                if problem := _find_problem(status, health, int(state["ExitCode"])):
                     raise SandboxError(f"the service {service} {problem}", self._logs())
-                if _is_ready(state):
+                if status == "exited" or (status == "running" and health in ("healthy", "none")):
                     del waiting[service]
             if waiting and time.monotonic() > until:
                 late = f"is not ready after {self.machine.build_timeout_seconds:g} s"
@@ -263,17 +263,11 @@ def _read_file(path: Path) -> File:
     return File(path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
 
 
-def _find_problem(state: dict[str, Any]) -> str:
-    """Why a service will not become ready, by the engine's word on its container; "" while it may."""
-    if state["Status"] in ("exited", "dead"):
-        return f"ended with exit code {state['ExitCode']}" if state["ExitCode"] != 0 else ""
-    return "is not healthy" if (state.get("Health") or {}).get("Status") == "unhealthy" else ""
-
-
-def _is_ready(state: dict[str, Any]) -> bool:
-    if state["Status"] == "exited":
-        return True
-    return state["Status"] == "running" and (state.get("Health") or {}).get("Status", "none") in ("healthy", "none")
+def _find_problem(status: str, health: str, exit_code: int) -> str:
+    """Why a service will not become ready; "" while it may."""
+    if status in ("exited", "dead"):
+        return f"ended with exit code {exit_code}" if exit_code != 0 else ""
+    return "is not healthy" if health == "unhealthy" else ""
 
 
 def _escape(value: JsonValue) -> JsonValue:

@@ -323,7 +323,8 @@ def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[
                 tree = read_tree(path / "environment" / folder / skill)
             except SuiteError as error:
                 findings.note(
-                    f"A skill that cannot be read is no reference skill ({error.message})", f"{path.name}/{slug}"
+                    f"A skill that cannot be read is not taken as a reference skill ({error.message})",
+                    f"{path.name}/{slug}",
                 )
                 continue
             named = {

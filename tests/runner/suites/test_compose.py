@@ -254,7 +254,7 @@ def test_what_is_no_reference_is_refused(text: str) -> None:
 
 
 def test_a_file_with_what_is_no_reference_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match="no reference"):
+    with pytest.raises(SuiteError, match="not a reference"):
         read(tmp_path, service("environment: {A: '${1x}'}"))
 
 

@@ -77,7 +77,7 @@ def test_a_skill_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "set/a/environment/skills/linked/more").symlink_to("SKILL.md")
     suite = read_suite_folder(tmp_path / "set")
     assert families(suite) == {"a": (["a"], ["good/SKILL.md"])}
-    assert any("cannot be read is no reference skill" in note for note in suite.notes)
+    assert any("cannot be read is not taken" in note for note in suite.notes)
 
 
 def test_a_suite_changes_with_the_skills_that_it_ships_and_no_task_without_any_does(tmp_path: Path) -> None:
