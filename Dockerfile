@@ -1,6 +1,6 @@
 # One image for web, workers and commands; what differs is the command and the environment (docs/how-to/deploy.md).
 #
-# BASE needs Python 3.11 or newer with venv; from Debian 13 on it has buildx, too. Pin it by digest in what you build for
+# BASE needs Python 3.11 or newer with venv; from Debian 13 on it has buildx and compose, too. Pin it by digest in what you build for
 # others, as in
 #   docker build --build-arg BASE=python:3.12-slim-trixie@sha256:... -t skillglass .
 ARG BASE=python:3.12-slim-trixie
@@ -16,11 +16,13 @@ FROM ${BASE}
 LABEL org.opencontainers.image.title="Skillglass" \
       org.opencontainers.image.licenses="Apache-2.0"
 
-# Workers build tasks' images with it. On a base that does not have it they use the engine's classic builder.
+# Workers build tasks' images with the first and start the services of tasks with the second. Without the first they use the
+# engine's classic builder; without the second, tasks of several services do not run.
 RUN apt-get update \
-    && if apt-cache show docker-buildx >/dev/null 2>&1; \
-       then apt-get install -y --no-install-recommends docker-buildx; \
-       else echo "no docker-buildx for this base: Dockerfiles with heredocs will not be built" >&2; fi \
+    && for package in docker-buildx docker-compose; do \
+         if apt-cache show "$package" >/dev/null 2>&1; \
+         then apt-get install -y --no-install-recommends "$package"; \
+         else echo "no $package for this base: some tasks will not run" >&2; fi; done \
     && rm -rf /var/lib/apt/lists/*
 
 # A fixed number, so that volumes keep their owner from one image to the next.

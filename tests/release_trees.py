@@ -162,12 +162,12 @@ def skilllearnbench(folder: Path) -> Made:
 
 
 def harbor(folder: Path) -> Made:
-    """A public set: tasks in folders of their category, one with two services, one of several steps."""
+    """A public set: tasks in folders of their category, one with a privileged service, one with a step that has no files."""
     shutil.copytree(EXAMPLES / "harbor" / "public-set", folder)
     text = folder / "tasks" / "text"
     shutil.copytree(text / "sorted-names", text / "two-services")
     (text / "two-services" / "environment" / "docker-compose.yaml").write_text(
-        "services:\n  main: {}\n  database:\n    image: postgres:16\n"
+        "services:\n  main: {}\n  database:\n    image: postgres:16\n    privileged: true\n"
     )
     shutil.copytree(text / "sorted-names", text / "in-steps")
     with (text / "in-steps" / "task.toml").open("a") as toml:
@@ -176,7 +176,7 @@ def harbor(folder: Path) -> Made:
     (folder / "tasks" / "CONTRIBUTING.md").symlink_to("../README.md")
     (text / "sorted-names" / "environment" / "again.txt").symlink_to("names.txt")
     return Made(
-        ("column-sum", "sorted-names"), {"task in-steps": "", "task two-services": "found 2: 'database, main'"}, {}
+        ("column-sum", "sorted-names"), {"task in-steps": "", "task two-services": "a privileged container"}, {}
     )
 
 

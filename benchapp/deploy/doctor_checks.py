@@ -159,6 +159,7 @@ def _engine() -> Iterator[DoctorFinding]:
     yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
     yield _attempt("BuildKit", engine_checks.buildkit, cost)
+    yield _attempt("Compose", engine_checks.compose, "tasks of several services cannot run")
     cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
     yield _attempt("Base image", _base_image_there, cost)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner.base.errors import NotOnThisMachine
 from runner.programs import find_installed, pin_of
-from runner.sandboxes.docker.docker_buildkit import buildx, what_is_missing
+from runner.sandboxes.docker.docker_buildkit import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
 from runner.sandboxes.docker.docker_disk import engine_folder
 from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_programs import volume_name
@@ -23,8 +23,8 @@ class NoLimits(Exception):
     """The engine leaves some limits of a task without effect."""
 
 
-class NoBuildKit(Exception):
-    """The client or the engine cannot build with BuildKit."""
+class NoPlugin(Exception):
+    """A client of Docker's that is missing, or that the engine is too old for."""
 
 
 @contextmanager
@@ -62,11 +62,18 @@ def limits() -> str:
 
 
 def buildkit() -> str:
-    """How images of tasks are built. NoBuildKit says what to do where it is the classic builder."""
+    """How images of tasks are built. NoPlugin says what to do where it is the classic builder."""
     with engine() as client:
         if missing := what_is_missing(client):
-            raise NoBuildKit(missing)
+            raise NoPlugin(missing)
     return f"the engine's own, through {buildx()}"
+
+
+def compose() -> str:
+    """What starts the services of a task that has several. NoPlugin says what to do where nothing does."""
+    if (found := find_plugin(COMPOSE)) is None:
+        raise NoPlugin(NO_COMPOSE)
+    return str(found)
 
 
 def _describe_disk(folder: Path | None, root: object) -> str:

@@ -56,7 +56,9 @@ class Oracle:
 
 
 def has_solution(task: Task) -> bool:
-    return (task.folder / "solution" / "solve.sh").is_file()
+    """Of a task in stages, does each have one?"""
+    folders = [stage.task.folder for stage in task.stages] or [task.folder]
+    return all((folder / "solution" / "solve.sh").is_file() for folder in folders)
 
 
 def require_solution(task: Task) -> None:

@@ -23,7 +23,7 @@ class Trap(Oracle):
 
 
 def has_trap(task: Task) -> bool:
-    return (task.folder / TRAP).is_file()
+    return not task.stages and (task.folder / TRAP).is_file()
 
 
 def require_trap(task: Task) -> None:

@@ -52,11 +52,13 @@ class ImageError(SetupError):
 
 
 class SuiteError(SetupError):
-    """`expected` is empty where the message says it all."""
+    """`expected` is empty where the message says it all. `feature`: a code of `runner.suites.features`, where the task asks
+    for something that cannot be done here."""
 
-    def __init__(self, path: str, place: str, expected: str, message: str) -> None:
+    def __init__(self, path: str, place: str, expected: str, message: str, *, feature: str = "") -> None:
         super().__init__(f"{path}: {place}: {message}" + (f" (expected {expected})" if expected else ""))
         self.path, self.place, self.expected, self.message = path, place, expected, message
+        self.feature = feature
 
 
 class SuiteProblems(SetupError):

@@ -61,6 +61,42 @@ JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict
 
 
 @dataclass(frozen=True, slots=True)
+class Volume:
+    """A folder that containers share under its name, filled from the task's folder `source` where there is one. Without a
+    name: a copy of the task's file `source`."""
+
+    target: str  # absolute, in the container
+    name: str = ""
+    source: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A container of a task that has several, as its compose file describes it and as far as it was found harmless."""
+
+    name: str
+    image: str = ""  # MAIN_IMAGE: that of the agent's container; empty: built in `context`
+    context: Path | None = None
+    dockerfile: str = "Dockerfile"
+    environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
+    networks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> other names of the service there
+    volumes: tuple[Volume, ...] = ()
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)  # in Compose's words: command, healthcheck, ...
+
+
+MAIN_IMAGE = "the image of the agent's container"  # no name that an image could have
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The containers that run next to the agent's own. Of that one, `main`, only networks and volumes count here."""
+
+    main: Service
+    others: tuple[Service, ...] = ()
+    closed: frozenset[str] = frozenset()  # networks without a way out
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """What a task asks of the machine it runs in (task.toml, [environment]). Sizes in MiB, times in seconds.
 
@@ -79,6 +115,8 @@ class Machine:
     host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/base/host_variables.py
     blank_folders: tuple[str, ...] = ()  # below environment/, made empty whether they are there or not
     skills_dir: str = ""  # absolute folder of the image where the task has skills of its own; they are left out
+    workdir: str = ""  # absolute; empty: the image's own
+    services: Services | None = None
 
     @property
     def brings_files(self) -> bool:
@@ -94,6 +132,28 @@ class KeyPoint:
     text: str
     reason: str = ""
     reference: str = ""  # the words it was drawn from
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierPlace:
+    """A container of its own for the verifier. It gets the files at `artifacts`, absolute paths of the agent's container."""
+
+    machine: Machine
+    has_tests: bool  # does its image bring /tests?
+    artifacts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One of several steps that a task is worked on in, one after the other in one container.
+
+    `task`: with the instruction, solution and tests of this step. `min_reward`: the task ends here where one of these is
+    not reached.
+    """
+
+    name: str
+    task: Task
+    min_reward: Mapping[str, float] = field(default_factory=dict)
 
 
 # Attribute -> values, such as "difficulty" -> ("easy",): what people group results by.
@@ -123,13 +183,16 @@ class Task:
     verifier_timeout_seconds: float = 60.0
     requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
     machine: Machine = Machine()
-    shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
+    shared_tests: tuple[Path, ...] = ()  # files, or folders of them, that are put in with the task's own tests
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
     evaluation: DeclaredEvaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
     key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
     practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
     groups: TaskGroups = field(default_factory=dict)  # no part of any digest or prompt; see suites/tasks/task_groups.py
+    verifier_place: VerifierPlace | None = None
+    stages: tuple[Stage, ...] = ()
+    last_stage_decides: bool = False  # else the mean of all that were verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,6 +638,7 @@ class AttemptResult:
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
     files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
+    stage_verdicts: tuple[Verdict, ...] = ()  # of a task in stages, each with a source of its own
 
 
 # --- authoring --------------------------------------------------------------------------------------------------

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from runner.agents import AgentJob, AgentRun, Verified
+from runner.agents import AgentJob, AgentRun
 from runner.agents.skill_list import read_descriptions
 from runner.authoring.feedback import without_answers
-from runner.base.digests import digest_json, manifest
 from runner.base.errors import LeaseLost
 from runner.base.types import (
     AttemptResult,
@@ -31,6 +29,7 @@ from runner.base.types import (
 from runner.engine.cleaning import Cleaner
 from runner.engine.host_calls import JUDGE, WatchedModel
 from runner.engine.session_watch import SessionWatcher
+from runner.engine.sessions import Session
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.models import Model, price_table_of
@@ -43,9 +42,6 @@ from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.suites.tasks.task_files import read_workspace_files
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.skill_use import skill_uses
-from runner.verifying.verifier import run_verifier
-
-MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
@@ -137,53 +133,35 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 def _attempt(
     slot: TrialSlot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
 ) -> AttemptResult:
-    started_at, clean = toolbox.clock(), toolbox.clean
+    started_at = toolbox.clock()
     needs = watcher.needs(toolbox.agent)
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.note_opened(sandbox)
         sandbox.put(WORKSPACE, read_workspace_files(job.task))
         sandbox.put(SKILLS, library)
-        began = time.monotonic()
-        run = clean.run(toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher))
-        watcher.require_budget()
-        ended = time.monotonic()
-        writes = tuple(map(clean.text, _library_writes(sandbox, library)))
-        left = digest_json(manifest(sandbox.files(WORKSPACE))) if plan.condition.agent else ""
-        found = run.verified or _verify(job, sandbox, watcher.judge(slot), ended - began)
-        verdict = clean.verdict(found.verdict)
+        session = Session(sandbox, library, watcher, watcher.judge(slot), toolbox, bool(plan.condition.agent))
+        played = session.play(job)
     finally:
         sandbox.close()
+    run = played.run
     return AttemptResult(
         trajectories=run.trajectories,
-        verdict=verdict,
-        compactions=_compactions(run, job, verdict, plan.shown, clean),
+        verdict=played.verdict,
+        compactions=_compactions(run, job, played.verdict, plan.shown, toolbox.clean),
         skill_uses=_skill_uses(run.trajectories, job.skills),
         usage=run.usage,
         turns=run.turns,
         started_at=started_at,
         finished_at=toolbox.clock(),
-        agent_seconds=found.agent_seconds,
-        verifier_seconds=found.verifier_seconds,
+        agent_seconds=played.agent_seconds,
+        verifier_seconds=played.verifier_seconds,
         failure=run.failure,
-        library_writes=writes,
+        library_writes=played.library_writes,
         price_table=price_table_of(toolbox.agent_model, run.usage),
-        files_digest=left,
+        files_digest=played.files_digest,
+        stage_verdicts=played.stage_verdicts,
     )
-
-
-def _verify(job: AgentJob, sandbox: Sandbox, judge: Asked | None, agent_seconds: float) -> Verified:
-    began = time.monotonic()
-    return Verified(run_verifier(job.task, sandbox, judge), agent_seconds, time.monotonic() - began)
-
-
-def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
-    """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
-    sandbox.end_processes()
-    before, after = manifest(library), manifest(sandbox.files(SKILLS))
-    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    more = len(paths) - MAX_LIBRARY_WRITES
-    return (*paths[:MAX_LIBRARY_WRITES], *([f"[... {more:,} more ...]"] if more > 0 else []))
 
 
 def _compactions(

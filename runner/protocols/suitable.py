@@ -13,14 +13,16 @@ LEARNER = "selfgen-always"  # the learning condition to begin with, where the pr
 
 
 def find_fitting_protocol(suite: Suite, format: str = "") -> str:
-    """By what the tasks have: a corpus to write from, roles, or neither. `format`: of the folder, which tells instances
-    of one task from tasks in an order."""
+    """By what the tasks have: a corpus to write from, roles, reference skills of their own, or nothing of these. `format`: of
+    the folder, which tells instances of one task from tasks in an order."""
     if any(environment.corpus for environment in suite.environments):
         return "skillgenbench"
     tasks = [task for each in suite.environments for family in each.families for task in family.tasks]
     if tasks and all(task.role for task in tasks):
         return "skillevolbench"
-    return "skilllearnbench" if format == "skilllearnbench" else "skillflow"
+    families = [family for each in suite.environments for family in each.families]
+    have_own = all(family.curated and len(family.tasks) == 1 for family in families)
+    return "skilllearnbench" if format == "skilllearnbench" or have_own else "skillflow"
 
 
 def keep_known_conditions(names: Iterable[str], protocol: str) -> tuple[list[str], list[str]]:

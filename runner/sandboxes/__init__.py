@@ -76,6 +76,15 @@ class Sandbox(Protocol):
         process's own (/proc/self/cwd). A sentence for each. Called after `end_processes`, before tests are put in."""
         ...
 
+    def copy_to(self, other: Sandbox, path: str) -> None:
+        """Copy the file or folder at an absolute path to the same path of another sandbox, as plain files."""
+        ...
+
+    def resume(self) -> None:
+        """Let an agent work again after `end_processes`, on the files as they are: with the rights and the way to the
+        provider that it had, and without tests, logs and solution."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -62,8 +62,14 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSand
 def _why_not(task: Task) -> str:
     if not task.machine.brings_files:
         return "it has no image of its own (expected environment/Dockerfile, or docker_image in task.toml)"
-    if task.evaluation is not None or not (task.folder / "tests" / "test.sh").is_file():
+    if (
+        task.verifier_place is not None
+        or task.evaluation is not None
+        or not (task.folder / "tests" / "test.sh").is_file()
+    ):
         return "its verdict is not made by tests/test.sh"
+    if task.stages:
+        return "it has several stages"
     if task.machine.skills_dir:
         return "it has skills of its own (environment.skills_dir)"
     if task.machine.host_variables:

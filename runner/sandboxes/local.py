@@ -38,7 +38,7 @@ from runner.base.trees import (
     write_tree,
 )
 from runner.base.types import Files, Task
-from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, sandbox_kind
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox, sandbox_kind
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
@@ -241,6 +241,17 @@ class LocalSandbox:
         except OSError as error:
             raise SandboxError(f"{self.folder}: links cannot be removed: {error}") from error
         return [line.replace(str(self.folder), "") for line in word_removed_links(astray)]
+
+    def copy_to(self, other: Sandbox, path: str) -> None:
+        raise SetupError("a verifier in a place of its own needs a sandbox in a container, not 'local'")
+
+    def resume(self) -> None:
+        try:
+            for folder in (TESTS, LOGS, SOLUTION):
+                remove_tree(self.folder / folder)
+            self.make_folders()
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: the sandbox cannot be used again: {error}") from error
 
     def close(self) -> None:
         self.end_processes()

@@ -49,7 +49,8 @@ def decode_text(content: bytes, source: Path) -> str:
 
 
 def read_toml(source: Path) -> dict[str, object]:
-    text = read_text(source)
+    """Line ends of any system are read as one: a lone carriage return is none to the TOML reader."""
+    text = read_text(source).replace("\r\n", "\n").replace("\r", "\n")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # broken, or an integer of more digits than Python reads

@@ -1,18 +1,20 @@
 """A folder of Harbor tasks: an environment for each family. Tasks may lie in folders, as in tasks/<category>/<task>.
 
-A task's family is the one its metadata names, else its category, else the suite.
+A task's family is the one its metadata names, else its category, else the suite. A task that ships skills is a family of its
+own, whose reference skills these are: what is asked of such a set is how its tasks go with their skills and without.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from runner.base.errors import SuiteError
-from runner.base.types import Environment, Family
-from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, folders_in
+from runner.base.types import Environment, Family, File, Task, TaskGroups
+from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, add_skill, folders_in
 
 MAX_DEPTH = 2  # folders between the suite and its tasks
 
@@ -31,16 +33,21 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     for each in _strays(path):
         shelf.findings.note("Left out, holds no task", each.name)
     names = Counter(place.name for place in places)
-    families: dict[str, list[tuple[str, TaskFolder]]] = {}
+    families: dict[str, list[tuple[TaskFolder, Callable[..., Task]]]] = {}
     for place in places:
         folder = shelf.read(place)
         if folder is not None:
             category = "" if place.parent in (path, _base(path)) or place == path else place.parent.name
-            family = folder.toml.metadata.label("family") or category or key
-            families.setdefault(family, []).append((_key(place, path, names, shelf), folder))
+            name = _key(place, path, names, shelf)
+            family = folder.toml.metadata.label("family") or (name if folder.skills else category) or key
+            groups: TaskGroups = {"category": (category,)} if category and folder.skills else {}
+            task = partial(folder.task, key=name, title=folder.toml.task.label("name"), groups=groups)
+            families.setdefault(family, []).append((folder, task))
+            if folder.skills:
+                shelf.findings.note("The skills that a task ships are its reference skills", place.name)
     if not places:
         shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
-    return tuple(_environment(name, tasks) for name, tasks in sorted(families.items()))
+    return tuple(_environment(name, tasks, shelf) for name, tasks in sorted(families.items()))
 
 
 def _key(place: Path, path: Path, names: Counter[str], shelf: TaskShelf) -> str:
@@ -54,12 +61,16 @@ def _key(place: Path, path: Path, names: Counter[str], shelf: TaskShelf) -> str:
     return ".".join(parts)
 
 
-def _environment(key: str, found: list[tuple[str, TaskFolder]]) -> Environment:
+def _environment(key: str, found: list[tuple[TaskFolder, Callable[..., Task]]], shelf: TaskShelf) -> Environment:
     tasks = tuple(
-        folder.task(environment=key, family=key, ordinal=ordinal, key=name, title=folder.toml.task.label("name"))
-        for ordinal, (name, folder) in enumerate(found, start=1)
+        task(environment=key, family=key, ordinal=ordinal) for ordinal, (_, task) in enumerate(found, start=1)
     )
-    return Environment(key, key, (Family(key, key, key, key.replace("-", " "), key, tasks),))
+    curated: dict[str, File] = {}
+    for folder, _ in found:
+        for slug in sorted({name.partition("/")[0] for name in folder.skills}):
+            skill = {name: file for name, file in folder.skills.items() if name.startswith(f"{slug}/")}
+            add_skill(curated, skill, f"{folder.path.name}/{slug}", shelf.findings)
+    return Environment(key, key, (Family(key, key, key, key.replace("-", " "), key, tasks, curated),))
 
 
 def is_task(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,9 @@ MAX_OUTPUT_CHARS = 100_000
 _CLEAR = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}
 """
+_CLEAR_LOGS = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+rm -rf {logs}; mkdir -p {logs}/{reports}
+"""
 # The agent owned HOME and the working directory. A task that needs one of them sets the variable itself, to nothing.
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 _PYTHON_START = File((Path(__file__).parent / "python_start.py").read_bytes())
@@ -36,11 +39,14 @@ _PYTHONPATH = (
     f'PYTHONPATH="$(cd {{tests}}/{_START_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
 )
 _FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
-_FULL = 1.0 - 1e-9  # rewards are written with six decimals
+FULL_REWARD = 1.0 - 1e-9  # rewards are written with six decimals
 
 
-def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verdict:
-    """The verdict of the task's verifier on the workspace as it is.
+def run_verifier(
+    task: Task, sandbox: Sandbox, ask: Asked | None = None, *, bring: Callable[[], None] | None = None
+) -> Verdict:
+    """The verdict of the task's verifier on the workspace as it is. `bring`: puts in what a verifier in a sandbox of its own
+    is given; called once that is cleared.
 
     A task that declares its evaluation gets that one (`runner.evaluating`); `ask` is its judging model, where there is
     one. Every other task has a script:
@@ -61,6 +67,8 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
         raise SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
     try:
         notes = _clear(task, sandbox)
+        if bring is not None:
+            bring()
         done = _run(task, sandbox, tests)
     except SandboxRuined as error:  # the agent's doing, and trying again would score the same
         return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
@@ -91,7 +99,8 @@ def _evaluate(
 def _clear(task: Task, sandbox: Sandbox) -> list[str]:
     """Takes away what the agent put where the verifier works and what it linked there. A sentence for each link."""
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
-    cleared = sandbox.execute(_CLEAR.format(**places), timeout_seconds=60)
+    command = _CLEAR_LOGS if _brings_tests(task) else _CLEAR
+    cleared = sandbox.execute(command.format(**places), timeout_seconds=60)
     if cleared.exit_code != 0:
         raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
     return sandbox.remove_links()
@@ -100,9 +109,14 @@ def _clear(task: Task, sandbox: Sandbox) -> list[str]:
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
     environment = resolve_variables(task.verifier_environment, task.machine.host_variables)
-    sandbox.put(TESTS, {**tests, f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START})
-    place = sandbox.path(TESTS)
-    command = _PYTHONPATH.format(tests=place) + script_command(f"{place}/test.sh", tests["test.sh"])
+    place, start = sandbox.path(TESTS), {f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START}
+    if _brings_tests(task):
+        sandbox.put(TESTS, start)
+        script = f"chmod +x {place}/test.sh && {place}/test.sh"
+    else:
+        sandbox.put(TESTS, {**tests, **start})
+        script = script_command(f"{place}/test.sh", tests["test.sh"])
+    command = _PYTHONPATH.format(tests=place) + script
     if _starts_in_tests(task, sandbox, tests):
         command = f"cd {place} && {command}"
     done = sandbox.execute(
@@ -112,6 +126,11 @@ def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     return done
 
 
+def _brings_tests(task: Task) -> bool:
+    """Are the tests in the image of the verifier?"""
+    return task.verifier_place is not None and task.verifier_place.has_tests
+
+
 def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
     """Is the working directory one that the agent may have laid snares in, and do the tests find it by its name?
 
@@ -119,7 +138,7 @@ def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
     where they start: they stay there, as under Harbor.
     """
     folder = sandbox.path(WORKSPACE)
-    if not sandbox.has_own_user or folder == "/":
+    if not sandbox.has_own_user or folder == "/" or task.verifier_place is not None:
         return False
     named = re.compile(rb"(?<![\w.-])" + re.escape(folder.encode()) + rb"(?![\w-])")
     texts = (
@@ -152,7 +171,7 @@ def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Complete
     side = read_side_reports(files)
     return Verdict(
         source=SOURCE,
-        success=None if reward is None else reward >= _FULL,
+        success=None if reward is None else reward >= FULL_REWARD,
         reward=reward,
         outcome=side.outcome,
         process=side.process,

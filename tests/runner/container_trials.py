@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.agents import Agent, AgentJob, AgentRun
@@ -109,6 +109,7 @@ def container_task(folder: Path, machine: Machine = MACHINE) -> Task:
 
 def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) -> Outcome:
     """One attempt at the task through the runner's own code, in the sandbox that is registered as "docker"."""
+    task = replace(task, role=task.role or Role.CANONICAL)  # the protocol asks for one
     family = Family(task.family, "f", "f", "f", "E1", (task,))
     environment = Environment("E1", "E1", (family,))
     plan = EpisodePlan("ep", environment, find_condition("no-skill"), 7, "0" * 64, agent.name, sandbox="docker")
@@ -122,7 +123,8 @@ def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) 
     except InfrastructureError as raised:
         error = raised
     result = recorder.results.get(slot)
-    said = result.trajectories[0].steps[-1].observations[0].content if result else ""
+    observed = result.trajectories[0].steps[-1].observations if result else ()
+    said = observed[0].content if observed else ""
     marks = [str(handle["mark"]) for handle in recorder.handles.values()]
     return Outcome(result, error, marks[0] if marks else "", said)
 

@@ -86,6 +86,7 @@ class PackedAttempt:
 
     trajectories: tuple[PackedTrajectory, ...]
     verdict: VerdictValue | None
+    stage_verdicts: tuple[VerdictValue, ...]
     traceback: str | None  # digest
 
 
@@ -178,6 +179,8 @@ class RowRecorder:
             save_trajectories(row, packed.trajectories, result.skill_uses)
             if packed.verdict is not None:
                 Verdict.objects.record(row, packed.verdict)
+            if packed.stage_verdicts:
+                Verdict.objects.record_all([(row, each) for each in packed.stage_verdicts], is_primary=False)
             row.trial.settle(row)
             self._enter(row, now)
             if result.library_writes:
@@ -361,6 +364,7 @@ def _pack(result: AttemptResult) -> PackedAttempt:
             for ordinal, trajectory in enumerate(result.trajectories)
         ),
         verdict=None if result.verdict is None else result.verdict.with_texts(storable),
+        stage_verdicts=tuple(verdict.with_texts(storable) for verdict in result.stage_verdicts),
         traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
     )
 

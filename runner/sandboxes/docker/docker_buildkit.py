@@ -26,15 +26,16 @@ from docker import APIClient
 from docker.errors import APIError
 from docker.types import HostConfig
 
-from runner.sandboxes.docker.docker_contexts import Context
+from runner.sandboxes.docker.docker_contexts import DOCKERFILE, Context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, engine_errors, remove
 from runner.sandboxes.docker.docker_exec import RunningCommand
 from runner.sandboxes.processes import this_process
 
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
 NO_CLIENT = "install buildx where the worker runs (Debian: docker-buildx, Docker's own packages: docker-buildx-plugin)"
+COMPOSE = "docker-compose"
+NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose, Docker's own packages: docker-compose-plugin)"
 OLD_ENGINE = "update the engine to Docker 23.0 or newer"
-_PLUGIN = "docker-buildx"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # The variables that the client gets of ours: where the engine is, and nothing else.
 _PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
@@ -54,12 +55,22 @@ _libc = ctypes.CDLL(None)
 
 
 def buildx() -> Path | None:
-    """The client, found where Docker's own command line looks for its plugins; None where there is none."""
+    return find_plugin("docker-buildx")
+
+
+def find_plugin(name: str) -> Path | None:
+    """A client, found where Docker's own command line looks for its plugins; None where there is none."""
     own = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
-    places = [own / "cli-plugins" / _PLUGIN, *(Path(root, "docker", "cli-plugins", _PLUGIN) for root in _ROOTS)]
+    places = [own / "cli-plugins" / name, *(Path(root, "docker", "cli-plugins", name) for root in _ROOTS)]
     found = next((place for place in places if os.access(place, os.X_OK)), None)
-    on_path = shutil.which(_PLUGIN)
+    on_path = shutil.which(name)
     return found or (Path(on_path) if on_path else None)
+
+
+def plugin_environment(settings: Path) -> dict[str, str]:
+    """The variables that a plugin gets. `settings`: a folder as `docker_settings` makes it."""
+    given = {name: value for name in _PASSED if (value := os.environ.get(name))}
+    return {**given, "DOCKER_CONFIG": str(settings), "DOCKER_CONTEXT": "default"}
 
 
 def what_is_missing(client: APIClient) -> str | None:
@@ -92,7 +103,7 @@ class BuildKitBuild:
 
     def run(self, tell: Callable[[str], None]) -> str | None:
         """Tells each line of the build. What went wrong, or None."""
-        with _control_group(self.client, self.shells, self.limits) as group, _settings() as settings:
+        with _control_group(self.client, self.shells, self.limits) as group, docker_settings() as settings:
             if group is None:
                 tell("[no image with a shell is available to hold the limits: this build's memory is not limited]\n")
             error = self._build(group, settings, None, tell)
@@ -118,9 +129,7 @@ class BuildKitBuild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={name: value for name in _PASSED if (value := os.environ.get(name))}
-            | {"DOCKER_CONFIG": str(settings), "DOCKER_CONTEXT": "default", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
-            | _AS_PLUGIN,
+            env=plugin_environment(settings) | {"BUILDX_NO_DEFAULT_ATTESTATIONS": "1"} | _AS_PLUGIN,
             preexec_fn=_die_with_parent,
         )
         self._process = process
@@ -145,6 +154,7 @@ class BuildKitBuild:
 
     def _command(self, group: str | None) -> list[str]:
         words = [str(buildx()), "buildx", "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
+        words += [] if self.context.name == DOCKERFILE else [f"--file={self.context.name}"]
         words += [f"--label={key}={value}" for key, value in self.labels.items()]
         # A cache mount's content is the engine's: under a name of its own, no other task's build can have filled it.
         words.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.name}")
@@ -210,8 +220,8 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def _settings() -> Iterator[Path]:
-    """A folder with Docker settings for one build: logins of registries, without proxies, contexts and builders."""
+def docker_settings() -> Iterator[Path]:
+    """A folder with Docker settings for one call of a plugin: logins of registries, without proxies, contexts and builders."""
     source = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker", "config.json")
     given: object = None
     with suppress(OSError, ValueError):

@@ -84,6 +84,7 @@ class ClassicBuild:
     ) -> None:
         self.client, self.context = client, context
         self._settings = {"tag": name, "labels": labels, "container_limits": limits, "timeout": seconds}
+        self._settings["dockerfile"] = context.name
         self._responses: list[requests.Response] = []
 
     def run(self, tell: Callable[[str], None]) -> str | None:

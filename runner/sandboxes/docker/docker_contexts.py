@@ -18,7 +18,6 @@ from runner.base.file_digests import FileDigests, look_at, store_for
 from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
 
 DOCKERFILE = "Dockerfile"
-IGNORE_FILES = (f"{DOCKERFILE}.dockerignore", ".dockerignore")  # the first that is there, as BuildKit has it
 MAX_CONTEXT_BYTES = 8 * 1024**3
 # Task folders of one suite copy a folder of skills that the released tasks do not have.
 _COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
@@ -42,6 +41,7 @@ class Context:
     paths: tuple[str, ...]
     extra_folders: tuple[str, ...]
     extra_files: tuple[str, ...] = ()
+    name: str = DOCKERFILE  # of the Dockerfile, relative to `folder`
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -68,7 +68,8 @@ class Context:
         """
         known = FileDigests(store_for(self.folder.absolute()))
         known.load()
-        total = hashlib.sha256(f"context-1\0{'|'.join(bases)}\0{'|'.join(self.extra_folders)}\0".encode())
+        named = "" if self.name == DOCKERFILE else f"{self.name}\0"
+        total = hashlib.sha256(f"{named}context-1\0{'|'.join(bases)}\0{'|'.join(self.extra_folders)}\0".encode())
         for entry, path in self._entries():
             total.update(
                 f"{entry.name}\0{entry.type!r}\0{entry.mode:o}\0{entry.linkname}\0".encode("utf-8", "surrogateescape")
@@ -84,7 +85,7 @@ class Context:
         `dockerfile`: what goes in the Dockerfile's place.
         """
         for entry, path in self._entries():
-            if dockerfile is not None and entry.name == DOCKERFILE:
+            if dockerfile is not None and entry.name == self.name:
                 content = dockerfile.encode("utf-8", "surrogateescape")
                 entry.size = len(content)
                 yield from pad_entry(entry, iter((content,)))
@@ -119,26 +120,31 @@ def without_heredocs(dockerfile: str) -> str:
     return "\n".join(kept) + "\n"
 
 
-def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
+def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFILE) -> Context:
     """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
+    `name`: of the Dockerfile.
 
     SuiteError when there is no Dockerfile.
     """
-    dockerfile = folder / DOCKERFILE
+    dockerfile = folder / name
     if dockerfile.is_symlink() or not dockerfile.is_file():
         raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
     text = dockerfile.read_text("utf-8-sig", "replace")  # the builder leaves a byte order mark out as well
-    ignore = next((place for name in IGNORE_FILES if (place := folder / name).is_file()), folder / IGNORE_FILES[-1])
+    own, common = (
+        folder / f"{name}.dockerignore",
+        folder / ".dockerignore",
+    )  # the first that is there, as BuildKit has it
+    ignore = own if own.is_file() else common
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
-    found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if can_be_packed(folder / path))
+    found = sorted(path for path in exclude_paths(str(folder), wanted, name) if can_be_packed(folder / path))
     paths = tuple(path for path in found if not lies_in(path, blank))
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
     named = _select_named(text, [path for path in found if lies_in(path, blank)])
     files = tuple(path for path in named if not (folder / path).is_dir())
     folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}
-    return Context(folder, text, paths, tuple(sorted(folders)), files)
+    return Context(folder, text, paths, tuple(sorted(folders)), files, name)
 
 
 def _select_named(dockerfile: str, paths: list[str]) -> list[str]:

@@ -13,9 +13,9 @@ from docker import APIClient
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.base.errors import ImageError, SandboxError, SetupError
-from runner.base.types import Machine, Task
+from runner.base.types import MAIN_IMAGE, Machine, Service, Task
 from runner.sandboxes.docker.docker_builds import build, build_error
-from runner.sandboxes.docker.docker_contexts import Context, read_context
+from runner.sandboxes.docker.docker_contexts import DOCKERFILE, Context, read_context
 from runner.sandboxes.docker.docker_engine import (
     FAILURES,
     LABEL,
@@ -50,12 +50,17 @@ def base_name() -> str:
 
 
 def image_for(client: APIClient, task: Task) -> Image:
-    """The task's image, built or fetched where the engine does not have it.
+    """The task's image, built or fetched where the engine does not have it; with the working directory that the task
+    names, if it names one.
 
     ImageError when a named image does not exist or a build can never succeed, SandboxError when it cannot be had or
     built now; both with the log.
     """
-    machine = task.machine
+    image = _find_image(client, task.machine)
+    return replace(image, folder=task.machine.workdir) if task.machine.workdir else image
+
+
+def _find_image(client: APIClient, machine: Machine) -> Image:
     if machine.image is not None and machine.context is not None:
         return _choose_image(client, machine, machine.image, machine.context)
     if machine.image is not None:
@@ -64,6 +69,15 @@ def image_for(client: APIClient, task: Task) -> Image:
         return _find_or_build(client, machine, machine.context)
     image = _find_or_fetch(client, base_name())
     return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
+
+
+def image_of_service(client: APIClient, machine: Machine, service: Service, main: Image) -> str:
+    """The id of the image of a container that runs next to the agent's, whose image is `main`. Errors as in `image_for`."""
+    if service.image == MAIN_IMAGE:
+        return main.id
+    if service.context is None:
+        return _find_or_fetch(client, service.image).id
+    return _find_or_build(client, machine, service.context, dockerfile=service.dockerfile).id
 
 
 def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) -> Image:
@@ -153,9 +167,11 @@ def _fetch(client: APIClient, name: str) -> None:
 # --- building ---------------------------------------------------------------------------------------------------
 
 
-def _find_or_build(client: APIClient, machine: Machine, folder: Path, stands_for: str = "") -> Image:
+def _find_or_build(
+    client: APIClient, machine: Machine, folder: Path, stands_for: str = "", dockerfile: str = DOCKERFILE
+) -> Image:
     """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
-    context = read_context(folder, machine.blank_folders)
+    context = read_context(folder, machine.blank_folders if folder == machine.context else (), dockerfile)
     name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:

@@ -34,10 +34,21 @@ class Network:
 NO_NETWORK = Network("none", None, False)
 
 
-def network_for(client: APIClient, *, way_out: bool, provider: bool, mark: str, labels: dict[str, str]) -> Network:
-    """No network at all unless the task wants a way out or the agent its provider; then one for this container alone."""
+def network_for(
+    client: APIClient,
+    *,
+    way_out: bool,
+    provider: bool,
+    mark: str,
+    labels: dict[str, str],
+    other: Network | None = None,
+) -> Network:
+    """No network at all unless the task wants a way out or the agent its provider; then one for this container alone.
+
+    `other`: one without a way out that the container is on anyhow.
+    """
     if not (way_out or provider):
-        return NO_NETWORK
+        return other or NO_NETWORK
     name = PREFIX + mark
     with engine_errors("making a network"):
         client.create_network(name, driver="bridge", internal=not way_out, labels=labels, check_duplicate=True)

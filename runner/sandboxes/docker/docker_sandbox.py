@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import shlex
 import socket
 import time
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from runner.base.host_variables import resolve_variables
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
-from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
@@ -37,6 +38,7 @@ from runner.sandboxes.docker.docker_links import read_start_of_container, remove
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
+from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.docker.docker_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import NOTHING, Needs
@@ -46,6 +48,7 @@ FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as i
 _ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
+_FOLDER = 0x80000000  # bit of a mode, as the engine spells it (Go's fs.ModeDir)
 _NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -119,6 +122,7 @@ class DockerSandbox:
         self.container = ""
         self.network: Network | None = None
         self.gateway: Gateway | None = None
+        self.services: ServiceGroup | None = None
         self.provider_url: str | None = None
         self.environment = resolve_variables(task.machine.environment, task.machine.host_variables)
         self.labels = docker_engine.labels(mark, task=task.key, attempt=name)
@@ -147,18 +151,30 @@ class DockerSandbox:
         return bool(self.image.user)
 
     def make(self) -> None:
-        """The network, the volumes, the container, the way to the provider."""
+        """The networks, the volumes, the container, the services next to it, the way to the provider."""
+        mounts, joined = self._mounts(), None
+        if services := self.task.machine.services:
+            self.services = ServiceGroup(self.client, services, self.task.machine, self.image, self.mark, self.labels)
+            mounts += self.services.make_volumes()
+            joined = self.services.make_networks()
         self.network = network_for(
             self.client,
             way_out=self.task.machine.network,
             provider=self.needs.provider is not None,
             mark=self.mark,
             labels=self.labels,
+            other=joined,
         )
-        self.container = self._create(self._mounts(), self.labels)
+        taken = {str(mount["Target"]): mount for mount in reversed(mounts)}  # the library's come before the task's
+        self.container = self._create(list(taken.values()), self.labels)
+        if self.services is not None:
+            self.services.start(self.container)
         if not self.needs.image_skills:
             self._clear_skills()
-        if self.needs.provider is not None:
+        self._open_gateway()
+
+    def _open_gateway(self) -> None:
+        if self.needs.provider is not None and self.network is not None:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
 
     def _clear_skills(self) -> None:
@@ -264,6 +280,31 @@ class DockerSandbox:
                 with contextlib.closing(chunks):
                     unpack_file(chunks, name, tree)
         return tree
+
+    def copy_to(self, other: Sandbox, path: str) -> None:
+        """Nothing happens where there is nothing. Links and what is over the caps stay behind."""
+        if not isinstance(other, DockerSandbox):
+            raise SandboxError(f"{path}: files of a container are copied into containers only")
+        parent, _, name = path.rpartition("/")
+        with engine_errors(f"copying {path}"):
+            try:
+                chunks, status = self.client.get_archive(self.container, path)
+            except NotFound:
+                return
+            with contextlib.closing(chunks):
+                tree = Tree()
+                if status["mode"] & _FOLDER:
+                    tree, top = unpack_tree(chunks), path.strip("/")
+                else:
+                    unpack_file(chunks, name, tree)
+                    top = parent.strip("/")
+        for line in tree.left_out:
+            log.warning("sandbox %s: not copied for the verifier: %s/%s", self.mark, path, line)
+        other.put_below_root(top, tree.files)
+
+    def put_below_root(self, folder: str, files: Files) -> None:
+        with engine_errors(f"putting files into /{folder}"):
+            self.client.put_archive(self.container, "/", pack_files(files, top=folder))
 
     def _user_number(self) -> int:
         """Of the user that commands run as, asked once of the container itself where the image names one."""
@@ -466,6 +507,15 @@ class DockerSandbox:
             self._kill()
             self._runs = False
 
+    def resume(self) -> None:
+        folders = shlex.join((FOLDERS[TESTS], FOLDERS[LOGS], FOLDERS[SOLUTION]))
+        done = self.execute(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; rm -rf {folders}", timeout_seconds=60)
+        if done.exit_code != 0:
+            raise SandboxRuined(f"tests and logs cannot be removed: {done.output[-500:].strip()}")
+        self.end_processes()
+        self._sealed, self._owner = False, None if self.image.user else 0
+        self._open_gateway()
+
     def remove_links(self) -> list[str]:
         self._start()
         return remove_links(self, self._began)
@@ -483,6 +533,8 @@ class DockerSandbox:
         """
         if self._watch is not None:
             self._watch.stop()
+        if self.services is not None:
+            self.services.close()
         self._close_gateway()
         removal = Removal(self._things())
         for problem in removal.problems:
@@ -498,4 +550,5 @@ class DockerSandbox:
             found.append(("volume", own))
         if self.network is not None and self.network.name == own:
             found.append(("network", own))
-        return found
+        found += self.services.things if self.services is not None else []
+        return sorted(found, key=lambda thing: docker_engine.KINDS.index(thing[0]))

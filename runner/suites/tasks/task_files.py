@@ -27,8 +27,12 @@ def read_workspace_files(task: Task) -> Files:
 
 
 def read_test_files(task: Task) -> Files:
-    """The task's own tests with the suite's shared ones beside them."""
-    return {**{path.name: File(path.read_bytes()) for path in task.shared_tests}, **read_tree(task.folder / "tests")}
+    """The task's own tests on top of the shared ones."""
+    found: dict[str, File] = {}
+    for path in task.shared_tests:
+        found.update(read_tree(path) if path.is_dir() else {path.name: File(path.read_bytes())})
+    own = task.folder / "tests"
+    return {**found, **(read_tree(own) if own.is_dir() or not found else {})}
 
 
 def without_trap(files: Mapping[str, T]) -> Mapping[str, T]:

@@ -9,27 +9,31 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, is_lfs_pointer, is_plain, look_at, walk
-from runner.base.types import Machine, Role, Task, TaskGroups
+from runner.base.types import File, Files, Machine, Role, Stage, Task, TaskGroups, VerifierPlace
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
 from runner.suites.documents import read_text
+from runner.suites.features import FEATURES
 from runner.suites.findings import NOT_DOWNLOADED, Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree, without_trap
 from runner.suites.tasks.task_groups import read_stated
-from runner.suites.tasks.task_toml import TaskToml, read_task_toml
+from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
 
 FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
-_OF_THE_TASK = ("environment/", "tests/", "solution/")  # instruction.md and task.toml are read, which shows it
+STEPS = "steps"
+_OF_THE_TASK = ("environment/", "tests/", "solution/", f"{STEPS}/")  # instruction.md and task.toml are read, which shows it
+# Into a container, as plain files of bounded size.
+_COPIED = re.compile(rf"(?:{STEPS}/[^/]+/)?(?:tests|solution|workdir)/")
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
 
@@ -43,6 +47,9 @@ class TaskFolder:
     machine: Machine
     digest: str  # over every file
     evaluation: Evaluation | None = None
+    verifier_place: VerifierPlace | None = None
+    instructions: tuple[str, ...] = ()  # of its steps, where it has several
+    skills: Files = field(default_factory=dict)  # that it ships: never in its image
 
     def task(
         self,
@@ -58,7 +65,7 @@ class TaskFolder:
     ) -> Task:
         """The task at its place in the suite. Its key is the folder's name where the format has no other; `groups` come
         on top of those that task.toml states."""
-        return Task(
+        task = Task(
             key=key or self.path.name,
             title=title or key or self.path.name,
             environment=environment,
@@ -76,7 +83,29 @@ class TaskFolder:
             solution_environment=self.toml.solution_environment,
             evaluation=self.evaluation,
             groups={**read_stated(self.toml.metadata), **(groups or {})},
+            verifier_place=self.verifier_place,
         )
+        return replace(
+            task,
+            stages=tuple(
+                self._stage(task, step, text) for step, text in zip(self.toml.steps, self.instructions, strict=True)
+            ),
+            last_stage_decides=self.toml.last_step_decides,
+        )
+
+    def _stage(self, task: Task, step: StepToml, instruction: str) -> Stage:
+        """Tests of the whole task are put in with those of the step, as under Harbor."""
+        shared = self.path / "tests"
+        own = replace(
+            task,
+            instruction=instruction,
+            folder=self.path / STEPS / step.name,
+            agent_timeout_seconds=step.agent_timeout_seconds,
+            verifier_timeout_seconds=step.verifier_timeout_seconds,
+            verifier_environment=step.verifier_environment,
+            shared_tests=(shared,) if shared.is_dir() else (),
+        )
+        return Stage(step.name, own, step.min_reward)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +123,23 @@ class TaskShelf:
         check_name(path)
         before = len(self.findings.problems)
         files = self._files(path)
-        self._expect(path, files)
         toml, instruction = None, ""
+        instructions: tuple[str, ...] = ()
         if "task.toml" in files:
             with self.findings.keep_errors():
                 toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
-        if "instruction.md" in files:
-            with self.findings.keep_errors():
-                instruction = _instruction(path / "instruction.md")
+        steps = () if toml is None else toml.steps
+        self._expect(path, files, steps)
         with self.findings.keep_errors():
-            _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
+            if steps:
+                instructions = tuple(_instruction(path / STEPS / step.name / "instruction.md") for step in steps)
+                instruction = _join_instructions(steps, instructions)
+            elif "instruction.md" in files:
+                instruction = _instruction(path / "instruction.md")
+        for script in files:
+            if script == SCRIPT or (script.startswith(f"{STEPS}/") and script.endswith(f"/{SCRIPT}")):
+                with self.findings.keep_errors():
+                    _script(path / script)
         evaluation = read_declared_evaluation(path, files, self.findings)
         if toml is None or len(self.findings.problems) > before:
             return None
@@ -113,14 +149,44 @@ class TaskShelf:
         # Only the tasks that used to be run with what they ship are other tasks than before.
         left_out = sorted(set(machine.blank_folders) - set(blank_folders))
         digest = digest_json([FORMAT, without_trap(files), *([{"left_out": left_out}] if left_out else [])])
-        return TaskFolder(path, toml, instruction, machine, digest, evaluation)
+        place = self._verifier_place(path, toml, machine, files)
+        skills = read_shipped_skills(path, find_shipped_skills(files), files, self.findings)
+        return TaskFolder(path, toml, instruction, machine, digest, evaluation, place, instructions, skills)
+
+    def _verifier_place(
+        self, path: Path, toml: TaskToml, machine: Machine, files: Collection[str]
+    ) -> VerifierPlace | None:
+        """As Harbor finds it: an image that task.toml names, else tests/Dockerfile, both with the tests in them, else
+        the agent's environment, into which the tests are put."""
+        own = toml.verifier_place
+        if own is None:
+            return None
+        if DECLARED in files:
+            self.findings.problem(
+                path / DECLARED, "file", "none with a verifier in a container of its own", "found one"
+            )
+        is_built = "tests/Dockerfile" in files and not (own is not toml and own.image)
+        has_tests = is_built or (own.image is not None and own.image != toml.image)
+        place = machine_of(path, own, (), Findings()) if has_tests else machine
+        if is_built:
+            place = replace(place, context=path / "tests", image=None)
+        place = replace(
+            place,
+            cpus=own.cpus,
+            memory_mb=own.memory_mb,
+            storage_mb=own.storage_mb,
+            network=own.network,
+            environment=own.environment,
+            services=None,
+        )
+        return VerifierPlace(place, has_tests, toml.artifacts)
 
     def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:
         """Of several compose files the first counts, as for the program itself."""
         found = [name for name in compose.FILES if f"environment/{name}" in files]
         if not found:
             return toml
-        return compose.read_compose(path / "environment" / found[0], self.findings, path.name).apply_to(toml)
+        return compose.read_compose(path / "environment" / found[0], self.findings, path.name, toml).apply_to(toml)
 
     def _files(self, path: Path) -> dict[str, list[object]]:
         """path -> [digest, executable], of a link [None, where it points]."""
@@ -130,7 +196,7 @@ class TaskShelf:
                 found[name] = [None, self._link(path, name)]
             elif not is_plain(status):
                 self.findings.problem(path / name, "file", "a plain file", "it is a special file")
-            elif name.startswith(("tests/", "solution/")) and status.st_size > MAX_FILE_BYTES:
+            elif _COPIED.match(name) and status.st_size > MAX_FILE_BYTES:
                 size = f"{status.st_size:,} bytes"
                 self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
             else:
@@ -145,7 +211,7 @@ class TaskShelf:
         that nothing reads become notes."""
         target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
         inside = os.path.normpath(str(PurePosixPath(name).parent / target))
-        if name.startswith(("tests/", "solution/")) or name in ("task.toml", "instruction.md"):
+        if _COPIED.match(name) or name.endswith("instruction.md") or name == "task.toml":
             self.findings.problem(path / name, "file", "a plain file", "it is a link")
         elif not name.startswith("environment/"):
             self.findings.note("A link, which is not followed", f"{path.name}/{name}")
@@ -155,16 +221,28 @@ class TaskShelf:
             )
         return target
 
-    def _expect(self, path: Path, files: Collection[str]) -> None:
-        verifier = () if has_verifier(files) else (SCRIPT,)
-        for needed in ("instruction.md", "task.toml", *verifier):
-            if needed not in files:
-                self.findings.problem(path, needed, "the file", "there is none")
-        if "trajectory.json" in files:
-            message = "it needs an agent that continues earlier work, which is not supported"
-            self.findings.problem(path / "trajectory.json", "file", "none", message)
-        if "solution/solve.sh" not in files:
+    def _expect(self, path: Path, files: Collection[str], steps: Sequence[StepToml]) -> None:
+        folders = [f"{STEPS}/{step.name}/" for step in steps] or [""]
+        for folder in folders:
+            verifier = () if has_verifier(files) or f"{folder}{SCRIPT}" in files else (f"{folder}{SCRIPT}",)
+            for needed in (f"{folder}instruction.md", *verifier):
+                if needed not in files:
+                    self.findings.problem(path, needed, "the file", "there is none")
+        if "task.toml" not in files:
+            self.findings.problem(path, "task.toml", "the file", "there is none")
+        for name in files:
+            if name == "trajectory.json" or (name.startswith(f"{STEPS}/") and name.endswith("/trajectory.json")):
+                message = f"it {FEATURES['earlier-work']}"
+                self.findings.problems.append(SuiteError(str(path / name), "file", "", message, feature="earlier-work"))
+        if not all(f"{folder}solution/solve.sh" in files for folder in folders):
             self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
+
+
+def _join_instructions(steps: Sequence[StepToml], texts: Sequence[str]) -> str:
+    """For people who read the task as a whole: an agent is given one after the other."""
+    count = len(steps)
+    parts = zip(steps, texts, strict=True)
+    return "\n".join(f"# Step {n} of {count}: {step.name}\n\n{text}" for n, (step, text) in enumerate(parts, start=1))
 
 
 def check_name(path: Path) -> None:
@@ -216,6 +294,8 @@ def machine_of(
         host_variables=toml.host_variables,
         blank_folders=tuple(dict.fromkeys((*blank_folders, *find_shipped_skills(files)))),
         skills_dir=toml.skills_dir,
+        workdir=toml.workdir,
+        services=toml.services,
     )
 
 
@@ -223,6 +303,43 @@ def find_shipped_skills(files: Collection[str]) -> tuple[str, ...]:
     """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
     alone: without one it must find none, wherever the Dockerfile would copy them."""
     return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))
+
+
+def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[str], findings: Findings) -> Files:
+    """The skills in these folders below environment/, as a library: what a family's reference skills are made of. One that
+    cannot be read is left out with a note."""
+    found: dict[str, File] = {}
+    for folder in sorted(folders):
+        below = f"environment/{folder}/"
+        texts = sorted(name.removeprefix(below) for name in files if name.startswith(below) and _SKILL.match(name))
+        skills = dict.fromkeys(str(PurePosixPath(text).parent) for text in texts)
+        for skill in skills:
+            if any(skill != other and PurePosixPath(skill).is_relative_to(other) for other in skills):
+                continue  # a part of another one
+            slug = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(skill).name or path.name).strip("-.")
+            try:
+                tree = read_tree(path / "environment" / folder / skill)
+            except SuiteError as error:
+                findings.note(
+                    f"A skill that cannot be read is not taken as a reference skill ({error.message})",
+                    f"{path.name}/{slug}",
+                )
+                continue
+            named = {
+                f"{slug}/{'SKILL.md' if name.upper() == 'SKILL.MD' else name}": file for name, file in tree.items()
+            }
+            add_skill(found, named, f"{path.name}/{slug}", findings)
+    return found
+
+
+def add_skill(library: dict[str, File], skill: Files, where: str, findings: Findings) -> None:
+    """Add the skill unless another one has its name. Where that one has other content, a note says so."""
+    slug = next(iter(skill)).partition("/")[0]
+    there = {name: file for name, file in library.items() if name.startswith(f"{slug}/")}
+    if there and there != skill:
+        findings.note("Another reference skill has the same name, so this one is left out", where)
+    elif not there:
+        library.update(skill)
 
 
 def _instruction(source: Path) -> str:

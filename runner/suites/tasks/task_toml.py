@@ -7,11 +7,13 @@ out are problems, never ignored; fields that only describe are taken in silence;
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.base.host_variables import find_named_variables
+from runner.base.types import Services
 from runner.suites.documents import FieldTable, read_toml
+from runner.suites.features import refuse
 from runner.suites.findings import Findings, shorten_suite_value
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
@@ -22,22 +24,19 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _MIB = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 
 # Tables and fields that describe a task without changing how it runs.
-DESCRIBING = ("metadata", "task", "source", "evaluation", "multi_step_reward_strategy", "reward")
-# Fields that would change what is measured: (table, field, what it asks for).
+DESCRIBING = ("metadata", "task", "source", "evaluation", "reward")
+# Fields that would change what is measured: (table, field, the feature it asks for).
 UNSUPPORTED = (
-    ("", "steps", "tasks of several steps"),
-    ("environment", "mcp_servers", "servers of the model context protocol"),
-    ("environment", "tpu", "a TPU"),
-    ("environment", "allowed_hosts", "a list of hosts it may reach"),
-    ("environment", "healthcheck", "a health check before the agent starts"),
-    ("environment", "workdir", "a working directory other than its image's"),
-    ("agent", "user", "an agent that is another user than the image's"),
-    ("agent", "allowed_hosts", "a list of hosts the agent may reach"),
-    ("agent", "disallowed_tools", "an agent without some of its tools"),
-    ("verifier", "user", "a verifier that is another user than the image's"),
-    ("verifier", "environment", "an environment of the verifier's own"),
-    ("verifier", "collect", "commands that collect results before the verifier"),
-    ("verifier", "allowed_hosts", "a list of hosts the verifier may reach"),
+    ("environment", "mcp_servers", "mcp-server"),
+    ("environment", "tpu", "tpu"),
+    ("environment", "allowed_hosts", "allowed-hosts"),
+    ("environment", "healthcheck", "healthcheck"),
+    ("agent", "user", "agent-user"),
+    ("agent", "allowed_hosts", "allowed-hosts"),
+    ("agent", "disallowed_tools", "agent-tools"),
+    ("verifier", "user", "verifier-user"),
+    ("verifier", "allowed_hosts", "allowed-hosts"),
+    ("verifier", "collect", "collect"),
 )
 WITHOUT_EFFECT = (
     (
@@ -45,8 +44,20 @@ WITHOUT_EFFECT = (
         "skills_dir",
         "the library is mounted where each agent looks for it, and skills at that place are left out",
     ),
-    ("", "artifacts", "files that a task leaves are not collected"),
 )
+MAX_STEPS = 50
+_STEP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}(?<![. ])")
+
+
+@dataclass(frozen=True, slots=True)
+class StepToml:
+    """One of several steps; its files are in steps/<name>/. min_reward: less of one of these ends the task after it."""
+
+    name: str
+    agent_timeout_seconds: float
+    verifier_timeout_seconds: float
+    verifier_environment: dict[str, str]
+    min_reward: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,12 @@ class TaskToml:
     solution_environment: dict[str, str] = field(default_factory=dict)
     host_variables: tuple[str, ...] = ()
     skills_dir: str = ""  # in the container; as in Machine
+    workdir: str = ""
+    services: Services | None = None
+    steps: tuple[StepToml, ...] = ()
+    last_step_decides: bool = False
+    verifier_place: TaskToml | None = None  # of a verifier that runs in a container of its own
+    artifacts: tuple[str, ...] = ()  # absolute paths that such a verifier is given
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
@@ -80,35 +97,123 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     machine, agent, verifier, solution = (
         whole.table(name) for name in ("environment", "agent", "verifier", "solution")
     )
-    tables = {"": whole, "environment": machine, "agent": agent, "verifier": verifier}
-    _note_unsupported(tables, findings, where)
-    read = TaskToml(
+    steps = _list_steps(whole)
+    of_steps = [step.table(name) for step in steps for name in ("agent", "verifier")]
+    _note_unsupported({"": whole, "environment": machine, "agent": agent, "verifier": verifier}, findings, where)
+    place = verifier.table("environment")
+    is_apart = verifier.raw("environment_mode") == "separate" or (
+        "environment" in verifier and "environment_mode" not in verifier
+    )
+    if verifier.raw("environment_mode") not in (None, "separate", *(() if place.values else ("shared",))):
+        verifier.problem("environment_mode", "'separate'" if place.values else "'shared' or 'separate'")
+    networks = (machine, agent, *of_steps) if is_apart else (machine, agent, verifier, *of_steps)
+    read = replace(
+        _read_machine(machine, _network(network, *networks)),
         metadata=whole.table("metadata"),
         task=whole.table("task")
         if isinstance(whole.values.get("task"), dict)
         else FieldTable({}, source, findings, "task"),
         agent_timeout_seconds=agent.number("timeout_sec", DEFAULT_SECONDS, 1, DAY),
         verifier_timeout_seconds=verifier.number("timeout_sec", DEFAULT_SECONDS, 1, DAY),
+        verifier_environment=verifier.variables("env"),
+        solution_environment=solution.variables("env"),
+        last_step_decides=whole.raw("multi_step_reward_strategy") == "final",
+    )
+    if is_apart:
+        own = read if not place.values else _read_machine(place, _network(network, place, verifier))
+        _note_unsupported({"": place, "environment": place, "agent": place, "verifier": place}, findings, where)
+        read = replace(read, verifier_place=own, artifacts=_artifacts(whole))
+    elif whole.raw("artifacts"):
+        findings.note("task.toml: artifacts has no effect, files that a task leaves are not collected", where)
+    read = replace(read, steps=tuple(_read_step(step, read, findings, where) for step in steps))
+    solution.raw("timeout_sec")
+    _note_variables(read, findings, where)
+    for name in DESCRIBING:
+        whole.raw(name)
+    for table in (whole, machine, agent, verifier, solution, place, *steps, *of_steps):
+        for name in table.list_unasked():
+            findings.note(f"task.toml: {table.at(name)[:100]} is unknown and has no effect", where)
+    return read
+
+
+def _read_machine(machine: FieldTable, network: bool) -> TaskToml:
+    """The fields of [environment], or of [verifier.environment]."""
+    nothing = FieldTable({}, machine.source, machine.findings)
+    workdir = machine.text("workdir", "")
+    if workdir and not workdir.startswith("/"):
+        machine.problem("workdir", "an absolute folder of the container")
+    return TaskToml(
+        metadata=nothing,
+        task=nothing,
         build_timeout_seconds=machine.number("build_timeout_sec", DEFAULT_SECONDS, 1, DAY),
         image=machine.text("docker_image", "") or None,
         cpus=machine.number("cpus", 1.0, 0.01, 1_024),
         memory_mb=_mebibytes(machine, "memory", 2_048),
         storage_mb=_mebibytes(machine, "storage", 10_240),
-        network=_network(network, machine, agent, verifier),
+        network=network,
         environment=machine.variables("env"),
-        verifier_environment=verifier.variables("env"),
-        solution_environment=solution.variables("env"),
         host_variables=_host_variables(machine),
         skills_dir=_absolute(machine.text("skills_dir", "")),
+        workdir=workdir.rstrip("/") or "/" if workdir.startswith("/") else "",
     )
-    solution.raw("timeout_sec")
-    _note_variables(read, findings, where)
-    for name in DESCRIBING:
-        whole.raw(name)
-    for table in (whole, machine, agent, verifier, solution):
-        for name in table.list_unasked():
-            findings.note(f"task.toml: {table.at(name)[:100]} is unknown and has no effect", where)
-    return read
+
+
+def _list_steps(whole: FieldTable) -> list[FieldTable]:
+    """[[steps]], by their names. Harbor takes one folder for each, below steps/."""
+    value = whole.raw("steps")
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    steps = [
+        FieldTable(entry, whole.source, whole.findings, f"steps[{place}]")
+        for place, entry in enumerate(entries)
+        if isinstance(entry, dict) and all(isinstance(key, str) for key in entry)
+    ]
+    if len(steps) != len(entries) or len(steps) > MAX_STEPS:
+        whole.problem("steps", f"at most {MAX_STEPS} tables [[steps]]")
+    names = [str(step.raw("name")) for step in steps]
+    for name, step in zip(names, steps, strict=True):
+        if not _STEP_NAME.fullmatch(name) or [each.casefold() for each in names].count(name.casefold()) > 1:
+            step.problem("name", "a name of its own, of letters, digits, '.', '_', '-' and blanks")
+    return steps
+
+
+def _read_step(step: FieldTable, toml: TaskToml, findings: Findings, where: str) -> StepToml:
+    """What a step leaves out is the task's."""
+    agent, verifier = step.table("agent"), step.table("verifier")
+    _note_unsupported({"": step, "environment": step, "agent": agent, "verifier": verifier}, findings, where)
+    for name in ("environment", "environment_mode"):
+        if verifier.raw(name) not in (None, "shared"):
+            refuse(verifier, name, "step-verifier")
+    if step.raw("artifacts"):
+        findings.note("task.toml: artifacts of a step have no effect", where)
+    least = step.raw("min_reward")
+    thresholds = FieldTable(
+        least if isinstance(least, dict) else {} if least is None else {"reward": least},
+        step.source,
+        findings,
+        step.at("min_reward"),
+    )
+    return StepToml(
+        name=str(step.raw("name")),
+        agent_timeout_seconds=agent.number("timeout_sec", toml.agent_timeout_seconds, 1, DAY),
+        verifier_timeout_seconds=verifier.number("timeout_sec", toml.verifier_timeout_seconds, 1, DAY),
+        verifier_environment={**toml.verifier_environment, **verifier.variables("env")},
+        min_reward={name: thresholds.number(name, 0.0, -1e9, 1e9) for name in thresholds.values},
+    )
+
+
+def _artifacts(whole: FieldTable) -> tuple[str, ...]:
+    """Absolute paths of the agent's container. What Harbor collects of services, or without some of it, is refused."""
+    value, found = whole.raw("artifacts"), list[str]()
+    for entry in value if isinstance(value, list) else ():
+        given = entry if isinstance(entry, dict) else {"source": entry}
+        path = given.get("source")
+        if given.get("service") not in (None, "main") or given.get("exclude"):
+            refuse(whole, "artifacts", "collect")
+        elif not isinstance(path, str) or not path.startswith("/") or ".." in path.split("/"):
+            whole.problem("artifacts", "absolute paths", f"found {shorten_suite_value(path)}")
+        else:
+            found.append(path.rstrip("/"))
+    return tuple(dict.fromkeys(found))
 
 
 def _note_version(whole: FieldTable, findings: Findings, where: str) -> None:
@@ -120,24 +225,20 @@ def _note_version(whole: FieldTable, findings: Findings, where: str) -> None:
 
 
 def _note_unsupported(tables: dict[str, FieldTable], findings: Findings, where: str) -> None:
-    for table, name, what in UNSUPPORTED:
+    for table, name, feature in UNSUPPORTED:
         if tables[table].raw(name) not in (None, [], {}, "root"):  # "root" is who our images run as
-            tables[table].problem(name, "nothing", f"it asks for {what}, which is not supported")
+            refuse(tables[table], name, feature)
     for table, name, why in WITHOUT_EFFECT:
         if tables[table].raw(name):
             findings.note(f"task.toml: {tables[table].at(name)} has no effect, {why}", where)
-    if tables["verifier"].raw("environment_mode") not in (None, "shared"):
-        tables["verifier"].problem(
-            "environment_mode", "'shared'", "it asks for a verifier in a place of its own, which is not supported"
-        )
     machine = tables["environment"]
-    if machine.raw("os") not in (None, "linux"):
+    if str(machine.raw("os") or "linux").lower() == "windows":
+        refuse(machine, "os", "windows")
+    elif str(machine.raw("os") or "linux").lower() != "linux":
         machine.problem("os", "'linux'")
     machine.raw("gpu_types")
     if machine.raw("gpus") not in (None, 0):
-        machine.problem(
-            "gpus", "0", f"it asks for {shorten_suite_value(machine.values['gpus'])} GPUs, which is not supported"
-        )
+        refuse(machine, "gpus", "gpu", shorten_suite_value(machine.values["gpus"]))
 
 
 def _network(default: bool, machine: FieldTable, *others: FieldTable) -> bool:
@@ -150,14 +251,12 @@ def _network(default: bool, machine: FieldTable, *others: FieldTable) -> bool:
         if mode in ("public", "no-network"):
             answers[table.at("network_mode")] = mode == "public"
         else:
-            message = "it asks for a list of hosts, which is not supported" if mode == "allowlist" else ""
-            table.problem("network_mode", "'public' or 'no-network'", message)
+            if mode == "allowlist":
+                refuse(table, "network_mode", "allowed-hosts")
+            else:
+                table.problem("network_mode", "'public' or 'no-network'")
     if len(set(answers.values())) > 1:
-        machine.problem(
-            "network_mode",
-            "one answer for the whole task",
-            f"found {shorten_suite_value(', '.join(map(str, answers)))}",
-        )
+        refuse(machine, "network_mode", "several-networks", shorten_suite_value(", ".join(map(str, answers))))
     return next(iter(answers.values()), default)
 
 

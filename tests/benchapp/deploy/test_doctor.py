@@ -171,6 +171,21 @@ def test_it_tells_whether_buildkit_is_there_and_what_its_absence_costs(
     assert found("BuildKit").detail.startswith("install buildx where the worker runs")
 
 
+def test_it_says_whether_tasks_of_several_services_can_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plugin = tmp_path / "cli-plugins" / "docker-compose"
+    plugin.parent.mkdir()
+    plugin.write_text("")
+    plugin.chmod(0o755)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    assert found("Compose").detail == str(plugin)
+    plugin.unlink()
+    monkeypatch.setattr(docker_buildkit, "_ROOTS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = found("Compose")
+    assert (missing.is_there, missing.detail.startswith("install Docker's plugin compose")) == (False, True)
+    assert missing.cost == "tasks of several services cannot run"
+
+
 def test_it_tells_which_programs_are_installed_and_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SKILLGLASS_PROGRAMS", str(tmp_path))
     pin = pin_of("codex")

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.base.errors import SuiteProblems
-from runner.base.types import Task
+from runner.base.errors import SuiteError, SuiteProblems
+from runner.base.types import MAIN_IMAGE, Task, Volume
 from runner.suites import read_suite_folder
-from runner.suites.compose import Compose, read_compose
+from runner.suites.compose import Compose, interpolate, read_compose
+from runner.suites.features import FEATURES, find_reason
 from runner.suites.findings import Findings
+from runner.suites.tasks.task_toml import read_task_toml
 
 # The shape of a public release: the build that happens anyway, keys of the host, log folders of the runner, and a mount.
 RELEASED = """
@@ -131,39 +133,239 @@ def test_the_build_that_happens_anyway_is_no_problem(tmp_path: Path, build: str)
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("services: {api: {}, db: {}, main: {}}", "services", "found 3: 'api, db, main'"),
         ("services: {}", "services", "found 0"),
-        (service("privileged: true"), "services.main.privileged", "it is not supported"),
-        (service("command: ./serve.sh"), "services.main.command", "starts a program of its own"),
-        (service("entrypoint: [nginx]"), "services.main.entrypoint", "starts a program of its own"),
-        (service("build: ./app"), "services.main.build.context", "found './app'"),
+        (service("build: ./app"), "services.main.build", "found './app'"),
         (service("build: {context: .., dockerfile: Dockerfile}"), "services.main.build.context", "found '..'"),
-        (service("build: {context: ., dockerfile: Dev.Dockerfile}"), "services.main.build.dockerfile", "Dev."),
-        (service("build: {context: ., target: test}"), "services.main.build.target", "build option"),
-        (service("volumes: ['./data:/data']"), "services.main.volumes[0]", "it mounts './data'"),
-        (service("volumes: [{type: bind, source: ../x, target: /x}]"), "services.main.volumes[0]", "it mounts '../x'"),
-        (service("command: bash -c 'service redis start && sleep infinity'"), "services.main.command", "of its own"),
-        (service("command: /start.sh; tail -f /dev/null"), "services.main.command", "of its own"),
-        (
-            service("volumes: ['${CONTEXT_DIR}/data:/data']"),
-            "services.main.volumes[0]",
-            "it mounts '${CONTEXT_DIR}/data'",
-        ),
-        (service("volumes: ['$PWD/data:/data']"), "services.main.volumes[0]", "it mounts '$PWD/data'"),
+        (service("build: {context: ., dockerfile: Dev.Dockerfile}"), "services.main.build", "a mapping"),
         (service("volumes: 5"), "services.main.volumes", "found 5"),
         (service("networks: 3"), "services.main.networks", "found 3"),
         (service("environment: A=b"), "services.main.environment", "found 'A=b'"),
         (service("environment: [{A: b}]"), "services.main.environment", "found a mapping"),
-        (service("image: $IMG"), "services.main.image", "depends on the host"),
-        ("include: [other.yaml]\n" + service("build: ."), "include", "it is not supported"),
         ("services: {main: 5}", "services.main", "found 5"),
-        (service("network_mode: 'service:db'"), "services.main.network_mode", "found 'service:db'"),
+        ("services:\n  main: {}\n  db: {environment: {A: 1}}\n", "services.db.image", "there is none"),
     ],
 )
-def test_what_would_change_the_task_and_is_not_done_is_named(tmp_path: Path, text: str, place: str, said: str) -> None:
+def test_what_is_not_as_expected_is_named(tmp_path: Path, text: str, place: str, said: str) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/Dockerfile").write_text("FROM scratch\n")
     (problem,) = read(tmp_path, text)[1].problems
     assert problem.path.endswith("docker-compose.yaml")
     assert (problem.place, said in problem.message) == (place, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"),
+    [
+        ("privileged: true", "privileged"),
+        ("cap_add: [NET_ADMIN]", "capabilities"),
+        ("security_opt: ['seccomp:unconfined']", "capabilities"),
+        ("sysctls: {net.ipv4.ip_forward: 1}", "capabilities"),
+        ("devices: ['/dev/kvm']", "devices"),
+        ("runtime: nvidia", "gpu"),
+        ("deploy: {resources: {reservations: {devices: [{driver: nvidia}]}}}", "gpu"),
+        ("pid: host", "host-namespaces"),
+        ("ipc: host", "host-namespaces"),
+        ("cgroup_parent: /", "host-namespaces"),
+        ("userns_mode: host", "host-namespaces"),
+        ("network_mode: host", "host-network"),
+        ("network_mode: 'service:db'", "shared-network"),
+        ("network_mode: 'container:abc'", "shared-network"),
+        ("extra_hosts: ['host.docker.internal:host-gateway']", "network-options"),
+        ("networks: {default: {ipv4_address: 10.0.0.2}}", "network-options"),
+        ("volumes: ['/var/run/docker.sock:/var/run/docker.sock']", "docker-socket"),
+        ("volumes: [{type: bind, source: //run/docker.sock, target: /x}]", "docker-socket"),
+        ("volumes: ['/etc:/host']", "host-mount"),
+        ("volumes: ['~/.ssh:/root/.ssh']", "host-mount"),
+        ("volumes: [{type: bind, source: ../x, target: /x}]", "host-mount"),
+        ("volumes: ['./a/../../x:/x']", "host-mount"),
+        ("volumes: ['./out:/x']", "host-mount"),
+        ("volumes: ['hole:/x']", "volume-options"),
+        ("volumes: ['others:/x']", "volume-options"),
+        ("volumes_from: [db]", "volume-options"),
+        ("env_file: /etc/passwd", "host-mount"),
+        ("secrets: [key]", "compose"),
+        ("extends: {file: other.yaml, service: x}", "compose"),
+    ],
+)
+@pytest.mark.parametrize("name", ["main", "db"])
+def test_what_breaks_isolation_is_refused_by_its_name(tmp_path: Path, name: str, text: str, feature: str) -> None:
+    """Of the agent's container and of every other."""
+    (tmp_path / "out").symlink_to("/")
+    volumes = "volumes: {hole: {driver_opts: {type: none, o: bind, device: /}}, others: {external: true}}\n"
+    both = "services:\n  main: {}\n  db: {}\n".replace(f"{name}: {{}}", f"{name}: {{{text}}}")
+    both = both.replace("db: {", "db: {image: x, " if text or name == "main" else "db: {image: x")
+    _, findings = read(tmp_path, both + volumes)
+    assert [problem.feature for problem in findings.problems] == [feature]
+    assert find_reason(findings.problems) == FEATURES[feature]
+
+
+@pytest.mark.parametrize(
+    ("text", "feature", "said"),
+    [
+        (service("command: ./serve.sh"), "own-program", "'./serve.sh'"),
+        (service("entrypoint: [nginx]"), "own-program", "'nginx'"),
+        (service("command: bash -c 'service redis start && sleep infinity'"), "own-program", "service redis"),
+        (service("command: /start.sh; tail -f /dev/null"), "own-program", "/start.sh"),
+        (service("user: agent"), "agent-user", ""),
+        (service("build: {context: ., target: test}"), "build-options", "target"),
+        (service("image: $IMG"), "variable", "'IMG'"),
+        (service("image: '${IMG}:1'"), "variable", "'IMG'"),
+        ("include: [other.yaml]\n" + service("build: ."), "compose", "include"),
+        ("secrets: {a: {file: ./a}}\n" + service("build: ."), "compose", "secrets"),
+    ],
+)
+def test_what_is_not_done_here_is_named(tmp_path: Path, text: str, feature: str, said: str) -> None:
+    (problem,) = read(tmp_path, text)[1].problems
+    assert (problem.feature, said in problem.message) == (feature, True)
+
+
+# --- variables ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("pa$$word", "pa$word"),
+        ("$SET/x", "given/x"),
+        ("${SET}", "given"),
+        ("${SET:-other}", "given"),
+        ("${EMPTY:-other}|${EMPTY-other}", "other|"),
+        ("${NONE-other}", "other"),
+        ("${NONE:-${SET}}-${NONE:-${NONE-deep}}", "given-deep"),
+        ("${SET:+yes}${NONE:+no}${NONE+no}", "yes"),
+        ("${NONE:-}", ""),
+        ("${NONE:-a:b/c}", "a:b/c"),
+        ("$$$SET", "$given"),
+        ("${SET?needed}", "given"),
+        ("$NONE ${NONE?needed}", "<NONE> <NONE>"),
+    ],
+)
+def test_a_reference_is_answered_as_compose_answers_it(text: str, answer: str) -> None:
+    def unknown(name: str, default: str | None) -> str:
+        return f"<{name}>" if default is None else default
+
+    assert interpolate(text, known={"SET": "given", "EMPTY": ""}, unknown=unknown) == answer
+
+
+@pytest.mark.parametrize("text", ["$", "${", "${}", "$(ls)", "${A", "${A:-${B}", "${A!x}", "$1"])
+def test_what_is_no_reference_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="reference|brace"):
+        interpolate(text, known={}, unknown=lambda name, default: "")
+
+
+def test_a_file_with_what_is_no_reference_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="not a reference"):
+        read(tmp_path, service("environment: {A: '${1x}'}"))
+
+
+def test_defaults_hold_in_every_field(tmp_path: Path) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db/Dockerfile").write_text("FROM scratch\n")
+    text = """
+services:
+  main: {working_dir: "${WHERE:-/srv}", depends_on: [db]}
+  db:
+    build: "./${FOLDER-db}"
+    command: ["serve", "--port=${PORT:-5432}", "$$HOME"]
+    healthcheck: {test: ["CMD-SHELL", "ping -p ${PORT:-5432}"], interval: "${PAUSE:-1s}"}
+    user: "${DB_USER:-0}"
+    volumes: ["${DATA:-data}:/data"]
+volumes: {data: {}}
+"""
+    compose, findings = read(tmp_path, text)
+    assert findings.problems == []
+    assert compose.workdir == "/srv"
+    assert compose.services is not None
+    (db,) = compose.services.others
+    assert db.context == tmp_path / "db"
+    assert db.settings["command"] == ["serve", "--port=5432", "$HOME"]
+    assert db.settings["healthcheck"] == {"test": ["CMD-SHELL", "ping -p 5432"], "interval": "1s"}
+    assert (db.settings["user"], db.volumes) == ("0", (Volume("/data", "data"),))
+
+
+def test_variables_of_the_task_are_known_to_its_compose_file(tmp_path: Path) -> None:
+    text = 'services:\n  main: {}\n  db: {image: "db:${VERSION}", environment: {V: "$VERSION", W: "${HOST_GIVES}"}}\n'
+    (tmp_path / "docker-compose.yaml").write_text(text)
+    (tmp_path / "task.toml").write_text('[environment.env]\nVERSION = "16"\n')
+    findings = Findings()
+    toml = read_task_toml(tmp_path / "task.toml", "a", findings)
+    services = read_compose(tmp_path / "docker-compose.yaml", findings, "a", toml).services
+    assert services is not None
+    (db,) = services.others
+    assert (findings.problems, db.image, db.environment) == ([], "db:16", {"V": "16", "W": "${HOST_GIVES}"})
+
+
+def test_aliases_that_unfold_to_gigabytes_are_refused(tmp_path: Path) -> None:
+    levels = "\n".join(f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))
+    text = f"x-0: &a0 [x, x]\n{levels}\nservices:\n  main: {{}}\n  db: {{image: x, command: *a11}}\n"
+    with pytest.raises(SuiteError, match="at most 10,000 values"):
+        read(tmp_path, text)
+
+
+# --- several services --------------------------------------------------------------------------------------------
+
+SEVERAL = """
+services:
+  main:
+    build: .
+    depends_on: {db: {condition: service_healthy}}
+    networks: [front]
+    volumes: ["./data:/data", "shared:/shared"]
+  db:
+    image: ${MAIN_IMAGE_NAME}
+    container_name: the-db
+    ports: ["5432:5432"]
+    privileged: false
+    restart: always
+    depends_on: [main, proxy]
+    networks: {front: {aliases: [database]}, back: {}}
+    volumes: ["./db.conf:/etc/db.conf:ro", "shared:/shared", "/anonymous"]
+    env_file: db.env
+  proxy: {image: "proxy:1", networks: [back]}
+  debug: {image: "tools:1", profiles: [debug]}
+networks: {front: {}, back: {internal: true}}
+volumes: {shared: }
+"""
+
+
+def test_services_are_read_with_their_networks_and_volumes(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "db.conf").write_text("x")
+    (tmp_path / "db.env").write_text("# comment\nexport A=1\nB='two'\n")
+    compose, findings = read(tmp_path, SEVERAL)
+    assert (findings.problems, findings.notes()) == ([], ())
+    services = compose.services
+    assert services is not None
+    assert services.main.networks == {"front": ()}
+    assert services.main.volumes == (Volume("/data", "files-data", tmp_path / "data"), Volume("/shared", "shared"))
+    assert services.closed == frozenset({"back"})
+    db, proxy = services.others
+    assert (db.name, db.image, db.environment) == ("db", MAIN_IMAGE, {"A": "1", "B": "two"})
+    assert db.networks == {"front": ("database", "the-db"), "back": ("the-db",)}
+    assert db.volumes == (
+        Volume("/etc/db.conf", source=tmp_path / "db.conf"),
+        Volume("/shared", "shared"),
+        Volume("/anonymous", "db-2"),
+    )
+    assert db.settings == {"depends_on": {"proxy": {"condition": "service_started"}}, "restart": "always"}
+    assert (proxy.image, proxy.settings) == ("proxy:1", {"depends_on": {}})
+
+
+def test_a_file_of_services_without_main_leaves_the_agents_container_to_its_dockerfile(tmp_path: Path) -> None:
+    compose, findings = read(tmp_path, "services: {redis: {image: 'redis:7'}}")
+    assert (findings.problems, compose.image) == ([], None)
+    assert compose.services is not None
+    assert [each.name for each in compose.services.others] == ["redis"]
+    assert compose.services.main.networks == {"default": ()}
+
+
+def test_a_folder_of_the_task_is_no_reason_for_further_containers(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for source in ("./data", "${CONTEXT_DIR}/data", "$PWD/data"):
+        compose, findings = read(tmp_path, service(f"volumes: ['{source}:/data']"))
+        assert findings.problems == []
+        assert compose.services is not None
+        assert (compose.services.main.volumes[0].source, compose.services.others) == (tmp_path / "data", ())
 
 
 def task_with(folder: Path, compose: str) -> Task:

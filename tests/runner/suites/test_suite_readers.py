@@ -124,12 +124,13 @@ def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_task(tmp_path / "s" / name)
     write_task(tmp_path / "s/b")
-    (tmp_path / "s/b/environment/compose.yaml").write_text("services: {api: {}, main: {}}\n")
+    (tmp_path / "s/b/environment/compose.yaml").write_text("services: {main: {pid: host}}\n")
     suite = read_suite_folder(tmp_path / "s")
     assert [task.key for task in tasks_of(suite)] == ["a", "c"]
     ((what, (problem,)),) = suite.set_aside.items()
-    assert (what, problem.place, problem.message) == ("task b", "services", "found 2: 'api, main'")
-    assert problems(tmp_path / "s") == [("b/environment/compose.yaml", "services", "found 2: 'api, main'")]
+    said = "it needs processes or users of the host: pid"
+    assert (what, problem.place, problem.message) == ("task b", "services.main.pid", said)
+    assert problems(tmp_path / "s") == [("b/environment/compose.yaml", "services.main.pid", said)]
     write_task(tmp_path / "t/a")
     write_task(tmp_path / "t/c")
     without = read_suite_folder(tmp_path / "t")

@@ -9,7 +9,7 @@ import pytest
 from runner.base.errors import SetupError
 from runner.base.host_variables import resolve_variables
 from runner.suites.findings import Findings
-from runner.suites.tasks.task_toml import TaskToml, read_task_toml
+from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
 
 
 def read(folder: Path, text: str | bytes) -> tuple[TaskToml, Findings]:
@@ -91,7 +91,7 @@ def test_the_network_is_open_unless_the_task_closes_it(tmp_path: Path, text: str
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ('[environment]\nnetwork_mode = "allowlist"', "environment.network_mode", "a list of hosts"),
+        ('[environment]\nnetwork_mode = "allowlist"', "environment.network_mode", "list of hosts"),
         ('[environment]\nnetwork_mode = "some"', "environment.network_mode", "found 'some'"),
         (
             '[environment]\nallow_internet = true\nnetwork_mode = "no-network"',
@@ -103,17 +103,31 @@ def test_the_network_is_open_unless_the_task_closes_it(tmp_path: Path, text: str
             "environment.network_mode",
             "agent",
         ),
-        ('[environment]\nos = "windows"', "environment.os", "found 'windows'"),
-        ("[environment]\ngpus = 1", "environment.gpus", "1 GPUs"),
+        ('[environment]\nos = "windows"', "environment.os", "needs Windows"),
+        ("[environment]\ngpus = 1", "environment.gpus", "needs a GPU: 1"),
         ('[environment.tpu]\ntype = "v4"', "environment.tpu", "a TPU"),
-        ('[[environment.mcp_servers]]\nname = "x"', "environment.mcp_servers", "model context protocol"),
+        ('[[environment.mcp_servers]]\nname = "x"', "environment.mcp_servers", "an MCP server"),
         ('[environment.healthcheck]\ncommand = "true"', "environment.healthcheck", "health check"),
-        ('[environment]\nworkdir = "/x"', "environment.workdir", "working directory"),
-        ('[[steps]]\nname = "one"', "steps", "several steps"),
-        ('[verifier]\nenvironment_mode = "separate"', "verifier.environment_mode", "place of its own"),
-        ("[verifier.environment]\ncpus = 1", "verifier.environment", "of the verifier's own"),
+        ('[environment]\nworkdir = "x"', "environment.workdir", "found 'x'"),
+        ('[verifier]\nenvironment_mode = "elsewhere"', "verifier.environment_mode", "found 'elsewhere'"),
+        ('[verifier]\nenvironment_mode = "shared"\nenvironment = {cpus = 1}', "verifier.environment_mode", "'shared'"),
+        ('[[steps]]\nname = "../x"', "steps[0].name", "found '../x'"),
+        ('[[steps]]\nname = "a"\n[steps.healthcheck]\ncommand = "true"', "steps[0].healthcheck", "health check"),
+        (
+            '[[steps]]\nname = "a"\n[steps.verifier.environment]\ncpus = 1',
+            "steps[0].verifier.environment",
+            "of its own",
+        ),
+        ('[[steps]]\nname = "a"\nmin_reward = "all"', "steps[0].min_reward.reward", "found 'all'"),
+        ("steps = 3", "steps", "found 3"),
+        (
+            'artifacts = [{source = "/x", service = "db"}]\n[verifier]\nenvironment_mode = "separate"',
+            "artifacts",
+            "collected",
+        ),
+        ('artifacts = ["../x"]\n[verifier]\nenvironment_mode = "separate"', "artifacts", "found '../x'"),
         ('[[verifier.collect]]\ncommand = "x"', "verifier.collect", "collect"),
-        ('[agent]\nuser = "agent"', "agent.user", "another user"),
+        ('[agent]\nuser = "agent"', "agent.user", "user of its own"),
         ('[agent]\ndisallowed_tools = ["Bash"]', "agent.disallowed_tools", "without some of its tools"),
         ('[environment]\nallowed_hosts = ["a.org"]', "environment.allowed_hosts", "hosts"),
     ],
@@ -196,8 +210,66 @@ def test_variables_that_the_host_should_give_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_taken(tmp_path: Path) -> None:
-    assert clean(tmp_path, b"\xef\xbb\xbf[environment]\r\ncpus = 4\r\n").cpus == 4.0
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n", b"\r\n\r"])
+def test_a_byte_order_mark_and_any_line_ends_are_taken(tmp_path: Path, mark: bytes, end: bytes) -> None:
+    assert clean(tmp_path, mark + end.join([b"# a comment", b"[environment]", b"cpus = 4", b""])).cpus == 4.0
+
+
+def test_a_working_directory_is_taken(tmp_path: Path) -> None:
+    assert clean(tmp_path, '[environment]\nworkdir = "/srv/app/"\n').workdir == "/srv/app"
+
+
+STEPS = """
+multi_step_reward_strategy = "final"
+[agent]
+timeout_sec = 50
+[verifier]
+timeout_sec = 60
+env = { A = "task", B = "task" }
+[[steps]]
+name = "first"
+min_reward = 0.5
+[steps.agent]
+timeout_sec = 5
+[steps.verifier]
+timeout_sec = 6
+env = { B = "step" }
+[[steps]]
+name = "second one"
+min_reward = { reward = 1, speed = 0.2 }
+"""
+
+
+def test_steps_are_read_and_have_the_tasks_settings_where_they_have_none(tmp_path: Path) -> None:
+    toml = clean(tmp_path, STEPS)
+    assert toml.last_step_decides
+    assert toml.steps == (
+        StepToml("first", 5.0, 6.0, {"A": "task", "B": "step"}, {"reward": 0.5}),
+        StepToml("second one", 50.0, 60.0, {"A": "task", "B": "task"}, {"reward": 1.0, "speed": 0.2}),
+    )
+
+
+def test_a_verifiers_own_place_is_read(tmp_path: Path) -> None:
+    text = """
+        artifacts = ["/srv/out/", { source = "/logs/artifacts" }]
+        [environment]
+        memory_mb = 100
+        network_mode = "no-network"
+        [verifier]
+        network_mode = "public"
+        [verifier.environment]
+        docker_image = "grader:1"
+        memory_mb = 300
+    """
+    toml = clean(tmp_path, text)
+    assert toml.verifier_place is not None
+    place = toml.verifier_place
+    assert (toml.network, toml.memory_mb, toml.artifacts) == (False, 100, ("/srv/out", "/logs/artifacts"))
+    assert (place.network, place.memory_mb, place.image) == (True, 300, "grader:1")
+    same = clean(tmp_path, '[environment]\nmemory_mb = 100\n[verifier]\nenvironment_mode = "separate"\n').verifier_place
+    assert same is not None
+    assert same.memory_mb == 100
 
 
 # --- values of the host -----------------------------------------------------------------------------------------
