@@ -108,6 +108,7 @@ def _job(
         frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
         traces=_traces(step, plan, recorder),
         skills=skills,
+        notice=plan.notice,
     )
     return AgentJob(
         task,
@@ -118,6 +119,7 @@ def _job(
         before_call,
         step.library,
         read_descriptions(library),
+        advised=plan.notice == "ours",
     )
 
 
