@@ -29,10 +29,11 @@ USAGE = (
     "output_tokens",
     "cost_usd",
 )  # columns of attempts, calls, trajectories, trials
+AT_LEAST = ("input_at_least", "output_at_least")  # columns of attempts, calls and trials: tokens known in part
 SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
 # A trial's columns that come from the attempt that counts.
 NUMBERS = (
-    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE),
+    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE, *AT_LEAST),
     *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
 )
 
@@ -108,6 +109,8 @@ class Trial(PublicModel):
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
+    input_at_least = models.PositiveBigIntegerField(null=True)
+    output_at_least = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
     duration_seconds = models.FloatField(null=True)
     exception_type = models.CharField(max_length=200, blank=True)
@@ -179,7 +182,7 @@ class Trial(PublicModel):
         verdict: the primary one. checks: their statuses. own: (steps, format) of each of `Attempt.own_trajectories`.
         uses: (skill, kind) of each use.
         """
-        for name in ("turns", *USAGE, "exception_type", "finished_at"):
+        for name in ("turns", *USAGE, *AT_LEAST, "exception_type", "finished_at"):
             setattr(self, name, getattr(attempt, name))
         self.duration_seconds = attempt.duration_seconds
         for name in SCORES:

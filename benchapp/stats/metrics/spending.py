@@ -22,7 +22,8 @@ from runner.engine.host_calls import JUDGE
 
 @dataclass(frozen=True, slots=True)
 class Spending(Shaped):
-    """Sums over known usage; `*_known` count the `things` whose usage is fully known. None: no usage data at all."""
+    """Sums over known usage, the known part of a thing among it; `*_known` count the `things` whose usage is fully known. None: no
+    usage data at all."""
 
     things: int = 0  # attempts, or calls
     input_known: int = 0
@@ -64,6 +65,14 @@ class Spending(Shaped):
         if not self.things or self.tokens_known < self.things:
             return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    @property
+    def input_is_partial(self) -> bool:
+        return self.input_known < self.things and self.input_tokens is not None
+
+    @property
+    def output_is_partial(self) -> bool:
+        return self.output_known < self.things and self.output_tokens is not None
 
     @property
     def is_partial(self) -> bool:
@@ -130,7 +139,8 @@ def select_known_part(name: str) -> Combinable:
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
-    sums, n = {**SUMS, "cost": Sum(select_known_part("cost_usd"))}, len(fields)
+    parts = {"input": "input_tokens", "output": "output_tokens", "cost": "cost_usd"}
+    sums, n = {**SUMS, **{name: Sum(select_known_part(field)) for name, field in parts.items()}}, len(fields)
     told = rows.order_by().values_list(*fields).annotate(**sums)
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 

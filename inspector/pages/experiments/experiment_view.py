@@ -241,7 +241,12 @@ def _build_costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str
     """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
     bill = WorkProgress(spent=tuple(spending))
     return {
-        "spent": {"usd": bill.spent_usd, "tokens": bill.spent_tokens, "unknown_cost": bill.unknown_cost},
+        "spent": {
+            "usd": bill.spent_usd,
+            "tokens": bill.spent_tokens,
+            "unknown_cost": bill.unknown_cost,
+            "unknown_tokens": bill.unknown_tokens,
+        },
         "estimate": found.estimate.get("whole"),
     }
 

@@ -396,8 +396,8 @@ FACTS = JsonShape(
     *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
     *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
     *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
-    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
-    *("exception_type", "skills_mounted", "skills_read", "finished_at"),
+    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "input_at_least?", "output_at_least?"),
+    *("cost_usd", "duration_seconds", "exception_type", "skills_mounted", "skills_read", "finished_at"),
 )
 SURROUNDINGS = JsonShape("previous", "following")
 INSPECTION = JsonShape(
