@@ -105,12 +105,15 @@ def _model(name: str | None) -> dict[str, JsonValue]:
     """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
     model = None if name is None else make_model(name)
     described: dict[str, JsonValue] = {"model": name, "model_version": None if model is None else model.version}
-    return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
+    return (
+        described if model is None or model.preset is None else {**described, "preset": describe_preset(model.preset)}
+    )
 
 
-def _preset(preset: Preset) -> dict[str, JsonValue]:
-    """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
+def describe_preset(preset: Preset) -> dict[str, JsonValue]:
+    """Leaves out a price for cache writes where there is none, so that older setups keep their digest, and what a test found."""
     described: dict[str, JsonValue] = encode(preset)
+    del described["lacks"]
     prices = described["prices"]
     if isinstance(prices, dict) and prices["written"] is None:
         del prices["written"]
