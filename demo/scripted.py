@@ -22,6 +22,7 @@ from demo.scripted_teaching import advise, ask
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
+SKILL_TOOL = "skill"  # is offered where there is a library, also where the instruction is silent on it
 VERSION = "4"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 # What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
 VOICES: Mapping[str, Callable[[list[str], Dice, ScriptedProfile], str]] = {
@@ -87,7 +88,7 @@ class Scripted:
         if not instructions:
             raise ModelRefused(f"{self.name} expects a user message with the instruction")
         observations = _observations(request.messages)
-        turn = _turn_after(instructions[0], observations, dice, self)
+        turn = _turn_after(instructions[0], observations, dice, self, has_library=SKILL_TOOL in offered)
         call = (
             ToolCall(f"call_{len(observations) + 1}", "submit", {})
             if turn.command is None
@@ -103,9 +104,11 @@ class Scripted:
         return ModelReply(text, calls, _usage(request, said), finish, self.name, reasoning)
 
 
-def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model: Scripted) -> ScriptedTurn:
+def _turn_after(
+    instruction: str, observations: Sequence[str], dice: Dice, model: Scripted, *, has_library: bool
+) -> ScriptedTurn:
     """Plays the attempt again up to the present turn: what it does next follows from what it has seen."""
-    play = attempt(instruction, dice, model.profile)
+    play = attempt(instruction, dice, model.profile, has_library=has_library)
     turn = next(play)
     for observation in observations:
         try:

@@ -90,8 +90,8 @@ class ScriptedAttempt:
         return self.dice.pick(f"say/{purpose}", options)
 
 
-def attempt(instruction: str, dice: Dice, profile: ScriptedProfile) -> Play:
-    """One attempt at the task that `instruction` describes."""
+def attempt(instruction: str, dice: Dice, profile: ScriptedProfile, *, has_library: bool = False) -> Play:
+    """One attempt at the task that `instruction` describes. `has_library`: known from elsewhere than the instruction."""
     task, library, traces = _parts(instruction)
     found = recognise(task)
     if found is None:
@@ -99,7 +99,7 @@ def attempt(instruction: str, dice: Dice, profile: ScriptedProfile) -> Play:
         return
     state = ScriptedAttempt(found[0], found[1], dice, profile)
     yield from _look_around(state)
-    if library:
+    if library or has_library:
         yield from _use_library(state)
     if traces:
         state.read(traces, from_trace=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import get_args
 
 from runner import protocols
 from runner.agents import Limits
@@ -20,6 +21,7 @@ from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
+from runner.protocols.instruction import Notice
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import describe_prompts
 from runner.protocols.registry import OFFERED
@@ -62,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sandbox", default="local")
     parser.add_argument("--feedback", default="process", choices=["none", "binary", "rich", "process"])
     parser.add_argument("--profile", default="paper", choices=["paper", "as-released", "strict"])
+    parser.add_argument(
+        "--notice", choices=get_args(Notice), help="what the agent reads about its library; by default as published"
+    )
     parser.add_argument("--answers", type=int, default=1, help="how often the author may answer one occasion")
     parser.add_argument("--samples", type=int, default=1, help="repetitions of deployment and replay trials")
     parser.add_argument("--placebo-replay", action="store_true", help="replay also where nothing was learned")
@@ -77,6 +82,7 @@ def _conditions() -> str:
 
 def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     limits = Limits(max_turns=options.max_turns, max_total_tokens=options.max_total_tokens)
+    notice: Notice = options.notice or protocols.published_notice(options.protocol)
     setup = describe_setup(
         suite,
         protocol=options.protocol,
@@ -91,6 +97,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         limits=limits,
         judge_model=options.judge_model,
         prompts=describe_prompts(find_condition(options.condition, options.protocol), options.protocol),
+        notice=notice,
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
@@ -106,6 +113,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         protocol=options.protocol,
         feedback=options.feedback,
         profile=options.profile,
+        notice=notice,
         answers=options.answers,
         samples=options.samples,
         placebo_replay=options.placebo_replay,

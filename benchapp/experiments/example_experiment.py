@@ -39,6 +39,7 @@ EXAMPLE: dict[str, object] = {
     "agent_model": MODEL,
     "author_model": MODEL,
     "sandbox": "local",
+    "notice": "ours",  # as the example that ships was made
 }
 PROBED = "selfgen-always"
 PROBE_SEED, PROBE_TIMES = 17, 10

@@ -17,10 +17,13 @@ from runner.base.errors import SandboxError, SetupError, SuiteError
 from runner.base.text import replace_unprintable
 from runner.base.types import Task, TrialSlot
 from runner.engine.foresight import absent_images, problems_of
+from runner.models import make_model
+from runner.models.preset import JSON, TOOLS, Preset
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
+SHORT_WINDOW = 16_384  # tokens: two records of trials, as long as authors are shown them
 
 
 def _read_part(name: str, row: Foreseen) -> str | None:
@@ -79,7 +82,7 @@ def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
     absent = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
     online = sum(task.machine.network for task in tasks.values()) if sandbox != "local" else 0
     network = (f"{online:,} task{'' if online == 1 else 's'} with network.",) if online else ()
-    notes = (*network, *_describe_futile(prepared), *absent)
+    notes = (*network, *_describe_futile(prepared), *dict.fromkeys(_describe_models(prepared)), *absent)
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
 
@@ -108,6 +111,25 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
         elif prepared.spec.replicates == 1 and needed is not None and episodes < needed:
             have = f"{episodes} episode{'' if episodes == 1 else 's'} with one replicate"
             yield f"{told} It has {have}, and takes {needed} episodes, or two replicates."
+
+
+def _describe_models(prepared: Prepared) -> Iterator[str]:
+    """What the tests of models did not find, where this experiment needs it."""
+    for plan in (plans[0] for plans in prepared.plans.values()):
+        agent, author = _find_preset(plan.agent_model), _find_preset(plan.author_model)
+        if agent and TOOLS in agent.lacks:
+            need = f"and the agent {plan.agent} needs tools. Expect trials to end with NoToolCall."
+            yield f"{agent.name} called no tool when it was tested, {need}"
+        if author and plan.condition.has_author and not plan.author_agent and JSON in author.lacks:
+            yield f"{author.name} did not keep to JSON when it was tested. Expect answers of the author that cannot be used."
+        for preset in (agent, author if plan.condition.has_author else None):
+            if preset and preset.context_window and preset.context_window < SHORT_WINDOW:
+                taken = f"{preset.name} takes {preset.context_window:,} tokens in one call."
+                yield f"{taken} Expect trials to end with ContextLimit, and authors to see less evidence."
+
+
+def _find_preset(model: str | None) -> Preset | None:
+    return make_model(model).preset if model else None
 
 
 def _is_covered(metric: TrialMetric, plan: EpisodePlan, slot: TrialSlot) -> bool:

@@ -59,6 +59,8 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
     then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
     if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
         spec = spec.narrow(tasks=then.tasks)
+    if then and spec.notice is None:  # likewise
+        spec = spec.narrow(notice=then.notice)
     if changed := differences(then.file if then else found.spec, spec.file):
         told = (
             f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"

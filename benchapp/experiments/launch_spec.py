@@ -16,6 +16,7 @@ from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.prompts.roles import OWN, read_choice, write_choice
+from runner.protocols.instruction import Notice
 from runner.protocols.steps import AUTHOR_SAMPLING
 
 DEFAULTS = Limits()
@@ -23,7 +24,7 @@ Order = Literal["interleaved", "one-by-one"]
 # Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
 _LATER = (
     *("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses"),
-    *("tasks", "qualification"),
+    *("tasks", "qualification", "notice"),
 )
 SINGULAR = {
     "agent": "agents",
@@ -244,6 +245,7 @@ class LaunchSpec(BaseModel):
     sandbox: str = "local"
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"
+    notice: Notice | None = None  # None: the protocol's; of an experiment from before there was a choice: "ours"
     answers: int = Field(default=1, ge=1, le=10)
     samples: int = Field(default=1, ge=1, le=100)
     placebo_replay: bool = False
@@ -316,6 +318,11 @@ def _write_prompts(value: object) -> object:
         return write_choice(read_choice(value)) if isinstance(value, str) else value
     except SetupError as error:
         raise ValueError(str(error)) from error
+
+
+def describe_launched(file: Mapping[str, object]) -> dict[str, object]:
+    """The file of an experiment that was launched, with the notice also where it is older than the field."""
+    return {**file, "notice": file.get("notice") or "ours"}
 
 
 def read_spec(value: Mapping[str, object]) -> LaunchSpec:

@@ -64,6 +64,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         protocol=spec.protocol,
         feedback=spec.feedback,
         profile=spec.profile,
+        notice=spec.notice or "ours",
         author_sampling=sampling_of(spec),
         answers=spec.answers,
         samples=spec.samples,
@@ -134,6 +135,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
         author_limits=author_limits_of(spec),
         author_sampling=sampling_of(spec),
         tasks=spec.tasks,
+        notice=spec.notice or "ours",
     )
 
 

@@ -146,6 +146,8 @@ class _Check:
         if self.suite is not None and known:
             for key in spec.environments:
                 yield from self._try_read("environments", partial(find_unit, spec.protocol, self.suite, key))
+        if known and spec.notice is None:  # written into the file, so that a later default changes no experiment
+            self.spec = spec.narrow(notice=protocols.published_notice(spec.protocol))
 
     def _tasks(self) -> Iterator[SpecProblem]:
         """Writes the keys of the tasks that are admitted now in place of the word: what runs does not change with a later

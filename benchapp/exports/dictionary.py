@@ -37,6 +37,7 @@ class Column(Shaped):
 NOT_TOLD = "the source does not report it"
 NOT_SCORED = "no verdict decides it, or it was settled after the pin"
 NOT_MEASURED = "not known, or settled after the pin"
+WHOLE = "all are known, or none, or settled after the pin"
 IN_UNIT = "the metric's, column unit"
 
 CELL = (  # what names a group: the replicates of one cell of one experiment
@@ -118,6 +119,8 @@ TRIALS = (
     Column("input_tokens", ValueKind.INTEGER, "prompt tokens, cached ones among them", "tokens", NOT_MEASURED),
     Column("cached_tokens", ValueKind.INTEGER, "of these, read from the provider's cache", "tokens", NOT_MEASURED),
     Column("output_tokens", ValueKind.INTEGER, "tokens the agent model wrote", "tokens", NOT_MEASURED),
+    Column("input_at_least", ValueKind.INTEGER, "prompt tokens that are known where others are not", "tokens", WHOLE),
+    Column("output_at_least", ValueKind.INTEGER, "written tokens that are known where others are not", "tokens", WHOLE),
     Column("cost_usd", ValueKind.NUMBER, "cost of the counting attempt alone, as reported", "USD", NOT_MEASURED),
     Column(
         "estimated_usd",

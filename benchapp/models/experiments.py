@@ -248,6 +248,11 @@ class Run(PublicModel):
         return bool(self.setup.get("source") == "sessions")
 
     @property
+    def notice(self) -> str:
+        """What its agents read about their library (`runner.protocols.instruction`); "" where the setup is unknown."""
+        return str(self.setup.get("notice", "ours")) if self.setup_digest else ""
+
+    @property
     def works_without_model(self) -> bool:
         """Its agent asks none (oracle, nop, trap), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
         return not self.agent_model and bool(self.setup_digest)

@@ -29,10 +29,11 @@ USAGE = (
     "output_tokens",
     "cost_usd",
 )  # columns of attempts, calls, trajectories, trials
+AT_LEAST = ("input_at_least", "output_at_least")  # columns of attempts, calls and trials: tokens known in part
 SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
 # A trial's columns that come from the attempt that counts.
 NUMBERS = (
-    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE, "estimated_usd"),
+    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE, "estimated_usd", *AT_LEAST),
     *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
 )
 
@@ -108,6 +109,8 @@ class Trial(PublicModel):
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
+    input_at_least = models.PositiveBigIntegerField(null=True)
+    output_at_least = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
     estimated_usd = models.FloatField(null=True)  # where the source reports no cost; never a part of it
     duration_seconds = models.FloatField(null=True)
@@ -181,7 +184,7 @@ class Trial(PublicModel):
         `Attempt.own_trajectories`.
         uses: (skill, kind) of each use.
         """
-        for name in ("turns", *USAGE, "estimated_usd", "exception_type", "finished_at"):
+        for name in ("turns", *USAGE, *AT_LEAST, "estimated_usd", "exception_type", "finished_at"):
             setattr(self, name, getattr(attempt, name))
         self.duration_seconds = attempt.duration_seconds
         for name in SCORES:

@@ -29,6 +29,7 @@ from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
+    all_tokens,
     compact,
     cost,
     duration,
@@ -49,7 +50,7 @@ from inspector.web.text.live_step import in_a_line
 Item = TypeVar("Item")
 register = template.Library()
 for written in (
-    *(known, percent, points, whole_points, number, compact, tokens, usd, cost, estimated_usd, spent_cost, duration),
+    *(known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd, spent_cost, duration),
     *(headline, status_word),
 ):
     register.filter(written)

@@ -38,8 +38,9 @@ class AgentJob:
     seed: int
     limits: Limits = Limits()
     before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
-    library: bool = False  # the instruction tells of one: a tool for skills may be offered, even while it is empty
+    library: bool = False  # the condition has one: a tool for skills may be offered, even while it is empty
     descriptions: Mapping[str, str] = field(default_factory=dict)  # slug -> what its SKILL.md says it is for
+    advised: bool = True  # where the harness lists the skills, it advises to open those that could fit
 
 
 @dataclass(frozen=True, slots=True)

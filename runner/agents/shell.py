@@ -47,10 +47,10 @@ When a limit is reached, the work stops and the files are judged as they are.
 SKILL_TOOL = "- `skill` opens a skill of the library.\n"
 SKILLS = """
 # Skills
-The library holds these skills. Each line gives a name and the author's description of when the skill applies. Open every
-skill that could fit the task with `skill`; its instructions are inside.
+The library holds these skills. Each line gives a name and the author's description of when the skill applies.{advice}
 {skills}
 """
+ADVICE = " Open every\nskill that could fit the task with `skill`; its instructions are inside."
 NO_SKILLS = """
 # Skills
 The library is empty.
@@ -234,7 +234,10 @@ def _system(job: AgentJob, seconds: float) -> str:
     text = SYSTEM.format(command_seconds=COMMAND_SECONDS, skill_tool=tool, limits="\n".join(lines))
     if not job.library:
         return text
-    return text + (SKILLS.format(skills=list_skills(job.skills, job.descriptions)) if job.skills else NO_SKILLS)
+    if not job.skills:
+        return text + NO_SKILLS
+    advice = ADVICE if job.advised else ""
+    return text + SKILLS.format(skills=list_skills(job.skills, job.descriptions), advice=advice)
 
 
 def _explain_cut(reply: ModelReply, limits: Limits) -> str:

@@ -104,6 +104,7 @@ def _job(
         frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
         traces=_traces(step, plan, recorder),
         skills=skills,
+        notice=plan.notice,
     )
     return AgentJob(
         task,
@@ -114,6 +115,7 @@ def _job(
         before_call,
         step.library,
         read_descriptions(library),
+        advised=plan.notice == "ours",
     )
 
 

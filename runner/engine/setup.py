@@ -22,7 +22,7 @@ from runner.base.types import JsonValue
 from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VERSION
 from runner.models import make_model
 from runner.models.preset import Preset
-from runner.protocols.instruction import INSTRUCTION_VERSION
+from runner.protocols.instruction import INSTRUCTION_VERSION, Notice
 from runner.protocols.plan import AUTHOR_LIMITS
 from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 from runner.trajectories.compaction import COMPACTION_VERSION
@@ -49,11 +49,12 @@ def describe_setup(
     author_limits: Limits = AUTHOR_LIMITS,
     author_sampling: AuthorSampling = AUTHOR_SAMPLING,
     tasks: Collection[str] = (),
+    notice: Notice = "ours",
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge, prompts of packs (`describe_prompts`), an author's agent, declared wrong answers and chosen tasks are named only where
-    they are used, so that setups from before these keep their digest.
+    A judge, prompts of packs (`describe_prompts`), an author's agent, declared wrong answers, chosen tasks and another notice than
+    ours are named only where they are used, so that setups from before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -86,6 +87,7 @@ def describe_setup(
         **judge,
         **({"prompts": dict(prompts)} if prompts else {}),
         **({"traps": digest_traps(suite)} if agent == Trap.name else {}),
+        **({} if notice == "ours" else {"notice": notice}),
         **({"tasks": digest_json(sorted(tasks))} if tasks else {}),
     }
 
@@ -103,12 +105,15 @@ def _model(name: str | None) -> dict[str, JsonValue]:
     """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
     model = None if name is None else make_model(name)
     described: dict[str, JsonValue] = {"model": name, "model_version": None if model is None else model.version}
-    return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
+    return (
+        described if model is None or model.preset is None else {**described, "preset": describe_preset(model.preset)}
+    )
 
 
-def _preset(preset: Preset) -> dict[str, JsonValue]:
-    """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
+def describe_preset(preset: Preset) -> dict[str, JsonValue]:
+    """Leaves out a price for cache writes where there is none, so that older setups keep their digest, and what a test found."""
     described: dict[str, JsonValue] = encode(preset)
+    del described["lacks"]
     prices = described["prices"]
     if isinstance(prices, dict) and prices["written"] is None:
         del prices["written"]

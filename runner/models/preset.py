@@ -17,6 +17,8 @@ from runner.base.errors import NotOnThisMachine
 from runner.base.types import Usage
 
 MILLION = 1_000_000
+TOOLS, JSON = "tools", "json"
+LACKS = (TOOLS, JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Preset:
     timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.client.TIMEOUT_SECONDS
     max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
     context_window: int | None = None  # tokens; None: litellm's list
+    lacks: tuple[str, ...] = ()  # of LACKS, what its test did not find; no part of the setup
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -77,12 +80,12 @@ class Preset:
 
     @property
     def digest(self) -> str:
-        """Of everything in the file but how long a silent provider is waited for; what the variables hold is no part
-        of it. A limit that a file does not state leaves the digest as it was before there was one."""
+        """Of everything in the file but how long a silent provider is waited for and what a test found; what the variables hold
+        is no part of it. A limit that a file does not state leaves the digest as it was before there was one."""
         stated = encode(self)
         unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
         return digest_json(
-            {name: value for name, value in stated.items() if name not in ("timeout_seconds", *unstated)}
+            {name: value for name, value in stated.items() if name not in ("timeout_seconds", "lacks", *unstated)}
         )
 
     def require_key(self) -> None:

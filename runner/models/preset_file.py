@@ -122,6 +122,7 @@ class PresetFile(BaseModel):
     timeout_seconds: float | None = Field(None, gt=0, le=3_600, allow_inf_nan=False)
     max_tokens: int | None = Field(None, gt=0)
     context_window: int | None = Field(None, gt=0)
+    lacks: tuple[Literal["tools", "json"], ...] = ()  # what a test of the server did not find
     note: str = ""  # for people: where the numbers and names are from
 
     @model_validator(mode="after")

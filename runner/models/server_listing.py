@@ -1,20 +1,23 @@
-"""What a server of one's own says about itself: which program it is, what it serves, how long its window is.
+"""What a server of one's own says about itself: which program it is, what it serves, its model's window and size.
 
 Each program says it elsewhere, and the OpenAI format has no word for a window. Where the answers are looked for:
 
-    /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx
+    /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx and meta.n_params
     /props             llama.cpp: the window of one slot
     /api/v0/models     LM Studio: the window that the model was loaded with
-    /api/ps            Ollama: the window of each model that is loaded now
+    /api/ps            Ollama: window and size of each model that is loaded now
+
+A program is named by a field that it alone has. Small servers answer every path, and some names of owners are anybody's.
 
 The server is whoever the operator named, and may be hostile: replies are bounded, and a value of another type is none.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit, urlunsplit
 
 from runner.base.errors import ModelUnavailable
@@ -33,55 +36,102 @@ OWNERS = {
     "library": OLLAMA,
     "organization_owner": LM_STUDIO,
 }
+GUESSED_OWNERS = frozenset({"me", "library"})  # words that any other program may use as well
+LM_STUDIO_FIELDS = ("loaded_context_length", "max_context_length")
+_SIZE = re.compile(
+    r"(?<![a-z0-9.])(?:(?P<experts>\d{1,2})x)?(?P<count>\d{1,4}(?:\.\d{1,3})?)(?P<unit>[mb])(?![a-z0-9])", re.IGNORECASE
+)
+_UNITS = {"m": 10**6, "b": 10**9}
+LEAST_PARAMETERS = 10**7  # what a name calls less is something else: "1M" is a window
 
 
 @dataclass(frozen=True, slots=True)
 class ServerListing:
-    """`program`: "" where it cannot be told. `window`: tokens of one call, as declared for the model asked about.
-    `problem`: why there is no list; "" where there is one."""
+    """`program`: "" where it is unknown. `window`: tokens of one call, as declared for the model asked about. `parameters`: as
+    the server reports them, else as the model's name does. `problem`: why there is no list; "" where there is one."""
 
     models: tuple[str, ...] = ()
     program: str = ""
     window: int | None = None
     problem: str = ""
+    parameters: int | None = None
+    is_guess: bool = False  # the program
+
+    @property
+    def program_name(self) -> str:
+        return f"probably {self.program}" if self.is_guess else self.program
 
 
 def read_server_listing(address: str, key: str | None, model: str) -> ServerListing:
     """ModelUnavailable where nobody answers there. No error quotes address or key."""
-    status, listed = _get(f"{address.rstrip('/')}/models", key)
+    status, listed = _ask(f"{address.rstrip('/')}/models", key)
     entries = list(_rows(listed, "data"))
     if status != 200 or not isinstance(listed, Mapping) or "data" not in listed:
         return ServerListing(problem=_word_status(status))
     ids = tuple(name for each in entries[:MAX_IDS] if (name := _text(each.get("id"))))
     mine = next((each for each in entries if each.get("id") == model), entries[0] if len(entries) == 1 else {})
-    program = next((OWNERS[owner] for each in entries if (owner := _text(each.get("owned_by"))) in OWNERS), "")
-    declared = _number(mine.get("max_model_len")) or _number(_child(mine, "meta").get("n_ctx"))
-    if declared is not None:
-        return ServerListing(ids, program, declared)
-    return _ask_program(address, key, _text(mine.get("id")) or model, ServerListing(ids, program))
+    owner = next((owner for each in entries if (owner := _text(each.get("owned_by"))) in OWNERS), "")
+    asked, meta = _text(mine.get("id")) or model, _child(mine, "meta")
+    found = ServerListing(
+        ids,
+        OWNERS.get(owner, ""),
+        window=_number(mine.get("max_model_len")) or _number(meta.get("n_ctx")),
+        parameters=_count(meta.get("n_params")) or read_size(asked),
+        is_guess=owner in GUESSED_OWNERS,
+    )
+    return found if found.window is not None else _ask_program(address, key, asked, found)
+
+
+def read_size(text: str) -> int | None:
+    """Parameters by a model's or a file's name, or by a size such as "134.52M"; the largest number where it has several."""
+    sizes = [
+        round(int(each["experts"] or 1) * float(each["count"]) * _UNITS[each["unit"].lower()])
+        for each in _SIZE.finditer(text)
+    ]
+    return max((size for size in sizes if size >= LEAST_PARAMETERS), default=None)
+
+
+def answers_whole(address: str, key: str | None, model: str) -> bool:
+    """Does the server answer one short request that asks for no stream?"""
+    from runner.models.wire.bounded import MAX_BROKEN
+
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": "Reply with the one word: ready"}],
+        "max_tokens": 16,
+    }
+    try:
+        status, answer = _ask(f"{address.rstrip('/')}/chat/completions", key, body=body, broken=MAX_BROKEN)
+    except ModelUnavailable:
+        return False
+    return status == 200 and isinstance(answer, Mapping) and isinstance(answer.get("choices"), list)
 
 
 def _ask_program(address: str, key: str | None, model: str, found: ServerListing) -> ServerListing:
     """At the addresses that only one program knows; the key goes nowhere but to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
-    props = _child(_get(f"{root}/props", key)[1], "default_generation_settings")
+    props = _child(_ask(f"{root}/props", key)[1], "default_generation_settings")
     if (window := _number(props.get("n_ctx"))) is not None:
-        return ServerListing(found.models, LLAMA_CPP, window)
-    for path, rows, program, field in (
-        ("/api/v0/models", "data", LM_STUDIO, "loaded_context_length"),
-        ("/api/ps", "models", OLLAMA, "context_length"),
-    ):
-        status, answer = _get(f"{root}{path}", key)
-        if status == 200 and isinstance(answer, Mapping) and isinstance(answer.get(rows), list):
-            named = [each for each in _rows(answer, rows) if model in (each.get("id"), each.get("name"))]
-            window = next((size for each in named if (size := _number(each.get(field))) is not None), None)
-            return ServerListing(found.models, program, window)
+        return replace(found, program=LLAMA_CPP, window=window, is_guess=False)
+    rows = list(_rows(_ask(f"{root}/api/v0/models", key)[1], "data"))
+    if any(_number(each.get(field)) for each in rows for field in LM_STUDIO_FIELDS):
+        named = (each for each in rows if model == each.get("id"))
+        window = next((size for each in named if (size := _number(each.get("loaded_context_length")))), None)
+        return replace(found, program=LM_STUDIO, window=window, is_guess=False)
+    rows = list(_rows(_ask(f"{root}/api/ps", key)[1], "models"))
+    for each in rows:
+        if model in (each.get("id"), each.get("name")) and (window := _number(each.get("context_length"))):
+            reported = read_size(_text(_child(each, "details").get("parameter_size")))
+            size = reported or found.parameters
+            return replace(found, program=OLLAMA, window=window, parameters=size, is_guess=False)
     return found
 
 
-def _get(url: str, key: str | None) -> tuple[int, JsonValue]:
-    """Status and JSON; None in its place for anything else."""
+def _ask(
+    url: str, key: str | None, *, body: Mapping[str, object] | None = None, broken: int = 0
+) -> tuple[int, JsonValue]:
+    """Status and JSON; None in its place for anything else. `broken`: as of `BoundedCall`."""
     import httpx
 
     from runner.models.litellm.litellm_package import load_litellm
@@ -89,10 +139,10 @@ def _get(url: str, key: str | None) -> tuple[int, JsonValue]:
 
     load_litellm()  # its settings of trust are used
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    call = BoundedCall(SECONDS, time.monotonic() + SECONDS)
+    call = BoundedCall(SECONDS, time.monotonic() + SECONDS, broken=broken)
     try:
         with bound_calls(call), httpx.Client(transport=BoundedTransport()) as client:
-            answer = client.get(url, headers=headers)
+            answer = client.get(url, headers=headers) if body is None else client.post(url, headers=headers, json=body)
     except (httpx.HTTPError, httpx.InvalidURL):
         away = isinstance(call.problem, Away)
         raise ModelUnavailable(
@@ -124,6 +174,10 @@ def _child(answer: object, name: str) -> Mapping[str, JsonValue]:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_ID and value.isprintable() else ""
+
+
+def _count(value: JsonValue) -> int | None:
+    return value if type(value) is int and 0 < value < 10**15 else None
 
 
 def _number(value: JsonValue) -> int | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.base.errors import ContextExceeded, ModelUnavailable, RunnerError, SetupError
-from runner.base.types import JsonValue, ModelReply, ModelRequest
+from runner.base.types import JsonValue, ModelReply, ModelRequest, ToolCall
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.preset_file import check_preset
@@ -28,6 +28,7 @@ from runner.models.server_listing import (
     OLLAMA,
     VLLM,
     ServerListing,
+    answers_whole,
     read_server_listing,
 )
 
@@ -37,6 +38,7 @@ TOKENS = 512  # of an answer; models that think need some
 MEASURED_TOKENS = 128
 LONG_PROMPT = 140_000  # words, where no window is known: more than most windows hold
 MAX_SAID = 300  # characters of what a server says
+SMALL_PARAMETERS = 10**9  # a model with fewer is called small
 
 REACH = "Is the server there, and what does it serve?"
 TOOLS_ADVICE = {
@@ -88,7 +90,12 @@ class Tryout:
     answers: bool = False
     calls_tools: bool = False
     takes_json_mode: bool = False
+    keeps_json: bool = False
     window: int | None = None  # tokens
+
+    @property
+    def is_small(self) -> bool:
+        return self.listing.parameters is not None and self.listing.parameters < SMALL_PARAMETERS
 
     def ask(self) -> Iterator[TriedQuestion]:
         """Each question as soon as it is answered. None follows where nobody listens or nothing is answered."""
@@ -124,9 +131,11 @@ class Tryout:
     def _served_as(self) -> str:
         return self.model.model.partition("/")[2] or self.model.model
 
+    def _key(self) -> str | None:
+        return self.model.read_key() if self.model.key_variable else None
+
     def _list(self) -> ServerListing:
-        key = self.model.read_key() if self.model.key_variable else None
-        return read_server_listing(self._address or "", key, self._served_as)
+        return read_server_listing(self._address or "", self._key(), self._served_as)
 
     def _look_again(self) -> None:
         """Ollama loads a model with the first call, and tells its window only then."""
@@ -138,7 +147,7 @@ class Tryout:
     def _reach(self) -> TriedQuestion:
         if self.listing.problem:
             return TriedQuestion(REACH, False, self.listing.problem, "check the address; it usually ends in /v1")
-        ids, program = self.listing.models, f" ({self.listing.program})" if self.listing.program else ""
+        ids, program = self.listing.models, f" ({self.listing.program_name})" if self.listing.program else ""
         if not ids:
             return TriedQuestion(REACH, False, f"it serves no model{program}", "load a model in the server")
         said = f"it serves {', '.join(ids[:10])}{' and others' if len(ids) > 10 else ''}{program}"
@@ -150,12 +159,19 @@ class Tryout:
         question = "Does it answer?"
         reply = self._complete(_ask("Reply with the one word: ready"))
         if isinstance(reply, str):
+            if self._refuses_streams():
+                advice = "make it answer `stream: true` with events (text/event-stream)"
+                return TriedQuestion(question, False, "it refuses streaming, which Skillglass needs", advice)
             return TriedQuestion(question, False, reply, "read what the server logs")
         text = _shorten(reply.text or reply.reasoning or "")
         if not text:
             return TriedQuestion(question, False, "an empty reply", "check the model's chat template")
         self.answers = True
         return TriedQuestion(question, True, f"it says {text[:80]!r}")
+
+    def _refuses_streams(self) -> bool:
+        """It answers the same without a stream. One that says the word in its refusal is asked whole anyway."""
+        return self._address is not None and answers_whole(self._address, self._key(), self._served_as)
 
     def _call_tool(self) -> TriedQuestion:
         question = "Does it call a tool?"
@@ -164,10 +180,11 @@ class Tryout:
         if isinstance(reply, str):
             return TriedQuestion(question, False, reply, advice)
         made = [f"{call.name}({_shorten(json.dumps(call.arguments))})" for call in reply.tool_calls]
-        self.calls_tools = any(call.name == "add" for call in reply.tool_calls)
+        wrong = [_find_wrong(call) for call in reply.tool_calls]
+        self.calls_tools = "" in wrong
         if self.calls_tools:
-            return TriedQuestion(question, True, f"it calls {made[0]}")
-        said = f"it calls {made[0]}" if made else f"no call; it says {_shorten(reply.text)[:80]!r}"
+            return TriedQuestion(question, True, f"it calls {made[wrong.index('')]}")
+        said = f"it calls {made[0]}; {wrong[0]}" if made else f"no call; it says {_shorten(reply.text)[:80]!r}"
         return TriedQuestion(question, False, said, advice)
 
     def _keep_json(self) -> TriedQuestion:
@@ -176,14 +193,17 @@ class Tryout:
         reply = self._complete(replace(asked, json_object=True))
         if isinstance(reply, str):
             return TriedQuestion(question, False, reply, "put `response_format: null` into the preset's options")
-        is_json, left_out = _is_object(reply.text), [note for note in reply.not_sent if "response_format" in note]
-        self.takes_json_mode = is_json and not left_out
+        found, left_out = _read_object(reply.text), [note for note in reply.not_sent if "response_format" in note]
+        self.takes_json_mode = found is not None and not left_out
+        self.keeps_json = found is not None and set(found) == {"ready"} and found["ready"] is True
         said = f"it says {_shorten(reply.text)[:80]!r}"
         if left_out:
             said, advice = _shorten(left_out[0]), "nothing: the runner leaves JSON mode out and reads the text"
             return TriedQuestion(question, False, said, advice)
-        advice = "" if is_json else "expect answers of authors that cannot be read; a larger model keeps to JSON"
-        return TriedQuestion(question, is_json, said, advice)
+        if self.keeps_json:
+            return TriedQuestion(question, True, said)
+        advice = "expect answers of authors that cannot be read; a larger model keeps to the form that it is asked for"
+        return TriedQuestion(question, False, f'{said}; expected {{"ready": true}}', advice)
 
     def _fill_window(self) -> TriedQuestion:
         question = "How much does it take in one call?"
@@ -285,11 +305,25 @@ def _ask(text: str) -> ModelRequest:
     return ModelRequest(({"role": "user", "content": text},), max_tokens=TOKENS, temperature=0.0, seed=1)
 
 
-def _is_object(text: str) -> bool:
+def _read_object(text: str) -> dict[str, JsonValue] | None:
     try:
-        return isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _find_wrong(call: ToolCall) -> str:
+    """Why this is no call of ADD as it was offered; "" where it is one."""
+    if call.name != "add":
+        return f"there is no tool {_shorten(call.name)[:40]!r}"
+    wrong = [f"{_shorten(name)[:40]}: there is no such argument" for name in call.arguments if name not in ("a", "b")]
+    for name in ("a", "b"):
+        if name not in call.arguments:
+            wrong.append(f"{name}: expected, and not there")
+        elif type(call.arguments[name]) is not int:
+            wrong.append(f"{name}: expected a whole number")
+    return ", ".join(wrong[:3])
 
 
 def _shorten(told: object) -> str:

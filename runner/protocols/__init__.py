@@ -2,7 +2,7 @@
 
 A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError where it
 cannot be run), `units(suite)`, `slots(plan)`, `open_steps(plan, state)` and `list_asked(condition)` (what its author may
-be asked, for `prompt_choice`). The functions below say what the others give.
+be asked, for `prompt_choice`); it may have `AUTHOR_LIMITS` and `NOTICE`. The functions below say what the others give.
 Conditions, plans, steps and the history are shared; doing a step is in `runner.engine`.
 """
 
@@ -15,6 +15,7 @@ from runner.agents import Limits
 from runner.base.suite import Suite
 from runner.base.types import Environment, TrialSlot
 from runner.protocols.history import fold
+from runner.protocols.instruction import Notice
 from runner.protocols.plan import AUTHOR_LIMITS, EpisodePlan
 from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
@@ -60,6 +61,11 @@ def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
 def author_limits(protocol: str) -> Limits:
     """Of each session of an author that is an agent, by the protocol's paper; AUTHOR_LIMITS where the module has none."""
     return cast(Limits, getattr(protocol_module(protocol), "AUTHOR_LIMITS", AUTHOR_LIMITS))
+
+
+def published_notice(protocol: str) -> Notice:
+    """What the agents of the protocol's benchmark read about their library; "none" where the module says nothing."""
+    return cast(Notice, getattr(protocol_module(protocol), "NOTICE", "none"))
 
 
 def prompt_version(protocol: str) -> str:

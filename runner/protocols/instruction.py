@@ -1,15 +1,16 @@
-"""What the agent is told: the task's own text, and below it what the condition adds.
+"""The instruction of an agent: the task's own text, and below it what the condition and the notice add.
 
 No condition changes the task's text, and nothing here names a skill: which names and descriptions an agent sees is its
-harness's doing, and choosing one is part of what is measured. A library condition always adds its section, even while the library is empty, so that two library
-conditions differ in what the library holds and in nothing else. Without earlier trials raw-trajectory adds
-nothing: its first trial of a family is the treatment of no-skill.
+harness's doing, and choosing one is part of what is measured. A notice about the library is the same while the library is
+empty, so that two library conditions differ in what the library holds and in nothing else. Without earlier trials
+raw-trajectory adds nothing: its first trial of a family is the treatment of no-skill.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from runner.authoring.author_prompts import fence_text, keep_ends
 from runner.base.types import Task, TrialSlot
@@ -17,6 +18,10 @@ from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 
 INSTRUCTION_VERSION = "instruction/2"
 MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the oldest lose their beginnings
+
+# What an agent reads about its library or its earlier trials: nothing, what SkillEvolBench's released code says (in our
+# words), or our own section. Records from before this was a choice have "ours".
+Notice = Literal["none", "released", "ours"]
 
 _LIBRARY = """\
 ## Skill library
@@ -28,6 +33,40 @@ ignore the rest. Where a skill and the task's text disagree, follow the task. Th
 """
 _GROWING = "Your copy of it is private: changes you make there are discarded."
 _FROZEN = "The library is frozen: you can read it, and changes you make there are discarded."
+
+# After skillevolbench/prompting/prompt_builder.py of the released code; docs/reference/protocols.md has its digests.
+_RELEASED = """\
+## Skill library
+
+{opening}A skill library is in `{skills}`. Your program may list it from a folder of its own as well.
+Before you write any code for this task you must do the following:
+
+1. List the folders of the library.
+2. Open the `SKILL.md` in each folder and look at the `description` in its first lines.
+3. Wherever a description {fits} this task, read that `SKILL.md` to its end and follow its workflow and its warnings.
+   Use files in `scripts/`, `references/` and `assets/` as it says.
+4. Solve the task from scratch only if {exception}. Then name the skills you looked at, and say briefly why
+   none of them applies.
+
+{closing}
+"""
+_RELEASED_GROWING = {
+    "opening": "",
+    "fits": "could fit",
+    "exception": "the library is empty or no description has to do with it",
+    "closing": "To work out again what a skill already explains wastes what the library has collected. Your use of skills will be\n"
+    "reviewed.",
+}
+_RELEASED_FROZEN = {
+    "opening": "This task is part of an evaluation. ",
+    "fits": "fits",
+    "exception": "no description has to do with it",
+    "closing": "Do not create, change or remove any skill during this task.",
+}
+_RELEASED_TRACES = """\
+This task is part of an evaluation. The earlier trials above are your reference: study them, find out which decisions worked,
+and take that approach. Do not solve the task from scratch where an earlier trial suggests a way.
+"""
 
 _TRACES = """\
 ## Earlier trials of this family
@@ -49,16 +88,26 @@ class Trace:
 
 
 def build_instruction(
-    task: Task, *, library: bool, frozen: bool, traces: Sequence[Trace] = (), skills: str = "../skills"
+    task: Task,
+    *,
+    library: bool,
+    frozen: bool,
+    traces: Sequence[Trace] = (),
+    skills: str = "../skills",
+    notice: Notice = "ours",
 ) -> str:
     """`skills` is where a command finds the library, from the working directory or absolute."""
     parts = [task.instruction]
-    if library:
+    if library and notice == "ours":
         parts.append(_LIBRARY.format(skills=skills) + (_FROZEN if frozen else _GROWING))
+    if library and notice == "released":
+        parts.append(_RELEASED.format(skills=skills, **(_RELEASED_FROZEN if frozen else _RELEASED_GROWING)))
     if traces:
         kept = keep_ends([trace.text for trace in traces], MAX_TRACES_CHARS)
         shown = (replace(trace, text=text) for trace, text in zip(traces, kept, strict=True))
         parts.append("\n\n".join([_TRACES.rstrip(), *map(_render, shown)]))
+        if frozen and notice == "released":
+            parts.append(_RELEASED_TRACES)
     return task.instruction if len(parts) == 1 else "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 

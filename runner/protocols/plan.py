@@ -10,6 +10,7 @@ from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
+from runner.protocols.instruction import Notice
 from runner.protocols.registry import protocol_module
 from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
 from runner.protocols.task_rules import Rule
@@ -50,6 +51,7 @@ class EpisodePlan:
     protocol: str = "skillevolbench"
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"  # how the author's contract is enforced
+    notice: Notice = "ours"  # what the agent reads about its library
     author_sampling: AuthorSampling = AUTHOR_SAMPLING
     answers: int = 1
     samples: int = 1

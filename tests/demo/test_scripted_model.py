@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -21,7 +21,7 @@ from runner.agents.shell_tools import list_tools
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Step, Task, TrialSlot, Usage, Verdict
 from runner.models import make_model
-from runner.protocols.instruction import Trace, build_instruction
+from runner.protocols.instruction import Notice, Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files
@@ -346,7 +346,11 @@ class Steady(Scripted):
 
 
 def work(
-    task: Task, profile: ScriptedProfile, library: Mapping[str, str] | None = None, seed: int = 3
+    task: Task,
+    profile: ScriptedProfile,
+    library: Mapping[str, str] | None = None,
+    seed: int = 3,
+    notice: Notice = "ours",
 ) -> tuple[AgentRun, Verdict]:
     """The attempt with the real agent, a real sandbox and the real verifier."""
     files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}
@@ -354,9 +358,10 @@ def work(
     try:
         sandbox.put("workspace", read_workspace_files(task))
         sandbox.put("skills", files)
-        text = build_instruction(task, library=library is not None, frozen=False)
+        text = build_instruction(task, library=library is not None, frozen=False, notice=notice)
         steps: list[Step] = []
-        run = Shell().run(AgentJob(task, text, (), seed), sandbox, Steady(profile), steps.append)
+        job = AgentJob(task, text, (), seed, library=library is not None)
+        run = Shell().run(job, sandbox, Steady(profile), steps.append)
         return run, run_verifier(task, sandbox)
     finally:
         sandbox.close()
@@ -366,6 +371,14 @@ def observations(run: AgentRun) -> Iterator[str]:
     for step in run.trajectories[0].steps:
         for observation in step.observations:
             yield observation.content
+
+
+@pytest.mark.parametrize("notice", get_args(Notice))
+def test_it_reads_its_skills_under_every_notice(notice: Notice) -> None:
+    run, verdict = work(TASKS["E1-LS1-T4"], READER, complete_library("E1"), notice=notice)
+    assert verdict.success
+    commands = [call.arguments.get("command", "") for step in run.trajectories[0].steps for call in step.tool_calls]
+    assert "ls ../skills" in commands
 
 
 @pytest.mark.parametrize("task", ["E1-LS1-T4", "E2-LS2-T6"])

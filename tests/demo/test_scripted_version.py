@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "c88614fa6733fff1ae755dc41721304e83aa9cba7ae1c5f1542e5535873ebe2a")
+OF_VERSION = ("4", "b36beaee069fa263a70f6fe0017d75c4ce24ae855ffefb4e3ffc32c2ed96d4ed")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -24,6 +24,9 @@ class HomeServer:
         self.tools, self.json_mode, self.usage, self.status = True, True, True, 200
         self.window: int | None = None  # tokens, words counted
         self.cuts = False  # a longer prompt, and does not say so
+        self.streams = True  # refused without a word on streams where not
+        self.call: dict[str, Any] = {"name": "add", "arguments": '{"a": 2, "b": 3}'}
+        self.json_text = '{"ready": true}'
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,6 +63,8 @@ class HomeServer:
         self.server.server_close()
 
     def answer(self, body: Body) -> tuple[int, Body]:
+        if body.get("stream") and not self.streams:
+            return 400, {"error": {"message": "Bad request"}}
         words = sum(len(message["content"].split()) for message in body["messages"])
         if self.window is not None and words > self.window and not self.cuts:
             told = f"Requested tokens ({words}) exceed context window of {self.window}"
@@ -68,10 +73,9 @@ class HomeServer:
             return 400, {"error": {"message": "'response_format.type' must be 'json_schema' or 'text'"}}
         message: dict[str, Any] = {"role": "assistant", "content": "ready"}
         if body.get("response_format"):
-            message["content"] = '{"ready": true}'
+            message["content"] = self.json_text
         if body.get("tools") and self.tools:
-            function = {"name": "add", "arguments": '{"a": 2, "b": 3}'}
-            message |= {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+            message |= {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": self.call}]}
         taken = min(words, self.window or words)
         usage = {"usage": {"prompt_tokens": taken, "completion_tokens": 20, "total_tokens": taken + 20}}
         choice = {"index": 0, "finish_reason": "stop", "message": message}

@@ -42,7 +42,18 @@ class WorkProgress(Shaped):
     eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
 
     json_shape = JsonShape(
-        *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens", "unknown_cost", "eta_seconds")
+        *(
+            "total",
+            "done",
+            "passed",
+            "scored",
+            "running",
+            "spent_usd",
+            "spent_tokens",
+            "unknown_cost",
+            "unknown_tokens",
+            "eta_seconds",
+        )
     )
 
     @cached_property
@@ -59,8 +70,15 @@ class WorkProgress(Shaped):
 
     @cached_property
     def spent_tokens(self) -> int | None:
-        parts = [part for run in self.spent for part in run.parts if part.tokens_known]
-        return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts) if parts else None
+        """Sum of the known tokens; None while none are known."""
+        counts = [(part.input_tokens, part.output_tokens) for run in self.spent for part in run.parts]
+        told = [count for each in counts for count in each if count is not None]
+        return sum(told) if told else None
+
+    @property
+    def unknown_tokens(self) -> int:
+        """Attempts and calls whose tokens are not known, or known in part: with any, the sum is a least."""
+        return sum(part.things - part.tokens_known for run in self.spent for part in run.parts)
 
     @property
     def unknown_cost(self) -> int:

@@ -19,6 +19,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.errors import RunnerError
 from runner.base.types import JsonValue
 from runner.models.litellm.client import LiteLLM
+from runner.models.preset import JSON, TOOLS
 from runner.models.presets import read_preset_named
 from runner.models.tryout import TriedQuestion, Tryout, describe_own_server, model_at
 
@@ -46,7 +47,8 @@ class TryoutRequest:
 
 @dataclass(frozen=True, slots=True)
 class ShownTryout(Shaped):
-    """`answers` so far. `problem`: why there are no more. `values`: what a preset of this server would hold."""
+    """`answers` so far. `problem`: why there are no more. `values`: what a preset of this server would hold. `parameters`: of the
+    model, where they are known."""
 
     asked: TryoutRequest
     answers: tuple[TriedQuestion, ...]
@@ -54,8 +56,13 @@ class ShownTryout(Shaped):
     problem: str
     models: tuple[str, ...]
     values: Mapping[str, JsonValue]
+    is_begun: bool = True
+    parameters: int | None = None
+    is_small: bool = False
 
-    json_shape = JsonShape(*("asked", "answers", "is_over", "problem?", "models", "preset=values"))
+    json_shape = JsonShape(
+        *("asked", "answers", "is_begun", "is_over", "problem?", "models", "parameters", "is_small", "preset=values")
+    )
 
     @property
     def can_be_stored(self) -> bool:
@@ -96,6 +103,7 @@ def run_tryout(asked: Mapping[str, str]) -> None:
             _keep(told)
         if tryout.answers and not request.preset:
             told["values"] = _describe(request, tryout)
+            told |= {"parameters": tryout.listing.parameters, "is_small": tryout.is_small}
     except RunnerError as error:
         told["problem"] = str(error)
     _keep(told)
@@ -117,6 +125,9 @@ def find_tryout(job_id: str) -> ShownTryout | None:
         told.get("problem", "") or ("The worker did not come to the end of it." if job.is_failed else ""),
         tuple(told.get("models", ())),
         told.get("values", {}),
+        is_begun=job.started_at is not None,
+        parameters=told.get("parameters"),
+        is_small=told.get("is_small", False),
     )
 
 
@@ -134,6 +145,8 @@ def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
         values["context_window"] = tryout.window
     if not tryout.takes_json_mode:
         values["options"] = {"response_format": None}
+    if lacks := [name for name, has in ((TOOLS, tryout.calls_tools), (JSON, tryout.keeps_json)) if not has]:
+        values["lacks"] = list(lacks)
     tools = "calls tools" if tryout.calls_tools else "called no tool, which the shell agent needs"
-    program = tryout.listing.program or "a server of another kind"
+    program = tryout.listing.program_name or "a server of another kind"
     return {**values, "note": f"Stored by /launch/server/ after trying it: {program}; it {tools}."}

@@ -22,7 +22,8 @@ from runner.engine.host_calls import JUDGE
 
 @dataclass(frozen=True, slots=True)
 class Spending(Shaped):
-    """Sums over known usage; `*_known` count the `things` whose usage is fully known. None: no usage data at all.
+    """Sums over known usage, the known part of a thing among it; `*_known` count the `things` whose usage is fully known. None: no
+    usage data at all.
     `estimated_usd`: of `cost_estimated` things that report no cost, by a price list; no part of `cost_usd`."""
 
     things: int = 0  # attempts, or calls
@@ -78,6 +79,14 @@ class Spending(Shaped):
     @property
     def has_cost(self) -> bool:
         return self.cost_usd is not None or self.estimated_usd is not None
+
+    @property
+    def input_is_partial(self) -> bool:
+        return self.input_known < self.things and self.input_tokens is not None
+
+    @property
+    def output_is_partial(self) -> bool:
+        return self.output_known < self.things and self.output_tokens is not None
 
     @property
     def is_partial(self) -> bool:
@@ -144,7 +153,8 @@ def select_known_part(name: str) -> Combinable:
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
-    sums, n = {**SUMS, "cost": Sum(select_known_part("cost_usd"))}, len(fields)
+    parts = {"input": "input_tokens", "output": "output_tokens", "cost": "cost_usd"}
+    sums, n = {**SUMS, **{name: Sum(select_known_part(field)) for name, field in parts.items()}}, len(fields)
     if rows.model is Attempt:
         sums |= {"with_estimate": Count("estimated_usd"), "estimate": Sum("estimated_usd")}
     told = rows.order_by().values_list(*fields).annotate(**sums)

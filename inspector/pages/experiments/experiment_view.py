@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
+from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.qualifying.task_verdicts import read_verdicts, say_verdicts
 from benchapp.experiments.work.progress import WorkProgress, progress_of
@@ -114,6 +115,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "conditions": len({run.condition for run in runs}),
         "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
         "models": _list_models(runs),
+        "notices": sorted({run.notice for run in runs} - {""}),
         "launch_again": _find_launch(found),
         "has_authors": _has_file(found) and any(run.author_model and not run.is_probe for run in runs),
     }
@@ -240,8 +242,11 @@ def _build_costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str
     bill = WorkProgress(spent=tuple(spending))
     return {
         "spent": {
-            **{"usd": bill.spent_usd, "estimated_usd": bill.estimated_usd},
-            **{"tokens": bill.spent_tokens, "unknown_cost": bill.unknown_cost},
+            "usd": bill.spent_usd,
+            "estimated_usd": bill.estimated_usd,
+            "tokens": bill.spent_tokens,
+            "unknown_cost": bill.unknown_cost,
+            "unknown_tokens": bill.unknown_tokens,
         },
         "estimate": found.estimate.get("whole"),
     }
@@ -256,4 +261,6 @@ def _render_file(found: Experiment) -> str | None:
     """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
     if not _has_file(found):
         return None
-    return yaml.safe_dump(found.spec, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
+    return yaml.safe_dump(
+        describe_launched(found.spec), sort_keys=False, allow_unicode=True, width=88, default_flow_style=None
+    )

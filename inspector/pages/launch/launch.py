@@ -33,6 +33,7 @@ from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files, read_preset_named
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of, find_condition
+from runner.protocols.instruction import Notice
 from runner.protocols.registry import OFFERED
 from runner.sandboxes import SANDBOXES
 from runner.suites import SUITES
@@ -101,6 +102,7 @@ _FIELDS = (
     LaunchField("sandbox", "Sandbox", "choice", "Where each trial runs."),
     LaunchField("feedback", "Feedback to the author", "choice"),
     LaunchField("profile", "Author's contract", "choice"),
+    LaunchField("notice", "Notice of the library", "choice", "What agents read about their skills, below the task."),
     LaunchField("judge_model", "Judge model", "text", "Judges what tasks cannot check. Empty: none."),
     LaunchField("judging.model", "Judge of finished runs", "text", "Judges skills and attempts. Empty: none."),
     LaunchField("placebo_replay", "Replay also where nothing was learned", "tick"),
@@ -123,6 +125,7 @@ MORE = (
         "sandbox",
         "feedback",
         "profile",
+        "notice",
         "budget.usd",
         "budget.tokens",
     ),
@@ -297,7 +300,7 @@ def _read_value(each: LaunchField, value: Value) -> object:
         return value or [None]
     if each.name == "author_agents":
         return [None if name == ONE_CALL else name for name in value] if isinstance(value, list) and value else [None]
-    if each.name == "judge_model":
+    if each.name in ("judge_model", "notice"):
         return value or None
     if each.name == "prompts":
         return value or [OWN]
@@ -401,6 +404,7 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "sandbox": [Option(name, name) for name in SANDBOXES],
         "feedback": [Option(name, name) for name in get_args(FeedbackLevel)],
         "profile": [Option(name, name) for name in get_args(Profile)],
+        "notice": _list_notices(str(values["protocol"])),
         "order": [Option(name, name) for name in get_args(Order)],
     }
 
@@ -429,6 +433,13 @@ def list_suite_options() -> list[Option]:
 @cache
 def _count_bundled(key: str) -> int:
     return sum(len(family.tasks) for part in find_suite(key).environments for family in part.families)
+
+
+def _list_notices(protocol: str) -> list[Option]:
+    published = ""
+    with suppress(SetupError):
+        published = f": {protocols.published_notice(protocol)}"
+    return [Option("", f"as published{published}"), *(Option(name, name) for name in get_args(Notice))]
 
 
 def _list_conditions(protocol: str) -> list[Option]:

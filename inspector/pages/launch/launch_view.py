@@ -22,7 +22,7 @@ from benchapp.experiments.experiment_file import FIRST
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
 from benchapp.experiments.launch_design import LaunchDesign, describe_design
-from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
+from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, describe_launched
 from benchapp.experiments.plans import author_limits_of
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.qualifying.qualification import write_file as write_qualification
@@ -293,7 +293,8 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
         text = _read_examples()[name]
         file = form.read(text)
     elif (earlier := _find_earlier(request.GET.get("from", ""))) is not None:
-        file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
+        launched = describe_launched(earlier.spec)
+        file = {name: value for name, value in launched.items() if name != "key" and not _is_default(name, value)}
     elif name := request.GET.get("qualify", ""):
         file = _write_qualification(name)
     elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):

@@ -19,6 +19,7 @@ from benchapp.models import User
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 from runner.base.errors import SetupError
+from runner.models import SMALL_PREFIX, is_small
 from runner.models.presets import may_send_key, preset_files, store_preset
 from runner.models.tryout import draft_preset
 
@@ -68,6 +69,8 @@ def _store(request: HttpRequest, shown: ShownTryout | None) -> HttpResponse:
     if shown is None or not shown.can_be_stored:
         return _render(request, shown, problem="Try the server first.", as_json=False, status=409)
     name = request.POST.get("name", "").strip()
+    if name and "small" in request.POST and not is_small(name):
+        name = f"{SMALL_PREFIX}{name}"
     try:
         _require_pair(str(shown.values.get("key_variable", "")), str(shown.values["api_base"]), user_of(request))
         path = store_preset(name, shown.values)
@@ -102,6 +105,10 @@ def _render(
         "crew": crew,
         "offered_name": _offer_name(shown),
         "typed_name": request.POST.get("name", ""),
+        "is_small": "small" in request.POST
+        if request.POST.get("act") == "store"
+        else shown is not None and shown.is_small,
+        "all_busy": bool(crew.workers) and all(each.state == "busy" for each in crew.workers or ()),
         "is_gone": bool(request.GET.get("tried")) and shown is None,
     }
     return render_page(request, "launch/server.html", data=data, context=context, as_json=False, status=status)
@@ -110,4 +117,4 @@ def _render(
 def _offer_name(shown: ShownTryout | None) -> str:
     model = str(shown.values.get("agent_model", "")) if shown else ""
     plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in model.rpartition("/")[2].lower())
-    return plain.strip("-")[:50]
+    return plain.strip("-")[:40]

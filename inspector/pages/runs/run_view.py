@@ -316,7 +316,7 @@ RUN = JsonShape(
     *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
     *("author_agent?", "author_model", "scripted", "status", "seed", "forked_from"),
     ("probe_of", lambda found: PROBE.read(found.probe) if hasattr(found, "probe") else None),
-    "setup_digest?",
+    *("setup_digest?", "notice?"),
 )
 LIBRARY = JsonShape(
     *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),

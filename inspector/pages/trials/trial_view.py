@@ -421,11 +421,11 @@ FACTS = JsonShape(
         "input_tokens",
         "cached_tokens",
         "output_tokens",
-        "cost_usd",
+        "input_at_least?",
         "estimated_usd",
-        "duration_seconds",
+        "output_at_least?",
     ),
-    *("exception_type", "skills_mounted", "skills_read", "finished_at"),
+    *("cost_usd", "duration_seconds", "exception_type", "skills_mounted", "skills_read", "finished_at"),
 )
 SURROUNDINGS = JsonShape("previous", "following")
 INSPECTION = JsonShape(

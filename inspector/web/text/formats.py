@@ -8,7 +8,8 @@ from typing import TypeVar
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from benchapp.models import Attempt, Run, Trial
+from benchapp.experiments.work.progress import WorkProgress
+from benchapp.models import Attempt, ModelCall, Run, Trial
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
 from benchapp.stats.metrics.spending import Spending
@@ -52,10 +53,20 @@ def compact(count: int | None) -> str:
     return _write_known(count, render_count)
 
 
-def tokens(attempt: Attempt | None, kind: str) -> str:
-    """An attempt's "input" or "output" tokens as `compact` writes them; of a sum that is known in part, that part."""
-    count, bound = (getattr(attempt, f"{kind}_{name}", None) for name in ("tokens", "at_least"))
-    return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
+def tokens(spent: Attempt | ModelCall | Spending | None, kind: str) -> str:
+    """The "input" or "output" tokens as `compact` writes them; of what is known in part, that part as "at least"."""
+    count = getattr(spent, f"{kind}_tokens", None)
+    bound = count if getattr(spent, f"{kind}_is_partial", False) else getattr(spent, f"{kind}_at_least", None)
+    return at_least(count if bound is None else bound, is_partial=bound is not None)
+
+
+def all_tokens(progress: WorkProgress) -> str:
+    """Of everything that was spent on, in and out together."""
+    return at_least(progress.spent_tokens, is_partial=progress.unknown_tokens > 0)
+
+
+def at_least(count: int | None, *, is_partial: bool) -> str:
+    return f"at least {compact(count)}" if is_partial and count is not None else compact(count)
 
 
 def usd(cost: float | None) -> str:

@@ -11,7 +11,8 @@ RUN_HEAD = JsonShape("id=public_id", "condition", "scripted")
 TRIAL = JsonShape(
     *("id=public_id", "episode", "task=task.key", "title=task.title", "family=task.family.key", "role=task.role?"),
     *("phase", "sample", "status", "success", "reward", "outcome", "process", "checks_passed", "checks_total"),
-    *("steps", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "estimated_usd", "duration_seconds"),
+    *("steps", "input_tokens", "cached_tokens", "output_tokens", "input_at_least?", "output_at_least?"),
+    *("cost_usd", "estimated_usd", "duration_seconds"),
     *("exception_type?", "skills_mounted", "skills_read", "attempts=attempts_total"),
     link_to("trial-json"),
 )

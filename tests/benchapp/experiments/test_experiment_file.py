@@ -16,11 +16,13 @@ from benchapp.experiments import preparation
 from benchapp.experiments.experiment_file import read_file, read_text
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
+from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.preparation import prepare
 from benchapp.experiments.schedule import schedule
 from benchapp.experiments.work import advance
 from benchapp.management.commands import run_experiment
 from benchapp.models import Episode, Experiment, Run, Trial
+from benchapp.stats.metrics.comparability import compare_setups
 from demo.scripted import Scripted
 from runner.base.errors import SetupError
 
@@ -94,6 +96,47 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
 )
 def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, field: str, told: str) -> None:
     assert told in problems_of(**changes)[field]
+
+
+# --- the notice -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protocol", "conditions", "notice"),
+    [
+        ("skillevolbench", ["no-skill", "selfgen-always"], "released"),
+        ("skillflow", ["no-skill", "skill-evolution"], "none"),
+        ("skilllearnbench", ["no-skill", "one-shot"], "none"),
+    ],
+)
+def test_agents_read_the_notice_that_the_protocol_was_published_with(
+    protocol: str, conditions: list[str], notice: str
+) -> None:
+    prepared = prepare({**SPEC, "environments": [], "protocol": protocol, "conditions": conditions})
+    assert prepared.spec.file["notice"] == notice
+    assert {setup["notice"] for setup in prepared.setups.values()} == {notice}
+    assert {plan.notice for plans in prepared.plans.values() for plan in plans} == {notice}
+
+
+def test_the_chosen_notice_is_kept_with_the_experiment_and_makes_runs_incomparable() -> None:
+    first, second = launch({**SPEC, "notice": "none"}), launch({**SPEC, "notice": "ours"})
+    assert [each.spec["notice"] for each in (first, second)] == ["none", "ours"]
+    runs = [*first.runs.all(), *second.runs.all()]
+    assert {run.notice for run in runs} == {"none", "ours"}
+    assert compare_setups(runs).differs == ("notice",)
+    assert problems_of(notice="loud")["notice"] == "expected 'none', 'released' or 'ours' (found 'loud')"
+
+
+def test_an_experiment_from_before_the_notice_was_a_choice_keeps_ours_and_its_setup() -> None:
+    experiment = launch({**SPEC, "key": "old", "notice": "ours"})
+    del experiment.spec["notice"]
+    experiment.save()
+    episode = Episode.objects.filter(run__experiment=experiment).earliest("pk")
+    assert "notice" not in episode.run.setup
+    assert plan_of(episode, suite_of(episode)).notice == "ours"
+    assert launch({**SPEC, "key": "old"}).pk == experiment.pk
+    with pytest.raises(Unlaunchable, match="launched with another notice"):
+        launch({**SPEC, "key": "old", "notice": "none"})
 
 
 def test_an_experiment_of_too_many_trials_is_refused_with_their_number(settings: Any) -> None:

@@ -152,6 +152,16 @@ def test_it_exports_every_trial_with_what_the_record_holds() -> None:
         assert row["author_model"] == (trial.episode.run.author_model or None)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_is_known_of_unknown_tokens_is_exported_as_a_least(form: str) -> None:
+    known_in_part = {"input_tokens": None, "output_tokens": 310, "input_at_least": 1_300}
+    trial = make_trial(attempt=known_in_part)
+    assert (trial.input_tokens, trial.input_at_least, trial.output_at_least) == (None, 1_300, None)
+    (row,) = (row for row in read_back(Export("trials", Choices()), form) if row["trial"] == str(trial.public_id))
+    names = ("input_tokens", "input_at_least", "output_tokens", "output_at_least")
+    assert [row[name] for name in names] == [None, 1_300, 310, None]
+
+
 def test_it_counts_in_aggregates_what_the_trials_say() -> None:
     make_pair()
     trials = read_back(Export("trials", Choices()), "json")

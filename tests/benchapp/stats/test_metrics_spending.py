@@ -12,7 +12,9 @@ from django.utils import timezone
 from benchapp.experiments.work.budgets import count_spent
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Attempt, Blob, Episode, JudgedUnit, Judging, JudgingTry, ModelCall, Run
+from benchapp.record.recorded import BOUND_OF
 from benchapp.stats.metrics.spending import KEPT, RunSpending, Spending, spending_of
+from inspector.web.text.formats import all_tokens, tokens
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +39,9 @@ def slow_bill(run: Run) -> RunSpending:
 
 def _slow_sum(things: list[Attempt] | list[ModelCall]) -> Spending:
     def total(name: str) -> float | None:
-        told = [value for thing in things if (value := getattr(thing, name)) is not None]
+        bound = BOUND_OF.get(name, name)
+        both = [(getattr(thing, name), getattr(thing, bound)) for thing in things]
+        told = [value if value is not None else part for value, part in both if value is not None or part is not None]
         return sum(told) if told else None
 
     return Spending(
@@ -83,6 +87,26 @@ def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
     found = spending_of([episode.run])[episode.run_id]
     assert (found.agent.cost_usd, found.agent.cost_known, found.agent.things) == (1.5, 1, 2)
     assert (found.agent.is_partial, found.of_first_tries.whole_cost) == (True, None)
+
+
+def test_what_is_known_of_unknown_tokens_is_in_the_sum_that_says_so() -> None:
+    episode = make_episode()
+    make_trial(episode, attempt={"input_tokens": 900, "output_tokens": 100})
+    bound = {"input_tokens": None, "output_tokens": 40, "input_at_least": 1_300}
+    make_trial(episode, attempt=bound)
+    make_call(episode, input_tokens=None, output_tokens=None, input_at_least=5, output_at_least=6)
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.agent.input_tokens, found.agent.output_tokens) == (2_200, 140)
+    assert (found.agent.input_is_partial, found.agent.output_is_partial, found.author.output_is_partial) == (
+        True,
+        False,
+        True,
+    )
+    assert found.of_first_tries.whole_tokens is None
+    progress = WorkProgress(spent=(found,))
+    assert (progress.spent_tokens, progress.unknown_tokens) == (2_351, 2)
+    assert all_tokens(progress) == "at least 2.4k"
+    assert (tokens(found.agent, "input"), tokens(found.agent, "output")) == ("at least 2.2k", "140")
 
 
 def test_it_adds_the_tokens_of_agent_and_author() -> None:

@@ -139,11 +139,28 @@ def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None
             started_at=timezone.now(), input_tokens=50, output_tokens=10, cost_usd=cost,
         )  # fmt: skip
     data = twin(client, episode.run)
-    assert data["spent"] == {"usd": 0.75, "estimated_usd": None, "tokens": 620, "unknown_cost": 1}
+    assert data["spent"] == {"usd": 0.75, "estimated_usd": None, "tokens": 620, "unknown_cost": 1, "unknown_tokens": 0}
     assert data["estimate"] == whole
     spaced = " ".join(re.sub("<[^>]+>", " ", page(client, episode.run)).split())
     assert "Spent Money $0.75 and 1 of unknown cost Tokens 620" in spaced
     assert "Estimated $1.50 for 1 of 2 parts , 9.0k tokens" in spaced
+
+
+def test_tokens_that_are_known_in_part_are_called_a_least_on_every_page_that_adds_them(client: Client) -> None:
+    episode = make_episode(make_run(make_experiment()))
+    make_trial(episode, attempt={"input_tokens": 900, "output_tokens": 100})
+    known_in_part = {"input_tokens": None, "output_tokens": None, "input_at_least": 1_300, "output_at_least": 60}
+    make_trial(episode, attempt=known_in_part)
+    data = twin(client, episode.run)
+    assert (data["spent"]["tokens"], data["spent"]["unknown_tokens"]) == (2_360, 1)
+    spaced = " ".join(re.sub("<[^>]+>", " ", page(client, episode.run)).split())
+    assert "Tokens at least 2.4k" in spaced
+    assert "at least 2.2k" in spaced, "of the run, in"
+    assert "at least 160" in spaced, "of the run, out"
+    run_page = " ".join(re.sub("<[^>]+>", " ", client.get(episode.run.get_absolute_url()).text).split())
+    assert "at least 2.2k" in run_page
+    home = " ".join(re.sub("<[^>]+>", " ", client.get("/").text).split())
+    assert "at least 2.4k tokens" in home or "$" in home
 
 
 def test_what_was_not_launched_here_has_no_estimate(client: Client) -> None:
@@ -245,7 +262,7 @@ def test_what_asked_no_model_says_so_and_cost_nothing(client: Client) -> None:
     run = make_run(agent_model="", author_model="", harness="oracle", setup_digest="d" * 64)
     unknown = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
     make_trial(make_unordered_episode(run), phase="evaluation", success=True, attempt=unknown)
-    assert twin(client, run)["spent"] == {"usd": 0.0, "estimated_usd": None, "tokens": 0, "unknown_cost": 0}
+    assert twin(client, run)["spent"] == {"usd": 0.0, "estimated_usd": None, "tokens": 0, "unknown_cost": 0, "unknown_tokens": 0}
     text = page(client, run)
     assert "No model took part: the tasks&#x27; own solutions ran, or nothing at all." in text
     assert "· </p>" not in text

@@ -79,6 +79,27 @@ def test_it_starts_from_an_earlier_experiment_without_its_key(client: Client) ->
     assert "answers" not in found  # as by default
 
 
+def test_an_experiment_from_before_the_notice_was_a_choice_is_launched_again_with_ours(client: Client) -> None:
+    """Its file says nothing, and a file that says nothing means the protocol's notice."""
+    earlier = make_experiment(spec=SMALL)
+    assert shown_file(client.get(f"/launch/?from={earlier.public_id}"))["notice"] == "ours"
+    assert "notice: ours" in client.get(earlier.get_absolute_url()).text
+    later = make_experiment(spec={**SMALL, "notice": "none"})
+    assert shown_file(client.get(f"/launch/?from={later.public_id}"))["notice"] == "none"
+
+
+def test_the_notice_is_a_field_that_says_what_the_protocol_was_published_with(
+    client: Client, small: dict[str, Any]
+) -> None:
+    page = client.post("/launch/", sent(small, act="write"))
+    assert "as published: released" in page.text
+    chosen = client.post("/launch/", sent(small, act="write", notice="none"))
+    assert shown_file(chosen) == {**small, "notice": "none"}
+    assert shown_file(client.post("/launch/", sent({**small, "notice": "none"}, act="write", notice=""))) == small
+    flow = {**small, "protocol": "skillflow", "environments": [], "conditions": ["no-skill", "skill-evolution"]}
+    assert "as published: none" in client.post("/launch/", sent(flow, act="write")).text
+
+
 @pytest.fixture
 def own_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import django_rq
 import pytest
 import yaml
+from django.core.management import call_command
 from django.test import Client
 from rq import SimpleWorker
 
 from benchapp.experiments.work import tryouts
+from benchapp.experiments.work.progress import WorkerAtHand, Workforce
 from benchapp.models import User
-from runner.models.presets import read_preset_named
+from inspector.pages.launch import server_view
+from runner.engine.setup import describe_preset
+from runner.models.presets import read_preset_named, store_preset
 from tests.providers.home_server import HomeServer
 from tests.providers.live_streams import running_broker
 from tests.worlds.factories import make_user
@@ -86,6 +92,7 @@ def test_what_was_tried_is_stored_once_and_selected(client: Client, home: HomeSe
         "key_variable": "HOME_SERVER_PASS",
         "context_window": 8_192,
         "options": {"response_format": None},
+        "lacks": ["json"],
         "note": "Stored by /launch/server/ after trying it: vLLM; it calls tools.",
     }
     assert read_preset_named("house").context_window == 8_192
@@ -95,6 +102,73 @@ def test_what_was_tried_is_stored_once_and_selected(client: Client, home: HomeSe
     again = client.post(shown, {"act": "store", "name": "house"})
     assert again.status_code == 422
     assert "exists already" in again.text
+
+
+def test_a_small_model_is_stored_under_a_name_that_says_so_unless_a_person_corrects_it(
+    client: Client, home: HomeServer, tmp_path: Path
+) -> None:
+    home.pages["/v1/models"] = {
+        "data": [{"id": "SmolLM2-135M.gguf", "meta": {"n_ctx": 2_048, "n_params": 134_515_008}}]
+    }
+    shown = try_it(client, address=home.url)
+    work()
+    page = client.get(shown).text
+    assert '<input type="checkbox" name="small" checked>' in page
+    assert "135M parameters" in page
+    assert (
+        client.post(shown, {"act": "store", "name": "smol", "small": "on"})["Location"] == "/launch/?model=small-smol"
+    )
+    assert client.post(shown, {"act": "store", "name": "smol"})["Location"] == "/launch/?model=smol"
+    assert {path.stem for path in (tmp_path / "var" / "presets").iterdir()} == {"small-smol", "smol"}
+
+
+def test_the_launch_says_what_the_test_of_a_server_did_not_find(
+    client: Client, home: HomeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.tools, home.json_text = False, "[1]"
+    shown = try_it(client, address=home.url)
+    work()
+    client.post(shown, {"act": "store", "name": "house"})
+    notes = client.get("/launch.json?model=house").json()["checked"]["notes"]
+    assert sorted(note for note in notes if note.startswith("house")) == [
+        "house called no tool when it was tested, and the agent shell needs tools. Expect trials to end with NoToolCall.",
+        "house did not keep to JSON when it was tested. Expect answers of the author that cannot be used.",
+        "house takes 8,192 tokens in one call. Expect trials to end with ContextLimit, and authors to see less evidence.",
+    ]
+    out = StringIO()
+    file = Path(str(os.environ["SKILLGLASS_VAR"])) / "experiment.yaml"
+    file.write_text(client.get("/launch.json?model=house").json()["file"])
+    call_command("run_experiment", str(file), "--dry-run", "--keys-elsewhere", stdout=out)
+    assert "house called no tool when it was tested" in out.getvalue()
+
+
+def test_what_a_test_found_changes_no_setup(home: HomeServer, tmp_path: Path) -> None:
+    values = {"provider": "x", "agent_model": "m", "host_model": "openai/m", "api_base": home.url}
+    store_preset("house", values)
+    before = read_preset_named("house")
+    (tmp_path / "var" / "presets" / "house.yaml").write_text(yaml.safe_dump({**values, "lacks": ["tools"]}))
+    after = read_preset_named("house")
+    assert (after.lacks, after.digest) == (("tools",), before.digest)
+    assert describe_preset(after) == describe_preset(before)
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["busy"], "The only worker is busy. The test starts as soon as one is free."),
+        (["busy", "busy"], "All 2 workers are busy. The test starts as soon as one is free."),
+        (["busy", "idle"], "It waits for a worker."),
+    ],
+)
+def test_the_waiting_page_says_whether_a_worker_is_free(
+    client: Client, home: HomeServer, monkeypatch: pytest.MonkeyPatch, states: list[str], said: str
+) -> None:
+    crew = Workforce(tuple(WorkerAtHand(f"w{n}", state, None, None) for n, state in enumerate(states)), 3)
+    monkeypatch.setattr(server_view, "workforce", lambda: crew)
+    shown = try_it(client, address=home.url)
+    page = client.get(shown).text
+    assert said in page
+    assert "A worker tests it" not in page
 
 
 @pytest.mark.parametrize("name", ["../up", "A", "", "x" * 60, "gpt-5.4"])

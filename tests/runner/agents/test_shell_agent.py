@@ -339,6 +339,19 @@ def test_names_and_descriptions_of_the_library_stand_in_its_context(task: Task, 
     assert done.trajectories[0].head.skills_listed == ("averages", "totals")
 
 
+@pytest.mark.parametrize("advised", [False, True])
+def test_the_list_of_skills_gives_advice_only_where_the_notice_does(
+    task: Task, sandbox: LocalSandbox, advised: bool
+) -> None:
+    job = AgentJob(task, "Go.", ("averages",), 1, library=True, descriptions={"averages": "Means."}, advised=advised)
+    model = Listed(SUBMIT)
+    make_agent("shell").run(job, sandbox, model, lambda step: None)
+    prompt = model.requests[0].messages[0]["content"]
+    assert prompt.endswith("- averages: Means.\n")
+    assert "- `skill` opens a skill of the library.\n" in prompt
+    assert ("Open every\nskill that could fit the task" in prompt) is advised
+
+
 def test_an_empty_library_is_said_to_be_empty(task: Task, sandbox: LocalSandbox) -> None:
     model = Listed(SUBMIT)
     make_agent("shell").run(AgentJob(task, "Go.", (), 1, library=True), sandbox, model, lambda step: None)

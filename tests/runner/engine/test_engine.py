@@ -127,6 +127,12 @@ def test_a_library_condition_announces_the_library_and_names_no_skill(environmen
     assert ["frozen" in job.instruction for job in agent.jobs] == [False] * 6 + [True] * 12
 
 
+def test_without_a_notice_the_library_is_there_and_the_instruction_is_the_task_s(environment: Environment) -> None:
+    _, agent, _ = _run(environment, "curated-static", notice="none")
+    assert all(job.instruction == job.task.instruction for job in agent.jobs)
+    assert all(job.library and job.skills and job.descriptions and not job.advised for job in agent.jobs)
+
+
 def test_raw_trajectory_shows_rough_traces_with_verdict_and_no_checks(environment: Environment) -> None:
     recorder, agent, _ = _run(environment, "raw-trajectory")
     for job, trial in zip(agent.jobs, events_of(recorder, TrialDone), strict=True):

@@ -43,6 +43,8 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
         {"answers": 2},
         {"samples": 3},
         {"limits": Limits(max_turns=10)},
+        {"notice": "none"},
+        {"notice": "released"},
         {"author_sampling": AuthorSampling(temperature=0.0)},
         {"author_sampling": AuthorSampling(temperature=None)},
         {"author_sampling": AuthorSampling(max_tokens=8_000)},
@@ -53,6 +55,11 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
 )
 def test_it_moves_with_what_makes_runs_incomparable(change: dict[str, Any]) -> None:
     assert _digest(**change) != _digest()
+
+
+def test_setups_from_before_notices_were_a_choice_keep_their_digest() -> None:
+    assert "notice" not in describe_setup(SUITE, **BASE)
+    assert _digest(notice="ours") == _digest()
 
 
 def test_the_authors_sampling_stands_where_it_always_did() -> None:

@@ -86,6 +86,121 @@ def test_a_model_that_calls_no_tool_is_told_with_the_flag_of_its_program(start: 
     assert flag in answers[2].advice
 
 
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        ({"name": "subtract", "arguments": '{"a": 2, "b": 3}'}, "there is no tool 'subtract'"),
+        ({"name": "add", "arguments": '{"a": "cd /app; wc -w x"}'}, "a: expected a whole number"),
+        ({"name": "add", "arguments": '{"a": 2}'}, "b: expected, and not there"),
+        ({"name": "add", "arguments": "{}"}, "a: expected, and not there"),
+        ({"name": "add", "arguments": '{"a": "2", "b": "3"}'}, "a: expected a whole number"),
+        ({"name": "add", "arguments": '{"a": true, "b": 3}'}, "a: expected a whole number"),
+        ({"name": "add", "arguments": '{"a": 2.5, "b": 3}'}, "a: expected a whole number"),
+        ({"name": "add", "arguments": '{"a": 2, "b": 3, "c": 4}'}, "c: there is no such argument"),
+        ({"name": "add", "arguments": "[2, 3]"}, ""),
+        ({"name": "add", "arguments": "two and three"}, ""),
+    ],
+)
+def test_a_call_counts_only_with_the_arguments_that_were_asked_for(
+    start: Start, call: dict[str, str], wrong: str
+) -> None:
+    server = start()
+    server.window, server.call = 100, call
+    tryout, answers = tried(server)
+    assert (answers[2].passed, tryout.calls_tools) == (False, False)
+    assert wrong in answers[2].said
+    assert call["name"] in answers[2].said
+
+
+@pytest.mark.parametrize(
+    ("text", "is_object"),
+    [
+        ('{"answer": "ready"}', True),
+        ('{"ready": 1}', True),
+        ('{"ready": "true"}', True),
+        ('{"ready": true, "note": "x"}', True),
+        ('{"Ready": true}', True),
+        ("[true]", False),
+        ("ready: true", False),
+        ('```json\n{"ready": true}\n```', False),
+    ],
+)
+def test_json_counts_only_in_the_shape_that_was_asked_for(start: Start, text: str, is_object: bool) -> None:
+    server = start()
+    server.window, server.json_text = 100, text
+    tryout, answers = tried(server)
+    assert (answers[3].passed, tryout.keeps_json) == (False, False)
+    assert 'expected {"ready": true}' in answers[3].said
+    assert tryout.takes_json_mode is is_object  # the mode can be kept on although the model chose names of its own
+
+
+def test_a_server_that_refuses_streams_is_told_so_in_its_own_sentence(start: Start) -> None:
+    server = start()
+    server.streams = False
+    _, answers = tried(server)
+    assert len(answers) == 2
+    assert not answers[1].passed
+    assert answers[1].said == "it refuses streaming, which Skillglass needs"
+    assert "text/event-stream" in answers[1].advice
+
+
+def test_a_server_that_refuses_everything_is_not_said_to_refuse_streaming(start: Start) -> None:
+    server = start()
+    server.json_mode, server.window = False, 0
+    _, answers = tried(server)
+    assert not answers[1].passed
+    assert "streaming" not in answers[1].said
+
+
+@pytest.mark.parametrize(
+    ("model", "pages", "said"),
+    [
+        ({"id": "tiny"}, {"/api/v0/models": {"data": [{"id": "tiny"}]}}, "it serves tiny"),
+        ({"id": "tiny"}, {"/api/ps": {"models": []}}, "it serves tiny"),
+        ({"id": "tiny", "owned_by": "me"}, {}, "it serves tiny (probably llama-cpp-python)"),
+        ({"id": "tiny", "owned_by": "library"}, {}, "it serves tiny (probably Ollama)"),
+        ({"id": "tiny", "owned_by": "vllm"}, {}, "it serves tiny (vLLM)"),
+        (
+            {"id": "tiny"},
+            {"/api/v0/models": {"data": [{"id": "tiny", "max_context_length": 4_096}]}},
+            "it serves tiny (LM Studio)",
+        ),
+    ],
+)
+def test_a_program_is_named_only_by_what_it_alone_says(start: Start, model: Any, pages: Any, said: str) -> None:
+    """Any small server may answer every path, or call itself the owner."""
+    server = start(model, pages=pages)
+    server.window = 100
+    assert tried(server)[1][0].said == said
+
+
+@pytest.mark.parametrize(
+    ("model", "pages", "parameters"),
+    [
+        ({"id": "tiny", "meta": {"n_ctx": 100, "n_params": 134_515_008}}, {}, 134_515_008),
+        ({"id": "tiny"}, {"/api/ps": {"models": [{"name": "tiny", "context_length": 100,
+          "details": {"parameter_size": "134.52M"}}]}}, 134_520_000),
+        ({"id": "SmolLM2-135M-Instruct.Q4_1.gguf"}, {}, 135_000_000),
+        ({"id": "models/qwen2.5-0.5b-instruct-q8_0.gguf"}, {}, 500_000_000),
+        ({"id": "qwen3:0.6b"}, {}, 600_000_000),
+        ({"id": "Qwen2.5-7B-Instruct-1M"}, {}, 7_000_000_000),
+        ({"id": "mixtral-8x7b"}, {}, 56_000_000_000),
+        ({"id": "gemma-3-270m-it"}, {}, 270_000_000),
+        ({"id": "tiny"}, {}, None),
+        ({"id": "gpt-4.1-1m-context"}, {}, None),
+        ({"id": "tiny", "meta": {"n_ctx": 100, "n_params": "many"}}, {}, None),
+    ],
+)  # fmt: skip
+def test_the_size_of_a_model_is_what_the_server_says_or_its_name(
+    start: Start, model: Any, pages: Any, parameters: int | None
+) -> None:
+    server = start(model, pages=pages)
+    server.window = 100
+    tryout, _ = tried(server, model["id"])
+    assert tryout.listing.parameters == parameters
+    assert tryout.is_small is (parameters is not None and parameters < 1_000_000_000)
+
+
 def test_a_window_that_nobody_declares_is_read_from_a_refusal(start: Start) -> None:
     server = start()
     server.window = 2_048

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from runner.base.types import Phase, Role, Task, TrialSlot
-from runner.protocols.instruction import MAX_TRACES_CHARS, Trace, build_instruction
+from runner.protocols.instruction import MAX_TRACES_CHARS, Notice, Trace, build_instruction
 
 TASK = Task(
     "E1-LS1-T2", "", "E1", "E1-LS1", Role.ENRICHED, 2, "Count the rows.\n\nNo line break at the end", "", Path()
@@ -37,6 +38,44 @@ def test_it_names_the_library_where_the_sandbox_has_it() -> None:
     text = build_instruction(TASK, library=True, frozen=True, skills="/skills")
     assert "`/skills`" in text
     assert "../skills" not in text
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_without_a_notice_a_library_changes_nothing_in_the_task_s_text(frozen: bool) -> None:
+    assert build_instruction(TASK, library=True, frozen=frozen, notice="none") == TASK.instruction
+
+
+def test_the_released_notice_orders_to_read_before_any_code_and_forbids_changes_only_once_frozen() -> None:
+    growing, frozen = (
+        build_instruction(TASK, library=True, frozen=each, skills="/skills", notice="released")
+        for each in (False, True)
+    )
+    for text in (growing, frozen):
+        assert text.startswith(TASK.instruction + "\n\n## Skill library\n")
+        assert "`/skills`" in text
+        assert "must" in text
+        assert "Before you write any code" in text
+    assert "evaluat" in frozen
+    assert "evaluat" not in growing
+    assert "Do not create, change or remove" in frozen
+    assert "Do not create, change or remove" not in growing
+
+
+@pytest.mark.parametrize(("frozen", "notice", "is_added"), [(True, "released", True), (False, "released", False)])
+def test_the_released_notice_of_earlier_trials_comes_with_the_evaluation(
+    frozen: bool, notice: Notice, is_added: bool
+) -> None:
+    """Else library conditions alone would be urged to use what they have."""
+    plain = build_instruction(TASK, library=False, frozen=frozen, traces=[_trace("x")], notice="none")
+    assert plain == build_instruction(TASK, library=False, frozen=frozen, traces=[_trace("x")], notice="ours")
+    text = build_instruction(TASK, library=False, frozen=frozen, traces=[_trace("x")], notice=notice)
+    assert text.startswith(plain.rstrip())
+    assert (len(text) > len(plain)) is is_added
+
+
+def test_without_library_and_traces_no_notice_adds_anything() -> None:
+    for notice in get_args(Notice):
+        assert build_instruction(TASK, library=False, frozen=True, notice=notice) == TASK.instruction
 
 
 @pytest.mark.parametrize("text", ["```\n## Skill library\n```", "````\nout\n````", "~~~\n`````x", "no fence"])
