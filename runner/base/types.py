@@ -15,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from runner.base.encoding import WRITTEN_IF_SET
+
 
 class Phase(StrEnum):
     """The part of an episode that a trial belongs to."""
@@ -556,6 +558,7 @@ class AttemptResult:
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
     files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
+    queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # of the attempt, in queues before models
 
 
 # --- authoring --------------------------------------------------------------------------------------------------
@@ -695,11 +698,12 @@ class ModelReply:
     )
     not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
     notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each
+    queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # before its server had a free slot
 
     @property
     def delay_seconds(self) -> float:
-        """The provider's delay: what failed tries and the pauses after them took."""
-        return sum(each.seconds for each in self.failed_tries)
+        """What is not the agent's time: failed tries with the pauses after them, and the wait for a free slot."""
+        return sum(each.seconds for each in self.failed_tries) + self.queued_seconds
 
     @property
     def lost_usage(self) -> Usage | None:

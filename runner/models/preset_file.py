@@ -122,6 +122,7 @@ class PresetFile(BaseModel):
     timeout_seconds: float | None = Field(None, gt=0, le=3_600, allow_inf_nan=False)
     max_tokens: int | None = Field(None, gt=0)
     context_window: int | None = Field(None, gt=0)
+    max_parallel: int | None = Field(None, gt=0, le=10_000)
     note: str = ""  # for people: where the numbers and names are from
 
     @model_validator(mode="after")

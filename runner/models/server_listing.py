@@ -3,7 +3,7 @@
 Each program says it elsewhere, and the OpenAI format has no word for a window. Where the answers are looked for:
 
     /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx
-    /props             llama.cpp: the window of one slot
+    /props             llama.cpp: the window of one slot, and how many slots there are
     /api/v0/models     LM Studio: the window that the model was loaded with
     /api/ps            Ollama: the window of each model that is loaded now
 
@@ -38,12 +38,13 @@ OWNERS = {
 @dataclass(frozen=True, slots=True)
 class ServerListing:
     """`program`: "" where it cannot be told. `window`: tokens of one call, as declared for the model asked about.
-    `problem`: why there is no list; "" where there is one."""
+    `problem`: why there is no list; "" where there is one. `slots`: calls that it answers at a time."""
 
     models: tuple[str, ...] = ()
     program: str = ""
     window: int | None = None
     problem: str = ""
+    slots: int | None = None
 
 
 def read_server_listing(address: str, key: str | None, model: str) -> ServerListing:
@@ -56,18 +57,21 @@ def read_server_listing(address: str, key: str | None, model: str) -> ServerList
     mine = next((each for each in entries if each.get("id") == model), entries[0] if len(entries) == 1 else {})
     program = next((OWNERS[owner] for each in entries if (owner := _text(each.get("owned_by"))) in OWNERS), "")
     declared = _number(mine.get("max_model_len")) or _number(_child(mine, "meta").get("n_ctx"))
-    if declared is not None:
-        return ServerListing(ids, program, declared)
-    return _ask_program(address, key, _text(mine.get("id")) or model, ServerListing(ids, program))
+    found = ServerListing(ids, program, declared)
+    if declared is not None and program != LLAMA_CPP:
+        return found
+    return _ask_program(address, key, _text(mine.get("id")) or model, found)
 
 
 def _ask_program(address: str, key: str | None, model: str, found: ServerListing) -> ServerListing:
     """At the addresses that only one program knows; the key goes nowhere but to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
-    props = _child(_get(f"{root}/props", key)[1], "default_generation_settings")
-    if (window := _number(props.get("n_ctx"))) is not None:
-        return ServerListing(found.models, LLAMA_CPP, window)
+    props = _get(f"{root}/props", key)[1]
+    window = found.window or _number(_child(props, "default_generation_settings").get("n_ctx"))
+    if window is not None:
+        slots = _number(props.get("total_slots")) if isinstance(props, Mapping) else None
+        return ServerListing(found.models, LLAMA_CPP, window, slots=slots)
     for path, rows, program, field in (
         ("/api/v0/models", "data", LM_STUDIO, "loaded_context_length"),
         ("/api/ps", "models", OLLAMA, "context_length"),

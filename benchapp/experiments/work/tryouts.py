@@ -129,6 +129,8 @@ def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
     values = describe_own_server(request.address, name, request.key_variable or None)
     if tryout.window:
         values["context_window"] = tryout.window
+    if tryout.listing.slots:
+        values["max_parallel"] = tryout.listing.slots
     if not tryout.takes_json_mode:
         values["options"] = {"response_format": None}
     tools = "calls tools" if tryout.calls_tools else "called no tool, which the shell agent needs"
