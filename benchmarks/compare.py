@@ -50,6 +50,7 @@ class Measured:
 
 def main() -> None:
     importlib.import_module("benchapp.wsgi")  # all that a process of the server does before its first request
+    importlib.import_module("benchapp.deploy.static_files").collect_if_changed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--no-files", action="store_true", help="read no columns kept on disk: as if never read before")

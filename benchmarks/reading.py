@@ -49,6 +49,7 @@ TARGET = 0.100  # seconds, of 95 requests in 100
 
 def main() -> None:
     importlib.import_module("benchapp.wsgi")  # all that a process of the server does before its first request
+    importlib.import_module("benchapp.deploy.static_files").collect_if_changed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=100, help="requests for each page")
     parser.add_argument("--seed", type=int, default=6)

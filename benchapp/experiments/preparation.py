@@ -6,7 +6,8 @@ Nothing is written here: a dry run, the launch form's check and a launch all beg
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -45,6 +46,7 @@ from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with
 from runner.protocols.registry import LAUNCHED, QUALIFICATION
 from runner.protocols.stages import iterate_counted_tasks
 from runner.sandboxes import local, sandbox_kind
+from runner.sandboxes.harbor_jobs import explain_unsupported
 
 T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
@@ -103,6 +105,21 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     if not spec.environments:
         return protocols.units(spec.protocol, kept)
     return tuple(find_unit(spec.protocol, kept, key) for key in spec.environments)
+
+
+def _require_supported(units: Iterable[Environment]) -> None:
+    """SetupError where Harbor cannot run some of the tasks as it is set up here."""
+    reasons: dict[str, list[str]] = {}
+    with suppress(NotOnThisMachine):  # then the agent's check says so
+        for task in (task for unit in units for family in unit.families for task in family.tasks):
+            if why := explain_unsupported(task):
+                reasons.setdefault(why, []).append(task.key)
+    if reasons:
+        told = (
+            f"{', '.join(keys[:5])}{f' and {len(keys) - 5:,} more' if len(keys) > 5 else ''}: {why}"
+            for why, keys in reasons.items()
+        )
+        raise SetupError(f"Harbor cannot run {'; '.join(told)}")
 
 
 class _Check:
@@ -282,6 +299,8 @@ class _Check:
                 yield SpecProblem("author_agents", f"{agent}: Harbor runs no author (expected none)")
         if inside and spec.limits.max_total_tokens is not None:
             yield SpecProblem("limits.max_total_tokens", "Harbor's agents cannot be held to it (expected none)")
+        if inside and self.suite is not None:
+            yield from self._try_read("sandbox", partial(_require_supported, units_of(spec, self.suite)))
 
     def _author(self) -> Iterator[SpecProblem]:
         writing = [condition for condition in self._conditions if condition.has_author]

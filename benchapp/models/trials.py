@@ -253,6 +253,7 @@ class Attempt(PublicModel):
     finished_text = models.CharField(max_length=64, blank=True)
     agent_seconds = models.FloatField(null=True)
     verifier_seconds = models.FloatField(null=True)
+    queued_seconds = models.FloatField(default=0.0)  # before models whose servers had no free slot; in no other time
     files_digest = models.CharField(max_length=64, blank=True)  # of what a script left, before the verifier ran
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
@@ -305,10 +306,10 @@ class Attempt(PublicModel):
 
     @property
     def duration_seconds(self) -> float | None:
-        """From its start to its end; None where one of the two is not known."""
+        """From its start to its end, without the wait for free slots; None where one of the two is not known."""
         if self.started_at is None or self.finished_at is None:
             return None
-        return (self.finished_at - self.started_at).total_seconds()
+        return max((self.finished_at - self.started_at).total_seconds() - self.queued_seconds, 0.0)
 
     def own_trajectories(self) -> list[Trajectory]:
         """What its agent itself did: the main trajectory, or the stages of a trial that has stages only."""

@@ -61,6 +61,7 @@ class AgentRun:
     turns: int | None
     failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
     verified: Verified | None = None  # where whoever ran the agent ran the verifier, too
+    queued_seconds: float = 0.0  # in which it did nothing but wait for a free slot of its model's server
 
 
 PROGRAM_FAILED = "ProgramFailed"  # the type of a failure: a program crashed, or says that it failed

@@ -98,6 +98,10 @@ class ProgramAgent:
         """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
+    def base_address(self, address: str) -> str:
+        """The part of a provider's address to which the program itself adds the rest."""
+        return address
+
     def models(self, preset: Preset) -> frozenset[str]:
         """Those it asks, as they stand in its calls. Side calls belong on the model under test: its prices count them."""
         return frozenset({preset.agent_model})
@@ -106,8 +110,10 @@ class ProgramAgent:
 
     def needs(self, model: Model | None) -> Needs:
         preset = self.preset(model)
-        address = preset.base_url() or self.provider_address
-        provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
+        address = self.base_address(preset.base_url() or self.provider_address)
+        provider = Provider(
+            address, preset.key_variable, preset.key_header, self.wire, self.models(preset), preset.endpoint()
+        )
         preset.require_key()
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
         return Needs(self.skill_folders, self.find_program(), provider, price=partial(call_cost, preset))
@@ -148,7 +154,8 @@ class ProgramAgent:
         usage = log.usage if gateway.usage == Usage() else gateway.usage
         usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
         turns = self.turns(log)
-        return AgentRun(log.trajectories, usage, gateway.requests if turns is None else turns, failure)
+        turns = gateway.requests if turns is None else turns
+        return AgentRun(log.trajectories, usage, turns, failure, queued_seconds=gateway.queued_seconds)
 
     def _execute(self, start: ProgramStart, sandbox: Sandbox) -> tuple[Completed, float]:
         files = {INSTRUCTION: start.job.instruction, **self.files(start)}

@@ -8,6 +8,7 @@ standard output have none of these. It lists two skills of its own beside the li
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from runner.agents.agent_program import HOME, ProgramAgent, ProgramStart
@@ -81,6 +82,10 @@ class GeminiCli(ProgramAgent):
             "tools": {"exclude": _PROVIDER_TOOLS if start.offline else []},
         }
         return {"settings.json": json.dumps(settings, indent=1)}
+
+    def base_address(self, address: str) -> str:
+        """It names the version of the API in each call."""
+        return re.sub(r"/v[0-9]+(?:(?:alpha|beta)[0-9]*)?/*\Z", "", address)
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
         return [name for name in _sessions(names) if name.rpartition("/")[0].endswith("/chats")]

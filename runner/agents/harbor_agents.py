@@ -30,7 +30,7 @@ from runner.base.types import (
 )
 from runner.models import Model
 from runner.sandboxes import Completed, Sandbox
-from runner.sandboxes.harbor_jobs import VERSION, HarborSandbox, HarborTrial, find_harbor
+from runner.sandboxes.harbor_jobs import VERSION, HarborSandbox, HarborTrial, find_harbor, require_supported
 from runner.sandboxes.needs import DUMMY_KEY, NOTHING, Needs
 from runner.suites.tasks.task_files import read_test_files
 from runner.verifying.reports import ReportProblem
@@ -74,7 +74,7 @@ class HarborOracle:
             Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(Observation(output, call.id),)
         )
         trajectory = notebook.trajectory(self.name, self.version)
-        return AgentRun((trajectory,), trajectory.usage, 1, _read_failure(trial), _verify(job.task, trial))
+        return AgentRun((trajectory,), trajectory.usage, 1, _read_failure(job.task, trial), _verify(job.task, trial))
 
 
 class Terminus2(ProgramAgent):
@@ -108,10 +108,11 @@ class Terminus2(ProgramAgent):
         if gateway.trouble is not None and trial.result.get("exception_info") is not None:
             raise gateway.trouble
         log = self._read_log(trial, job)
-        failure = _read_failure(trial) or _find_limit(log, job.limits.max_turns)
+        failure = _read_failure(job.task, trial) or _find_limit(log, job.limits.max_turns)
         usage = log.usage if gateway.usage == Usage() else gateway.usage
         usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
-        return AgentRun(log.trajectories, usage, self.turns(log), failure, _verify(job.task, trial))
+        verified = _verify(job.task, trial)
+        return AgentRun(log.trajectories, usage, self.turns(log), failure, verified, gateway.queued_seconds)
 
     def _read_log(self, trial: HarborTrial, job: AgentJob) -> ProgramLog:
         head = TrajectoryHead(source_format="empty", agent_name=self.name, agent_version=self.version)
@@ -142,8 +143,9 @@ def _run(
     )
 
 
-def _read_failure(trial: HarborTrial) -> Failure | None:
-    """The agent's own. SandboxError for what is Harbor's, so that it is tried again and never scored."""
+def _read_failure(task: Task, trial: HarborTrial) -> Failure | None:
+    """The agent's own. SandboxError for what is Harbor's, so that it is tried again and never scored; SetupError for what
+    Harbor cannot do here."""
     told = trial.result.get("exception_info")
     if not isinstance(told, dict):
         return None
@@ -154,6 +156,7 @@ def _read_failure(trial: HarborTrial) -> Failure | None:
         raise ModelRefused(message)
     if kind in _NO_REWARD:
         return None  # `_verify` says so
+    require_supported(task, message)
     raise SandboxError(f"Harbor ended the trial with {kind}: {message}")
 
 

@@ -64,8 +64,9 @@ MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 class Shell:
     """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole,
-    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is checked
-    before each completion, so the last one may go over it. It cannot be enforced without usage data.
+    without the provider's delay (tries that failed or hung, and the pauses after them) and the wait for a free slot of its
+    server; max_total_tokens is checked before each completion, so the last one may go over it. It cannot be enforced
+    without usage data.
 
     What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
     OutputLimit.
@@ -88,7 +89,7 @@ class Shell:
         trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
         usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
         usage = usage if not session.untold and session.lost is None else usage.in_part()
-        return AgentRun((trajectory,), usage, session.turns, failure)
+        return AgentRun((trajectory,), usage, session.turns, failure, queued_seconds=session.queued)
 
 
 class _ShellSession:
@@ -101,6 +102,7 @@ class _ShellSession:
         self.turns = 0
         self.untold = 0  # replies without usage data
         self.failed_tries: list[FailedTry] = []
+        self.queued = 0.0  # seconds
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
         self.messages: list[Mapping[str, object]] = []
@@ -146,6 +148,7 @@ class _ShellSession:
         reply = self.model.complete(request)
         self.deadline += reply.delay_seconds
         self.failed_tries += reply.failed_tries
+        self.queued += reply.queued_seconds
         return reply
 
     def act(self, reply: ModelReply) -> bool:

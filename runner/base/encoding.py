@@ -17,6 +17,9 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+WRITTEN_IF_SET = {
+    "written": "if set"
+}  # metadata of a field that is left out where it has its default, as in older files
 
 
 class Undecodable(ValueError):
@@ -26,11 +29,10 @@ class Undecodable(ValueError):
 def encode(value: object) -> Any:
     """The JSON value of a runner value. Objects carry "type" so that a union can be read back."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        named = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
         fields = {
             field.name: encode(item)
-            for field, item in named
-            if "left out" not in field.metadata or item != field.default
+            for field in dataclasses.fields(value)
+            if (item := getattr(value, field.name)) != field.default or field.metadata != WRITTEN_IF_SET
         }
         return {"type": _name_type(type(value)), **fields} if "type" not in fields else fields
     if isinstance(value, Enum):

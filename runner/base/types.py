@@ -15,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from runner.base.encoding import WRITTEN_IF_SET
+
 
 class Phase(StrEnum):
     """The part of an episode that a trial belongs to."""
@@ -275,9 +277,6 @@ class TrialSlot:
 # --- usage ------------------------------------------------------------------------------------------------------
 
 
-LEFT_OUT = "left out"  # in a field's metadata: not written to JSON while it has its default
-
-
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and cost. input_tokens includes cached_tokens.
@@ -296,7 +295,7 @@ class Usage:
     input_at_least: int | None = None  # the same of tokens
     output_at_least: int | None = None
     # Of the input, what the provider put into its cache, where a log says so: for estimates of cost alone.
-    cache_written: int | None = field(default=None, compare=False, metadata={LEFT_OUT: True})
+    cache_written: int | None = field(default=None, compare=False, metadata=WRITTEN_IF_SET)
 
     def __add__(self, other: Usage) -> Usage:
         read, written, cost = self.input_tokens, self.output_tokens, self.cost_usd
@@ -639,6 +638,7 @@ class AttemptResult:
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
     files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
     stage_verdicts: tuple[Verdict, ...] = ()  # of a task in stages, each with a source of its own
+    queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # of the attempt, in queues before models
 
 
 # --- authoring --------------------------------------------------------------------------------------------------
@@ -778,11 +778,12 @@ class ModelReply:
     )
     not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
     notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each
+    queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # before its server had a free slot
 
     @property
     def delay_seconds(self) -> float:
-        """The provider's delay: what failed tries and the pauses after them took."""
-        return sum(each.seconds for each in self.failed_tries)
+        """What is not the agent's time: failed tries with the pauses after them, and the wait for a free slot."""
+        return sum(each.seconds for each in self.failed_tries) + self.queued_seconds
 
     @property
     def lost_usage(self) -> Usage | None:

@@ -111,7 +111,8 @@ class _AuthorSession:
             run = toolbox.clean.run(self.agent.run(job, sandbox, watcher.watched(key, None), watcher))
             watcher.require_budget()
             self.trajectories = tuple(_with_turns(run))
-            return replace(self._reply(run, sandbox, before), usage=run.usage, model=model.name)
+            reply = self._reply(run, sandbox, before)
+            return replace(reply, usage=run.usage, model=model.name, queued_seconds=run.queued_seconds)
         finally:
             sandbox.close()
 

@@ -86,7 +86,9 @@ class _Watcher(SessionWatcher):
 
         def ask(request: ModelRequest) -> ModelReply:
             self.toolbox.budget(self.usage)
-            return kept.complete(request)
+            reply = kept.complete(request)
+            self.judge_queued += reply.queued_seconds
+            return reply
 
         return ask
 
@@ -156,14 +158,19 @@ def _attempt(
         turns=run.turns,
         started_at=started_at,
         finished_at=toolbox.clock(),
-        agent_seconds=played.agent_seconds,
-        verifier_seconds=played.verifier_seconds,
+        agent_seconds=_subtract(played.agent_seconds, run.queued_seconds),
+        verifier_seconds=_subtract(played.verifier_seconds, watcher.judge_queued),
         failure=run.failure,
         library_writes=played.library_writes,
         price_table=price_table_of(toolbox.agent_model, run.usage),
         files_digest=played.files_digest,
         stage_verdicts=played.stage_verdicts,
+        queued_seconds=run.queued_seconds + watcher.judge_queued,
     )
+
+
+def _subtract(seconds: float | None, queued: float) -> float | None:
+    return None if seconds is None else max(seconds - queued, 0.0)
 
 
 def _compactions(

@@ -34,6 +34,7 @@ class SessionWatcher:
     is_part: bool = False  # calls failed that may have used more than is known
     billed_at: float = 0.0
     spent: BudgetSpent | None = None
+    judge_queued: float = 0.0  # seconds that calls of a judging model waited for a free slot
 
     @property
     def usage(self) -> Usage:

@@ -165,6 +165,7 @@ def _join(job: AgentJob, played: Sequence[tuple[Stage, Played]], note: str) -> P
             usage=reduce(add, (run.usage for run in runs), Usage()),
             turns=sum(turns) if len(turns) == len(runs) else None,
             failure=next((run.failure for run in runs if run.failure), None),
+            queued_seconds=sum(run.queued_seconds for run in runs),
         ),
         verdict=join_verdicts(
             [(stage.name, one.verdict) for stage, one in played],

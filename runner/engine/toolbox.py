@@ -67,6 +67,7 @@ def toolbox_for(
     for model in (agent_model, author_model, judge_model):
         if isinstance(model, Waits):
             model.sleep = sleep
+            model.load()
     return Toolbox(
         agent=make_agent(plan.agent),
         sandboxes=sandbox_kind(plan.sandbox),

@@ -46,7 +46,8 @@ def provider_of(preset: Preset, wire: str) -> Provider:
     """NotOnThisMachine names a variable of the preset that is not set."""
     preset.require_key()
     address = preset.base_url() or WIRES[wire].address
-    return Provider(address, preset.key_variable, preset.key_header, wire, frozenset({preset.agent_model}))
+    models = frozenset({preset.agent_model})
+    return Provider(address, preset.key_variable, preset.key_header, wire, models, preset.endpoint())
 
 
 def variables_for(wire: str, url: str) -> dict[str, str]:

@@ -45,6 +45,10 @@ class Waits(Protocol):
 
     sleep: Callable[[float], None]
 
+    def load(self) -> None:
+        """Imports what the first call needs: on a busy machine that takes minutes, and is no time of the agent's."""
+        ...
+
 
 MODELS: dict[str, str] = {
     "scripted": "demo.scripted:Scripted",

@@ -6,15 +6,19 @@ it names the environment variables that do; it may state prices. A file is YAML,
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from runner.base.digests import digest_json
 from runner.base.encoding import encode
 from runner.base.errors import NotOnThisMachine
 from runner.base.types import Usage
+from runner.models.wire.call_slots import Endpoint
 
 MILLION = 1_000_000
 TOOLS, JSON = "tools", "json"
@@ -71,6 +75,7 @@ class Preset:
     max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
     context_window: int | None = None  # tokens; None: litellm's list
     lacks: tuple[str, ...] = ()  # of LACKS, what its test did not find; no part of the setup
+    max_parallel: int | None = None  # calls at a time; None: see `endpoint`
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -80,13 +85,13 @@ class Preset:
 
     @property
     def digest(self) -> str:
-        """Of everything in the file but how long a silent provider is waited for and what a test found; what the variables hold
-        is no part of it. A limit that a file does not state leaves the digest as it was before there was one."""
+        """Of everything in the file but how long a silent provider is waited for, how many calls it takes at a time and what
+        a test found; what the variables hold is no part of it. A limit that a file does not state leaves the digest as it
+        was before there was one."""
         stated = encode(self)
         unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
-        return digest_json(
-            {name: value for name, value in stated.items() if name not in ("timeout_seconds", "lacks", *unstated)}
-        )
+        left_out = ("timeout_seconds", "max_parallel", "lacks", *unstated)
+        return digest_json({name: value for name, value in stated.items() if name not in left_out})
 
     def require_key(self) -> None:
         """NotOnThisMachine names the variable that holds the key and is not set."""
@@ -101,6 +106,28 @@ class Preset:
         if not address:
             raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.api_base_variable} is not set")
         return address
+
+    def endpoint(self) -> Endpoint:
+        """Where its calls go. A server in a private network is asked one call at a time unless the file states more; others
+        have no limit of their own. NotOnThisMachine as for `base_url`."""
+        address = self.base_url()
+        if address is None:
+            return Endpoint(self.name, self.host_model, self.max_parallel)
+        host = urlsplit(address).hostname or ""
+        server = f"{urlsplit(address).netloc} {socket.gethostname() if _is_loopback(host) else ''}".strip()
+        return Endpoint(self.name, server, self.max_parallel or (1 if _is_private(host) else None))
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost") or host == "::1" or host.startswith("127.")
+
+
+def _is_private(host: str) -> bool:
+    """Is it a machine of one's own network, as far as its name or number says?"""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".localhost", ".internal", ".lan", ".home.arpa"))
 
 
 def has_address(model: str) -> bool:

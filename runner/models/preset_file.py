@@ -123,6 +123,7 @@ class PresetFile(BaseModel):
     max_tokens: int | None = Field(None, gt=0)
     context_window: int | None = Field(None, gt=0)
     lacks: tuple[Literal["tools", "json"], ...] = ()  # what a test of the server did not find
+    max_parallel: int | None = Field(None, gt=0, le=10_000)
     note: str = ""  # for people: where the numbers and names are from
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 Each program says it elsewhere, and the OpenAI format has no word for a window. Where the answers are looked for:
 
     /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx and meta.n_params
-    /props             llama.cpp: the window of one slot
+    /props             llama.cpp: the window of one slot, and how many slots there are
     /api/v0/models     LM Studio: the window that the model was loaded with
     /api/ps            Ollama: window and size of each model that is loaded now
 
@@ -48,7 +48,7 @@ LEAST_PARAMETERS = 10**7  # what a name calls less is something else: "1M" is a 
 @dataclass(frozen=True, slots=True)
 class ServerListing:
     """`program`: "" where it is unknown. `window`: tokens of one call, as declared for the model asked about. `parameters`: as
-    the server reports them, else as the model's name does. `problem`: why there is no list; "" where there is one."""
+    the server reports them, else as the model's name does. `problem`: why there is no list; "" where there is one. `slots`: calls that it answers at a time."""
 
     models: tuple[str, ...] = ()
     program: str = ""
@@ -56,6 +56,7 @@ class ServerListing:
     problem: str = ""
     parameters: int | None = None
     is_guess: bool = False  # the program
+    slots: int | None = None
 
     @property
     def program_name(self) -> str:
@@ -79,7 +80,9 @@ def read_server_listing(address: str, key: str | None, model: str) -> ServerList
         parameters=_count(meta.get("n_params")) or read_size(asked),
         is_guess=owner in GUESSED_OWNERS,
     )
-    return found if found.window is not None else _ask_program(address, key, asked, found)
+    if found.window is not None and found.program != LLAMA_CPP:
+        return found
+    return _ask_program(address, key, asked, found)
 
 
 def read_size(text: str) -> int | None:
@@ -111,9 +114,11 @@ def _ask_program(address: str, key: str | None, model: str, found: ServerListing
     """At the addresses that only one program knows; the key goes nowhere but to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
-    props = _child(_ask(f"{root}/props", key)[1], "default_generation_settings")
-    if (window := _number(props.get("n_ctx"))) is not None:
-        return replace(found, program=LLAMA_CPP, window=window, is_guess=False)
+    props = _ask(f"{root}/props", key)[1]
+    window = found.window or _number(_child(props, "default_generation_settings").get("n_ctx"))
+    if window is not None:
+        slots = _number(props.get("total_slots")) if isinstance(props, Mapping) else None
+        return replace(found, program=LLAMA_CPP, window=window, is_guess=False, slots=slots)
     rows = list(_rows(_ask(f"{root}/api/v0/models", key)[1], "data"))
     if any(_number(each.get(field)) for each in rows for field in LM_STUDIO_FIELDS):
         named = (each for each in rows if model == each.get("id"))

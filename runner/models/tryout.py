@@ -104,7 +104,7 @@ class Tryout:
 
     def _ask(self) -> Iterator[TriedQuestion]:
         self.model.timeout_seconds = min(self.model.timeout_seconds, SILENCE_SECONDS)
-        self.model.sleep = _Pauses()
+        self.model.sleep, self.model.wait_in_queue = _Pauses(), time.sleep
         if self._address is not None:  # else a provider's: its list says nothing that a call does not
             try:
                 self.listing = self._list()

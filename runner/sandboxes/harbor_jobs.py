@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
@@ -35,6 +37,15 @@ _PASSED = ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSL_CERT_FIL
 _QUIET = {"HARBOR_TELEMETRY": "0", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
 _SETUP_SECONDS = 360.0  # Harbor's own limit on setting up an agent
 _GRACE = 60.0  # seconds in which it removes its containers after an interrupt
+_BOX = "│╭╮╰╯─ "  # what it draws around a traceback
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")
+# How every kind of environment words that it cannot be asked for something (harbor/environments).
+_UNSUPPORTED = re.compile(r"not support(?:ed)?\b|only supported\b|cannot (?:enforce|change)\b")
+# Answers as Harbor asks before each trial: by its own look at the engine's kernel.
+_ASK_CONFINED = (
+    "from harbor.environments.docker.docker import DockerEnvironment as Docker\n"
+    "print(Docker._egress_control_kernel_support())"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class HarborTrial:
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
     """SetupError where Harbor cannot run the task as it is read here; NotOnThisMachine without Harbor."""
     find_harbor()
-    if told := _why_not(task):
+    if told := explain_unsupported(task):
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
     sandbox = make_sandbox(HarborSandbox, name=name, task=task.key)
     if needs.provider is not None:
@@ -59,7 +70,8 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSand
     return sandbox
 
 
-def _why_not(task: Task) -> str:
+def explain_unsupported(task: Task) -> str:
+    """Why Harbor as it is set up here cannot run this task; "" where nothing is known against it."""
     if not task.machine.brings_files:
         return "it has no image of its own (expected environment/Dockerfile, or docker_image in task.toml)"
     if (
@@ -74,7 +86,40 @@ def _why_not(task: Task) -> str:
         return "it has skills of its own (environment.skills_dir)"
     if task.machine.host_variables:
         return f"it asks for variables of this machine: {', '.join(task.machine.host_variables)}"
+    if not task.machine.network and _environment_kind() == "docker" and not _confines_network(find_harbor()):
+        return (
+            "it has no network (network_mode = 'no-network'), and Harbor cannot enforce that with this Docker engine: "
+            "its kernel lacks nftables"
+        )
     return ""
+
+
+def _environment_kind() -> str:
+    return os.environ.get("SKILLGLASS_HARBOR_ENVIRONMENT", "").strip() or "docker"
+
+
+@cache
+def _confines_network(program: str) -> bool:
+    """Can Harbor keep a container of this engine off the network? True where it does not say: then its trial does."""
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        python = Path(program).read_text(errors="replace").partition("\n")[0].removeprefix("#!")
+        asked = [*shlex.split(python), "-c", _ASK_CONFINED]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=90, env=_environment()).stdout
+        return said.strip() != "False"
+    return True
+
+
+def require_supported(task: Task, told: str) -> None:
+    """SetupError where Harbor says that what the task asks for is not supported: another try would be refused alike."""
+    if _UNSUPPORTED.search(told):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+
+
+def read_raised(output: str) -> str:
+    """The error that ended Harbor, in one line; the end of what it wrote where there is none."""
+    lines = [line.strip(_BOX) for line in output.splitlines()]
+    raised = [number for number, line in enumerate(lines) if _RAISED.match(line)]
+    return " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
 
 
 def find_harbor() -> str:
@@ -159,7 +204,7 @@ class HarborSandbox(LocalSandbox):
         allowed = seconds + task.machine.build_timeout_seconds + task.verifier_timeout_seconds + _SETUP_SECONDS
         command = ["timeout", "--signal=INT", f"--kill-after={_GRACE:.0f}", f"{allowed:.0f}", find_harbor(), "run"]
         command += ["--path", str(base / "task"), "--jobs-dir", str(base / "jobs"), "--job-name", "job"]
-        command += ["--env", os.environ.get("SKILLGLASS_HARBOR_ENVIRONMENT", "").strip() or "docker"]
+        command += ["--env", _environment_kind()]
         command += ["--quiet", "--yes", "--max-retries", "0", "--n-concurrent", "1"]
         command += ["--agent-timeout-multiplier", str(seconds / task.agent_timeout_seconds)]
         if with_library and any((self.folder / SKILLS).iterdir()):
@@ -169,7 +214,7 @@ class HarborSandbox(LocalSandbox):
             timeout_seconds=allowed + 2 * _GRACE,
             environment={**_environment(), **variables},
         )
-        return self._read_trial(done, base / "jobs" / "job")
+        return self._read_trial(task, done, base / "jobs" / "job")
 
     def _write_task(self, task: Task, instruction: str, folder: Path) -> None:
         """The task's folder with this instruction, without a library that its environment brings."""
@@ -184,10 +229,11 @@ class HarborSandbox(LocalSandbox):
         except OSError as error:
             raise SandboxError(f"{task.key}: its folder cannot be copied for Harbor: {error}") from error
 
-    def _read_trial(self, done: Completed, job: Path) -> HarborTrial:
+    def _read_trial(self, task: Task, done: Completed, job: Path) -> HarborTrial:
         trials = [path.parent for path in job.glob("*/result.json")]
-        said = done.output[-2_000:].strip()
+        said = read_raised(done.output)
         if len(trials) != 1:
+            require_supported(task, said)
             raise SandboxError(f"Harbor left {len(trials)} trials (expected 1), exit code {done.exit_code}: {said}")
         tree = read_tree(trials[0])
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.base.types import Usage
+from runner.models.wire.call_slots import Endpoint
 
 DUMMY_KEY = "key-is-added-by-the-gateway"  # programs and client libraries refuse to start without one
 
@@ -31,6 +32,7 @@ class Provider:
     # The calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any.
     wire: str = ""
     models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
+    endpoint: Endpoint = Endpoint("the model", "unknown")  # for the queue of calls
 
 
 @dataclass(frozen=True, slots=True)

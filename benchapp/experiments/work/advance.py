@@ -54,6 +54,7 @@ from runner.sandboxes import local, sandbox_kind
 log = logging.getLogger(__name__)
 
 HINT = "advance"
+HINT_SECONDS = 7 * 86_400  # for which it is known which hints an episode was given
 MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
 MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
 SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
@@ -349,9 +350,15 @@ def hint_first(episode_id: str) -> bool:
     return _enqueue(episode_id, first=True)
 
 
+def _given(episode_id: str) -> str:
+    """The broker's key of the hints that the episode was given since its last trial."""
+    return f"skillglass:hints:{episode_id}"
+
+
 def _enqueue(episode_id: str, *, first: bool) -> bool:
     try:
-        django_rq.get_queue().enqueue(
+        queue = django_rq.get_queue()
+        job = queue.enqueue(
             advance,
             episode_id,
             job_id=f"{HINT}_{episode_id}_{uuid.uuid4().hex[:12]}",
@@ -361,6 +368,8 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
             at_front=first,
             description=f"advance episode {episode_id}",
         )
+        pipeline = queue.connection.pipeline()
+        pipeline.sadd(_given(episode_id), job.id).expire(_given(episode_id), HINT_SECONDS).execute()
     except (RedisError, OSError) as error:
         log.warning("episode %s: not queued: cannot reach the broker: %s", episode_id, error)
         return False
@@ -401,11 +410,12 @@ def _read_hinted() -> set[str]:
 def _drop_hints(episode_id: str) -> None:
     """Takes hints that wait for the episode out of the queue, before it is given the one for what is left of it. Doubled
     ones (reconciled while a worker was about to begin, resumed twice) would each be followed by another, turn by turn.
-    One that a worker takes at this moment stays."""
+    One that a worker takes at this moment stays. The queue is not read: it may be long, and this is done after each trial."""
     try:
         queue = django_rq.get_queue()
-        for job_id in [job for job in queue.get_job_ids() if job.startswith(f"{HINT}_{episode_id}_")]:
+        for job_id in sorted(name.decode() for name in queue.connection.smembers(_given(episode_id))):
             if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
                 job.delete(remove_from_queue=False)
+        queue.connection.delete(_given(episode_id))
     except (RedisError, OSError) as error:
         log.warning("episode %s: duplicates stay in the queue: cannot reach the broker: %s", episode_id, error)

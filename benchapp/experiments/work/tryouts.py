@@ -143,6 +143,8 @@ def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
     values = describe_own_server(request.address, name, request.key_variable or None)
     if tryout.window:
         values["context_window"] = tryout.window
+    if tryout.listing.slots:
+        values["max_parallel"] = tryout.listing.slots
     if not tryout.takes_json_mode:
         values["options"] = {"response_format": None}
     if lacks := [name for name, has in ((TOOLS, tryout.calls_tools), (JSON, tryout.keeps_json)) if not has]:

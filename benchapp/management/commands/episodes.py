@@ -21,9 +21,9 @@ OF_AN_EPISODE = {
 }
 OF_ANYTHING = {
     "retry": "continue what is blocked in an experiment (id or name), a run or an episode",
-    "cancel": "stop an experiment, a run or an episode for good, now or --after-trial",
-    "pause": "start nothing new in an experiment, a run or an episode",
-    "resume": "continue what is paused",
+    "cancel": "stop an experiment (id or name), a run or an episode for good, now or --after-trial",
+    "pause": "start nothing new in an experiment (id or name), a run or an episode",
+    "resume": "continue what is paused in an experiment (id or name), a run or an episode",
 }
 
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
         for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
-            act.add_argument(f"--{verb}", type=str if verb == "retry" else UUID, metavar="ID", help=told)
+            act.add_argument(f"--{verb}", type=str if verb in OF_ANYTHING else UUID, metavar="ID", help=told)
         parser.add_argument("--after-trial", action="store_true", help="with --cancel: after the current trial")
         parser.add_argument(
             "--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: the trial to skip"
@@ -81,11 +81,11 @@ class Command(BaseCommand):
             case "skip":
                 return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
-                stopped = operations.cancel(_find_target(UUID(named)), reason=reason, after_trial=after_trial)
+                stopped = operations.cancel(_find_named(named), reason=reason, after_trial=after_trial)
                 return f"Cancelled {_render_count(stopped)}{'; a running trial finishes first' if after_trial else ''}."
             case "pause":
-                return f"Paused {_render_count(operations.pause(_find_target(UUID(named)), reason=reason))}."
-        return f"Resumed {_render_count(operations.resume(_find_target(UUID(named)), reason=reason))}."
+                return f"Paused {_render_count(operations.pause(_find_named(named), reason=reason))}."
+        return f"Resumed {_render_count(operations.resume(_find_named(named), reason=reason))}."
 
     def _retry(self, target: operations.Target, reason: str) -> str:
         """A line for each; CommandError, after the lines, where one was not retried."""

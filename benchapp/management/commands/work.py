@@ -9,6 +9,8 @@ from rq.logutils import setup_loghandlers
 
 from benchapp.deploy.readiness import what_migrate_would_mend
 from benchapp.deploy.workers import EpisodeWorker, preload, sweep_at_start
+from benchapp.experiments.work.call_queue import BrokerQueue
+from runner.models.wire.call_slots import use_queue
 from runner.sandboxes.processes import hide_environment
 
 
@@ -29,6 +31,7 @@ class Command(BaseCommand):
         except (RedisError, OSError) as error:
             raise CommandError(f"cannot reach the broker: {error}") from error
         preload()
+        use_queue(BrokerQueue())
         sweep_at_start()
         worker = get_worker("default", worker_class=EpisodeWorker, name=name)
         connections.close_all()  # a work-horse is a fork: it opens its own

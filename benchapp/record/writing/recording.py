@@ -385,6 +385,7 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
     row.status = Attempt.Status.FINISHED
     row.started_at, row.finished_at = result.started_at, result.finished_at
     row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
+    row.queued_seconds = round(result.queued_seconds, 3)
     row.files_digest = result.files_digest
     row.turns, row.price_table = result.turns, result.price_table
     set_usage(row, result.usage)

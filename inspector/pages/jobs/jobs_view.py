@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.judges.judging_progress import progress_of_judging
 from benchapp.models import Attempt, Experiment, JudgingOrder, ModelCall
@@ -27,6 +28,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     crew = workforce()
     needing, needing_total = find_troubled(each for each in working if each.is_stuck)
     waiting, ended = open_experiments(), ended_experiments()
+    outages = [] if crew.workers is None else list_outages()
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {
         "needing": [
@@ -49,6 +51,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)} for each in ended
         ],
         "judging": judging,
+        "outages": outages,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "next": None,
@@ -60,6 +63,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "calling": authors,
         "opened": waiting,
         "judging": judging,
+        "outages": outages,
         "finished": ended,
         "crew": crew,
     }

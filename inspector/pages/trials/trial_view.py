@@ -386,7 +386,7 @@ TASK = JsonShape("key", "title", "role?")
 RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
 ATTEMPT = JsonShape(
     *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
-    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "exception_type", "lineage"),
+    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "queued_seconds", "exception_type", "lineage"),
     ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
 )
 CHECK = JsonShape("group", "name", "status", "message")

@@ -40,6 +40,7 @@ from runner.models.litellm.litellm_parameters import target_of
 from runner.models.litellm.litellm_reply import read_reply
 from runner.models.litellm.litellm_request import Sending, prepare
 from runner.models.preset import Preset, has_address
+from runner.models.wire.call_slots import Endpoint, call_slot, note_answer, note_failure
 from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.wire.error_wording import describe_error, hide_key
 from runner.models.wire.metering import says_no_credit
@@ -99,6 +100,7 @@ class LiteLLM:
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self.sleep = sleep
+        self.wait_in_queue: Callable[[float], None] = lambda seconds: self.sleep(seconds)  # a look at the queue each
         self._refused: dict[str, str] = {}  # parameter -> the provider's words
 
     @classmethod
@@ -138,6 +140,9 @@ class LiteLLM:
     def _address(self) -> str | None:
         return self.preset.base_url() if self.preset is not None else self.api_base
 
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self.name, self.name) if self.preset is None else self.preset.endpoint()
+
     def complete(self, request: ModelRequest) -> ModelReply:
         """ModelUnavailable after failures that may pass (`runner.models.wire.patience`); ModelRefused at once for the rest.
 
@@ -153,6 +158,7 @@ class LiteLLM:
         litellm = self._litellm()
         request = self._within_limits(request)
         sending, patience = self._prepare(litellm, request), Patience(self.name, self.sleep)
+        endpoint, queued = self._endpoint(), 0.0
         notes: list[str] = []
         left_out: set[str] = set()
         reply: ModelReply | None = None
@@ -161,8 +167,13 @@ class LiteLLM:
             while reply is None:
                 call.begin_try()
                 try:
-                    reply = self._try(litellm, sending, call)
+                    with call_slot(endpoint, self.wait_in_queue) as waited:
+                        queued += waited
+                        call.ends_at += waited
+                        patience.begin_try(waited)
+                        reply = self._try(litellm, sending, call)
                 except Passing as failure:
+                    note_failure(endpoint, failure.reason, patience.gives_up_in(failure))
                     reply = self._outlast(failure, patience, request)
                 except _RefusedByLiteLLM as parameter:
                     if parameter.name in left_out:  # refused with it and without it
@@ -175,7 +186,9 @@ class LiteLLM:
                         notes.append(lowered)
                     else:
                         reply = self._overflow(request, found.overflow, str(found))
-        return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent, notes=tuple(notes))
+        note_answer(endpoint)
+        kept = {"failed_tries": tuple(patience.failed), "not_sent": sending.not_sent, "notes": tuple(notes)}
+        return replace(reply, **kept, queued_seconds=queued)
 
     def _try(self, litellm: ModuleType, sending: Sending, call: BoundedCall) -> ModelReply:
         try:
@@ -289,6 +302,10 @@ class LiteLLM:
     def _variables(self) -> tuple[str, ...]:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
         return tuple(name for name in names if name)
+
+    def load(self) -> None:
+        """Imports litellm now. SetupError where it cannot be."""
+        self._litellm()
 
     def _litellm(self) -> ModuleType:
         try:

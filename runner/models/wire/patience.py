@@ -72,6 +72,15 @@ class Patience:
     _waited: float = 0.0
     _others: int = 0  # failed tries that were not turned away
 
+    def begin_try(self, waited: float) -> None:
+        """What was waited for a free slot, just now, is no time of the model's."""
+        self._began += waited
+
+    def gives_up_in(self, failure: Passing) -> float | None:
+        """Seconds for which a model that is away is still asked; None for one that answers with failures."""
+        spent = self._waited + time.monotonic() - self._began
+        return max(self.wait_seconds - spent, 0.0) if failure.is_away else None
+
     def outlast(self, failure: Passing) -> None:
         """Pauses before the next try. ModelUnavailable once there is none."""
         took = time.monotonic() - self._began

@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
@@ -130,10 +130,11 @@ class RunningCommand:
         self._frames = Frames()
         self._first = b""
 
-    def follow(self, output_characters: int, deadline: float) -> Executed:
+    def follow(self, output_characters: int, deadline: float, more: Callable[[], float] = lambda: 0.0) -> Executed:
+        """`more`: seconds that the command has beyond its deadline. They may grow while it runs."""
         output = CommandOutput(output_characters)
         try:
-            late = self._read(output, deadline)
+            late = self._read(output, lambda: deadline + more())
             if late:
                 self._end()
                 self._read_rest(output)
@@ -146,7 +147,7 @@ class RunningCommand:
         text, truncated = output.text()
         return Executed(code, text, late, truncated, self.pid is not None)
 
-    def _read(self, output: CommandOutput, deadline: float) -> bool:
+    def _read(self, output: CommandOutput, deadline: Callable[[], float]) -> bool:
         """Until the command ended or the deadline came: True. A child that left may hold the stream open."""
         pause, looked = 0.05, time.monotonic()
         poll = select.poll()
@@ -154,9 +155,10 @@ class RunningCommand:
         self._add(self._ahead, output)
         while True:
             now = time.monotonic()
-            if now >= deadline:
+            left = deadline() - now
+            if left <= 0:
                 return True
-            if poll.poll(1000 * min(pause, deadline - now)):
+            if poll.poll(1000 * min(pause, left)):
                 if not self._take(output):
                     return False
                 if now - looked < _LONGEST_PAUSE:

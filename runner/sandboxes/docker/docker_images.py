@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from docker import APIClient
@@ -96,6 +97,48 @@ def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) 
             built = _find_or_build(client, machine, folder, stands_for=name)
     log.warning("image %s replaces %s, which is not available; built from the task's Dockerfile", built.name, name)
     return replace(built, stands_for=name)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """An image that was built for a task. `size` in bytes, layers that others share included."""
+
+    id: str
+    names: tuple[str, ...]
+    size: int
+    built_at: datetime
+
+
+def list_built_images(client: APIClient) -> list[BuiltImage]:
+    """All of the engine's that were built for tasks, the largest first. SandboxError where they cannot be listed."""
+    with engine_errors("listing the images of tasks"):
+        rows = client.images(filters={"label": CONTEXT_LABEL})
+    images = (
+        BuiltImage(row["Id"], tuple(row["RepoTags"] or ()), row["Size"], datetime.fromtimestamp(row["Created"], UTC))
+        for row in rows
+    )
+    return sorted(images, key=lambda image: -image.size)
+
+
+def list_image_names(client: APIClient, task: Task) -> list[str]:
+    """Names under which an image that is built for this task is found."""
+    machine = task.machine
+    if machine.context is None:
+        return []
+    context = read_context(machine.context, machine.blank_folders)
+    return [_name_and_digest(client, context, stands_for)[0] for stands_for in {"", machine.image or ""}]
+
+
+def remove_image(client: APIClient, image: BuiltImage) -> str:
+    """Why the image stays; "" where it is gone."""
+    try:
+        for name in image.names or (image.id,):
+            client.remove_image(name)
+    except NotFound:
+        return ""
+    except (APIError, *FAILURES) as error:
+        return first_line(error)
+    return ""
 
 
 def has_image(client: APIClient, name: str) -> bool:

@@ -350,11 +350,16 @@ class DockerSandbox:
     def _execute_bounded(
         self, command: str, *, seconds: float, environment: Mapping[str, str], user: str | None = None
     ) -> Executed:
-        deadline = time.monotonic() + seconds
-        done = self._start_command(command, environment, user).follow(self.limits.output_characters, deadline)
+        deadline, queued = time.monotonic() + seconds, self._queued_seconds()
+        running = self._start_command(command, environment, user)
+        done = running.follow(self.limits.output_characters, deadline, lambda: self._queued_seconds() - queued)
         if not done.started and self._sealed and not self._runs_a_shell(self.container):
             raise self._blame(done.text)
         return done
+
+    def _queued_seconds(self) -> float:
+        """A program that waits for a free slot of its model's server loses no time by it."""
+        return 0.0 if self.gateway is None else self.gateway.queued_seconds
 
     def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> RunningCommand:
         """The command, running. A container that is down is started once; one that goes down again is nobody's."""

@@ -10,6 +10,7 @@ framing is strict, headers are checked, and should an answer hold the key, it is
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import secrets
 import socket
@@ -20,9 +21,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from runner.base.errors import ModelRefused, RunnerError, SetupError
+from runner.base.errors import InfrastructureError, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.base.text import replace_unprintable
 from runner.base.types import Usage
+from runner.models.wire.call_slots import call_slot, note_answer, note_failure
 from runner.models.wire.metering import Metered
 from runner.sandboxes.gateway.gateway_bodies import bound_output
 from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_of
@@ -81,6 +83,9 @@ class Gateway:
         self._output = self._granted = 0  # tokens made so far, and those that the call under way may make
         self._open: set[socket.socket] = set()
         self._is_closing = False
+        self._context = contextvars.copy_context()  # of the attempt: threads of the server begin with an empty one
+        self._waiting = self._under_way = 0  # calls
+        self._queued, self._counted_to = 0.0, clock()
         self._server: Server | None = None
         # Part of the address, so that a neighbour who can reach the port cannot use it.
         self.secret = secrets.token_hex(16)
@@ -152,6 +157,44 @@ class Gateway:
         one another. An answer that does not tell its length counts as long as it could be. None: no limit.
         """
         self._requests_allowed, self._tokens_allowed, self._output_allowed = requests, tokens, output
+
+    @contextlib.contextmanager
+    def slot(self, is_gone: Callable[[], bool]) -> Iterator[None]:
+        """Around each model call: one of the slots of the model's server. `is_gone`: nobody waits for the answer any more."""
+
+        def pause(seconds: float) -> None:
+            if self._is_closing or is_gone():
+                raise RequestRefused(FINAL, "nobody waits for this call any more")
+            time.sleep(seconds)
+
+        with contextlib.ExitStack() as stack:
+            self._count_calls(waiting=1)
+            try:
+                stack.enter_context(call_slot(self.provider.endpoint, pause))
+            except InfrastructureError as error:
+                self.refusal = self.refusal or error
+                raise RequestRefused(FINAL, "the queue of calls to the model cannot be reached") from error
+            finally:
+                self._count_calls(waiting=-1)
+            self._count_calls(under_way=1)
+            stack.callback(self._count_calls, under_way=-1)
+            yield
+
+    def _count_calls(self, waiting: int = 0, under_way: int = 0) -> None:
+        with self._lock:
+            self._queued, self._counted_to = self._sum_queued(), self.clock()
+            self._waiting += waiting
+            self._under_way += under_way
+
+    def _sum_queued(self) -> float:
+        is_idle = self._waiting and not self._under_way and self.provider.endpoint.at_a_time
+        return self._queued + (self.clock() - self._counted_to if is_idle else 0.0)
+
+    @property
+    def queued_seconds(self) -> float:
+        """Seconds until now in which calls waited for a free slot of the model's server, and none was under way."""
+        with self._lock:
+            return self._sum_queued()
 
     @contextlib.contextmanager
     def in_line(self) -> Iterator[None]:
@@ -247,6 +290,11 @@ class Gateway:
                 return
             self.trouble = trouble
             self.failed += (trouble is not None) - (before is not None)
+        context = self._context.copy()
+        if isinstance(trouble, ModelUnavailable):
+            context.run(note_failure, self.provider.endpoint, str(trouble))
+        else:
+            context.run(note_answer, self.provider.endpoint)
 
     def track(self, connection: socket.socket, is_open: bool) -> None:
         with self._lock:

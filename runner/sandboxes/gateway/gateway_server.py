@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 import threading
@@ -64,6 +65,7 @@ class CallPolicy(Protocol):
 
     def key(self) -> str | None: ...
     def in_line(self) -> contextlib.AbstractContextManager[None]: ...
+    def slot(self, is_gone: Callable[[], bool]) -> contextlib.AbstractContextManager[None]: ...
     def bound_answer(self, body: bytes, address: str, wire: str) -> bytes: ...
     def ask(self) -> None: ...
     def note_refusal(self, message: str) -> None: ...
@@ -187,10 +189,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_on(request)
             return
         gateway = self.server.gateway
-        with gateway.in_line():
+        with gateway.in_line(), gateway.slot(self._hung_up):
             body = gateway.bound_answer(request.body or b"", request.target, request.wire)
             gateway.ask()
             self._send_on(replace(request, body=body))
+
+    def _hung_up(self) -> bool:
+        """Did the program close its connection? It sends nothing more until it has its answer."""
+        try:
+            return bool(select.select([self.connection], [], [], 0)[0]) and not self.connection.recv(1, socket.MSG_PEEK)
+        except OSError:
+            return True
 
     def _send_on(self, request: _Forward) -> None:
         gateway = self.server.gateway

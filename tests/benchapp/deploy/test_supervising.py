@@ -173,15 +173,15 @@ def test_a_process_that_merely_has_the_old_number_is_spared(tmp_path: Path) -> N
 def test_the_server_of_the_small_model_keeps_to_its_own_port(
     tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It prefers PORT and HOST to its options, and `PORT=8001 make demo MODEL=small` sets the pages' port."""
+    """`PORT=8001 make demo MODEL=small` sets the pages' port."""
     settings.VAR_DIR = tmp_path
-    for name, value in (("PORT", "8001"), ("HOST", "0.0.0.0"), (small_model.ADDRESS_VARIABLE, "")):
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PORT", "8001")
+    monkeypatch.setenv(small_model.ADDRESS_VARIABLE, "")
     monkeypatch.setattr(small_model, "find_model", lambda: tmp_path / "model.gguf")
     installation, added = Installation(8001, with_small_model=True), list[Child]()
     monkeypatch.setattr(Supervisor, "add", lambda _, child: added.append(child))
     installation._add_small_model()
     (server,) = added
-    assert server.environment["HOST"] == "127.0.0.1"
-    assert server.environment["PORT"] == server.command[server.command.index("--port") + 1] != "8001"
-    assert os.environ[small_model.ADDRESS_VARIABLE].endswith(f":{server.environment['PORT']}/v1")
+    port = server.command[server.command.index(small_model.SERVED_AS) + 1]
+    assert port != "8001"
+    assert os.environ[small_model.ADDRESS_VARIABLE] == f"http://127.0.0.1:{port}/v1"

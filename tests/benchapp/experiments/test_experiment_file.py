@@ -24,7 +24,10 @@ from benchapp.management.commands import run_experiment
 from benchapp.models import Episode, Experiment, Run, Trial
 from benchapp.stats.metrics.comparability import compare_setups
 from demo.scripted import Scripted
+from runner.agents import harbor_agents
 from runner.base.errors import SetupError
+from runner.sandboxes import harbor_jobs
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -209,6 +212,22 @@ def test_harbors_agents_and_its_sandbox_go_together(monkeypatch: pytest.MonkeyPa
     found = problems_of(**oracle, sandbox="harbor", author_agent="shell", limits={"max_total_tokens": 9})
     assert found["author_agents"] == "shell: Harbor runs no author (expected none)"
     assert found["limits.max_total_tokens"] == "Harbor's agents cannot be held to it (expected none)"
+
+
+def test_what_harbor_cannot_do_here_is_reported_before_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    call_command(
+        "load_suite", ROOT / "examples" / "suites" / "harbor" / "first-steps", "--key", "first", stdout=StringIO()
+    )
+    changes = {"agents": ["harbor-oracle"], "agent_model": None, "conditions": ["no-skill"], "sandbox": "harbor"}
+    own = {**changes, "suite": "first", "protocol": "skillflow", "environments": []}
+    monkeypatch.setattr(harbor_jobs, "find_harbor", lambda: "/usr/bin/harbor")
+    monkeypatch.setattr(harbor_agents, "find_harbor", lambda: "/usr/bin/harbor")
+    monkeypatch.setattr(harbor_jobs, "_confines_network", lambda program: False)
+    told = problems_of(**own)["sandbox"]
+    assert told.startswith("Harbor cannot run hello-file, longest-line: it has no network")
+    assert "cannot enforce that with this Docker engine" in told
+    monkeypatch.setattr(harbor_jobs, "_confines_network", lambda program: True)
+    assert prepare({**SPEC, **own}).plans
 
 
 def test_a_harness_that_its_preset_stands_for_is_not_named_twice() -> None:

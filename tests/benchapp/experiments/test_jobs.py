@@ -518,6 +518,22 @@ def test_doubled_hints_end_with_the_next_trial(broker: str, order: str) -> None:
     assert len(queue.connection.keys("rq:job:*")) == 2, "a hint that is dropped leaves nothing behind"
 
 
+def test_a_trial_does_not_read_the_whole_queue(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    episode = str(Episode.objects.get(run__experiment=launch(SPEC)).public_id)
+    for _ in range(3):
+        jobs.hint(episode)
+
+    def refuse(*_: object) -> list[str]:
+        pytest.fail("it may hold ten thousand hints")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(django_rq.queues.DjangoRQ, "get_job_ids", refuse)
+        jobs.advance(episode)
+    assert jobs._read_hinted() == {episode}
+    assert django_rq.get_queue().count == 1
+    assert len(django_rq.get_connection().keys("skillglass:hints:*")) == 1
+
+
 def test_live_steps_are_capped_and_shortened(broker: str) -> None:
     for number in range(1, 1_200):
         live.publish("a", Step(number, Source.AGENT, "x" * (10_000 if number == 1_199 else 1)))

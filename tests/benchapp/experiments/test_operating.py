@@ -191,6 +191,18 @@ def test_the_command_lists_what_waits_and_lets_it_go_on(blocked: Episode) -> Non
         call_command("episodes", "--skip", str(blocked.public_id), "--trial", "E1-LS1-T4")
 
 
+@pytest.mark.parametrize(("verb", "status"), [("pause", "paused"), ("cancel", "cancelled")])
+def test_an_experiment_can_be_named_instead_of_its_id(episode: Episode, verb: str, status: str) -> None:
+    named = Experiment.objects.get().name
+    call_command("episodes", f"--{verb}", named, stdout=StringIO())
+    assert Episode.objects.get().status == status
+    if verb == "pause":
+        call_command("episodes", "--resume", named, stdout=StringIO())
+        assert Episode.objects.get().status == "waiting"
+    with pytest.raises(CommandError, match="neither the name nor the id"):
+        call_command("episodes", f"--{verb}", "another")
+
+
 def test_the_command_counts_failures_in_a_row(episode: Episode) -> None:
     out = StringIO()
     Episode.objects.update(failures=3, last_failure="SandboxError: no space left")

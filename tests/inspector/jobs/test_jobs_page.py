@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import strip_tags
 
+from benchapp.experiments.work.call_queue import Outage
+from benchapp.experiments.work.progress import Workforce
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Trial
 from benchapp.record import live
+from inspector.pages.jobs import jobs_view
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue
@@ -190,3 +194,17 @@ def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
             assert response.status_code == 200
             assert ("what the agent says" in response.text) is is_told, page
             assert ("closed to you until" in response.text) is not is_told, page
+
+
+def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    since = timezone.now().replace(hour=14, minute=56)
+    outage = Outage("<smol>", since, "Connection refused", ("a", "b"), since + timedelta(minutes=10))
+    monkeypatch.setattr(jobs_view, "list_outages", lambda: [outage])
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((), 0))
+    text = " ".join(strip_tags(client.get("/jobs/").text).split())
+    assert (
+        "&lt;smol&gt; has not answered since 14:56 UTC. 2 episodes wait for it. The first call is given up at 15:06 UTC"
+        in text
+    )
+    (row,) = client.get("/jobs.json").json()["outages"]
+    assert (row["model"], row["reason"], row["episodes"]) == ("<smol>", "Connection refused", ["a", "b"])

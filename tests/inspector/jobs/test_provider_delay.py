@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -63,3 +64,16 @@ def test_an_authors_call_tells_how_often_it_was_tried(reader: Client) -> None:
     text = reader.get(url(decision)).text
     assert "after 2 failed tries" in text
     assert "silent for &lt;180&gt; seconds; 503" in text
+
+
+def test_a_trial_tells_how_long_it_waited_for_a_free_slot_and_leaves_it_out_of_its_duration(reader: Client) -> None:
+    attempt = held_up().attempt
+    Trajectory.objects.update(model="<smol>")
+    before = attempt.duration_seconds
+    attempt.queued_seconds = 187.0
+    attempt.finished_at += timedelta(seconds=187)
+    attempt.save()
+    assert attempt.duration_seconds == before
+    page = reader.get(attempt.trial.get_absolute_url())
+    assert "waited 3 min 07 s for a free slot of &lt;smol&gt;." in page.text
+    assert "It waited" not in reader.get(held_up().attempt.trial.get_absolute_url()).text

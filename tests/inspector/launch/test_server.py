@@ -171,6 +171,15 @@ def test_the_waiting_page_says_whether_a_worker_is_free(
     assert "A worker tests it" not in page
 
 
+def test_slots_that_a_server_tells_are_stored(client: Client, home: HomeServer, tmp_path: Path) -> None:
+    home.pages["/v1/models"] = {"data": [{"id": "tiny", "owned_by": "llamacpp"}]}
+    home.pages["/props"] = {"total_slots": 4, "default_generation_settings": {"n_ctx": 8_192}}
+    shown = try_it(client, address=home.url)
+    work()
+    client.post(shown, {"act": "store", "name": "house"})
+    assert read_preset_named("house").endpoint().at_a_time == 4
+
+
 @pytest.mark.parametrize("name", ["../up", "A", "", "x" * 60, "gpt-5.4"])
 def test_a_name_that_no_preset_may_have_is_refused(client: Client, home: HomeServer, tmp_path: Path, name: str) -> None:
     shown = try_it(client, address=home.url)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import AgentJob, Limits, make_agent
-from runner.base.errors import ModelRefused, NotOnThisMachine, SetupError, VerifierError
+from runner.base.errors import ModelRefused, NotOnThisMachine, SandboxError, SetupError, VerifierError
 from runner.base.types import Failure, Role, Task, UseKind
 from runner.sandboxes import harbor_jobs
 from runner.sandboxes.docker import docker_engine
@@ -237,3 +237,59 @@ def test_a_missing_or_another_harbor_is_named(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "harbor").chmod(0o755)
     with pytest.raises(NotOnThisMachine, match=r"expected harbor 0\.\d+\.\d+, found 0\.1\.0"):
         find_harbor()
+
+
+# --- what Harbor cannot do here -------------------------------------------------------------------------------------
+
+REFUSED = """
+│ │   1052 │   │   │   │   "network policy or reject the task."              │ │
+│ ╰──────────────────────────────────────────────────────────────────────────╯ │
+│ ValueError: network_mode='no-network' is not supported by                    │
+│ EnvironmentType.DOCKER environment. Environment providers must enforce the   │
+│ requested network policy or reject the task.                                 │
+╰──────────────────────────────────────────────────────────────────────────────╯
+"""
+GPU = "RuntimeError: Task requires 1 GPU(s) but docker environment does not support GPU allocation."
+AWAY = "RuntimeError: Docker daemon is not running. Please start Docker and try again."
+
+
+@pytest.fixture
+def fake_harbor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in Harbor's place, which writes what `said` holds and leaves no trial."""
+    said, program = tmp_path / "said", tmp_path / "harbor"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {harbor_jobs.VERSION} && exit\ncat {said}; exit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("SKILLGLASS_HARBOR", str(program))
+    monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
+    harbor_jobs._ask_version.cache_clear()
+    return said
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "told"),
+    [
+        (
+            REFUSED,
+            SetupError,
+            "ValueError: network_mode='no-network' is not supported by EnvironmentType.DOCKER environment. Environment "
+            "providers must enforce the requested network policy or reject the task.",
+        ),
+        (GPU, SetupError, GPU),
+        (AWAY, SandboxError, AWAY),
+        ("harbor: killed", SandboxError, "harbor: killed"),
+    ],
+)
+def test_a_refusal_by_configuration_is_one_sentence_and_never_tried_again(
+    fake_harbor: Path, tmp_path: Path, said: str, error: type[Exception], told: str
+) -> None:
+    fake_harbor.write_text(said)
+    found = birds_task(tmp_path, "How many?\n")
+    (found.folder / "task.toml").write_text(TASK_TOML)
+    folder = make_sandbox(harbor_jobs.HarborSandbox, name="a", task="t")
+    try:
+        with pytest.raises(error) as raised:
+            folder.run_trial(found, "Do.", ["--agent", "oracle"], seconds=60, variables={}, with_library=False)
+    finally:
+        folder.close()
+    assert type(raised.value) is error
+    assert str(raised.value).endswith(told)

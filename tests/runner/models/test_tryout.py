@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runner.base.errors import SetupError
+from runner.models.server_listing import read_server_listing
 from runner.models.tryout import TriedQuestion, Tryout, model_at
 from tests.providers.home_server import HomeServer
 
@@ -64,6 +65,15 @@ def test_the_window_is_read_where_each_program_declares_it(
     tryout, answers = tried(start(model, pages=pages))
     assert (tryout.listing.program, tryout.window) == (program, window)
     assert f"put `context_window: {window}` into the preset" in answers[4].advice
+
+
+@pytest.mark.parametrize("meta", [{}, {"owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}])
+@pytest.mark.parametrize(("told", "slots"), [(4, 4), ("4", None), (0, None), (None, None)])
+def test_llama_cpp_tells_how_many_calls_it_answers_at_a_time(start: Start, meta: Any, told: Any, slots: Any) -> None:
+    props = {"total_slots": told, "default_generation_settings": {"n_ctx": 4_096}}
+    server = start({"id": "tiny", **meta}, pages={"/props": props})
+    listing = read_server_listing(server.url, None, "tiny")
+    assert (listing.program, listing.window, listing.slots) == ("llama.cpp", 4_096, slots)
 
 
 @pytest.mark.parametrize(

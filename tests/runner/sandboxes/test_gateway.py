@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,9 +19,11 @@ import pytest
 
 from runner.base.errors import AccountRefused, BudgetSpent, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.base.types import Usage
+from runner.models.wire.call_slots import use_queue
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.gateway.gateway_server import GatewayLimits
 from runner.sandboxes.needs import Provider
+from tests.providers.queue_here import ONE_SLOT, QueueHere
 from tests.providers.wire_provider import WireProvider, head, repeats
 
 KEY = "sk-secret-0123456789"
@@ -82,7 +85,7 @@ def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     made: list[Gateway] = []
 
     def make(before_call: Callable[[], None] | None = None, *, header: str = "authorization", **more: Any) -> Gateway:
-        asked = {name: more.pop(name) for name in ("wire", "models") if name in more}
+        asked = {name: more.pop(name) for name in ("wire", "models", "endpoint") if name in more}
         gateway = Gateway(Provider(upstream.url, "A_KEY", header, **asked), before_call, **more)
         made.append(gateway)
         gateway.url = gateway.start("127.0.0.1")  # type: ignore[attr-defined]
@@ -611,3 +614,91 @@ def test_a_compressed_answer_is_not_passed_on(opened: Callable[..., Gateway], up
     status, content, _ = ask(gateway)
     assert (status, b"compressed" in content) == (400, True)
     assert isinstance(gateway.trouble, ModelRefused)
+
+
+# --- the queue before the model's server ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def queue() -> Iterator[QueueHere]:
+    found = QueueHere()
+    use_queue(found)
+    yield found
+    use_queue(None)
+
+
+def test_a_call_waits_for_a_free_slot_and_the_wait_is_counted(
+    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+) -> None:
+    queue.tickets.append("another's")
+    gateway = opened(endpoint=ONE_SLOT)
+    with ThreadPoolExecutor(1) as program:
+        asked = program.submit(ask, gateway)
+        time.sleep(0.6)
+        assert not upstream.asked
+        assert gateway.queued_seconds > 0.2, "also while it lasts"
+        queue.tickets.remove("another's")
+        assert asked.result()[0] == 200
+    waited = gateway.queued_seconds
+    assert 0.2 < waited < 5
+    time.sleep(0.2)
+    assert gateway.queued_seconds == waited
+    assert queue.tickets == []
+
+
+def test_waiting_behind_the_programs_own_call_is_the_programs_time(
+    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+) -> None:
+    """A program that asks twice at a time gets one answer after the other from any such server, with or without others."""
+    over = threading.Event()
+    upstream.answer = lambda handler: (over.wait(10), answering(200, b"{}")(handler))
+    gateway = opened(endpoint=ONE_SLOT)
+    with ThreadPoolExecutor(2) as program:
+        both = [program.submit(ask, gateway) for _ in range(2)]
+        time.sleep(1.0)
+        over.set()
+        assert [asked.result()[0] for asked in both] == [200, 200]
+    assert gateway.queued_seconds < 0.7
+
+
+def test_a_program_that_hangs_up_while_it_waits_leaves_the_queue(
+    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+) -> None:
+    queue.tickets.append("another's")
+    gateway = opened(endpoint=ONE_SLOT)
+    url = urlsplit(gateway.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    connection.request("POST", url.path + CALL, b'{"model": "m"}')
+    while len(queue.tickets) < 2:
+        time.sleep(0.01)
+    connection.close()
+    until = time.monotonic() + 10
+    while len(queue.tickets) > 1 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert queue.tickets == ["another's"]
+    assert not upstream.asked
+    assert gateway.requests == 0
+
+
+def test_closing_ends_a_wait(upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere) -> None:
+    queue.tickets.append("another's")
+    gateway = opened(endpoint=ONE_SLOT)
+    with ThreadPoolExecutor(1) as program:
+        program.submit(ask, gateway)
+        while len(queue.tickets) < 2:
+            time.sleep(0.01)
+        gateway.close()
+    assert queue.tickets == ["another's"]
+
+
+def test_a_provider_that_cannot_be_reached_is_an_outage_until_its_next_answer(
+    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+) -> None:
+    upstream.answer = answering(503, b"{}")
+    gateway = opened(endpoint=ONE_SLOT)
+    ask(gateway)
+    assert queue.outage is not None
+    assert queue.outage[0] == "smol"
+    upstream.answer = answering(200, b"{}")
+    ask(gateway)
+    assert queue.outage is None

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("benchapp", "0023_search_again")]
+
+    operations = [
+        migrations.AddField(model_name="attempt", name="queued_seconds", field=models.FloatField(default=0.0)),
+    ]
