@@ -23,6 +23,7 @@ from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
 from inspector.web.access import needs, user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -60,7 +61,7 @@ def _show(
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    working = without_closed(user_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
+    working = without_closed(words_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
     calling = list(_select_calls(target)[:MAX_ATTEMPTS])
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
