@@ -245,10 +245,10 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
 
 
 def read_probes_of_run(run: Run, words: Words) -> dict[str, object]:
-    """For a run's page: the newest probes of its libraries, and whether there are older ones. None where these are closed."""
-    open_probes = Probe.objects.standing().exclude(origin__in=words.closed_episodes())
-    results, has_older = _read_newest(open_probes.filter(origin__run=run), MAX_LISTED)
-    return {"probes": results, "older_probes": has_older}
+    """For a run's page: the newest probes of its libraries, and whether there are older ones. None of a closed library."""
+    results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED)
+    shown = [each for each in results if each.probe.origin and not words.closing_library(each.probe.origin)]
+    return {"probes": shown, "older_probes": has_older}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------
