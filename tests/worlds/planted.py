@@ -29,12 +29,10 @@ from benchapp.models import (
     Queue,
     QueueItem,
     Refusal,
-    Resolution,
     Run,
     Seal,
     SkillUse,
     Snapshot,
-    Suggestion,
     Trajectory,
     Trial,
     User,
@@ -287,7 +285,7 @@ def _plant_judgement(run: Run, trial: Trial, decision: Decision, plant: Plant, s
 
 
 def _plant_remarks(found: Planted, words: Words, tag: str, author: User, readers: Sequence[User]) -> None:
-    """What people wrote about it: comments, reviews, an example, a resolution, and what rules suggest."""
+    """What people wrote about it: comments, reviews and examples."""
 
     def plant(place: str) -> str:
         return words.plant(f"{tag}: {place}")
@@ -317,33 +315,13 @@ def _plant_remarks(found: Planted, words: Words, tag: str, author: User, readers
         "decision": {"decision": decision},
         "snapshot": {"snapshot": decision.after, "episode": decision.episode},
     }.items():
+        shown = {f"hides_{name}": False for name in ("conditions", "models", "labels", "suggestions")}
         queue = make_queue(
-            [],
-            version=first.version,
-            reviewers=[author],
-            unit=unit,
-            name=f"Earlier {unit} of {tag}",
-            hides_conditions=False,
-            hides_models=False,
-            hides_labels=False,
-            hides_suggestions=False,
+            [], version=first.version, reviewers=[author], unit=unit, name=f"Earlier {unit} of {tag}", **shown
         )
         item = make_item(queue, **of)
         mark = {"quote": plant(f"quote of a mark on a {unit}"), "memo": plant(f"memo of a mark on a {unit}")}
         make_review(item, author, ["misapplied"], mark=mark, memo=plant(f"memo of a review of a {unit}"))
-        made = Resolution.objects.create(
-            item=item, adjudicator=author, category="mistake", memo=plant(f"memo of a resolution of a {unit}")
-        )
-        made.codes.set(first.version.codes.all()[:1])
-        Suggestion.objects.create(
-            item=item,
-            source="rules",
-            source_version="1",
-            rule="numeric-mismatch",
-            code_name="misapplied",
-            quote=plant(f"quote of a suggestion about a {unit}"),
-            reason=plant(f"reason of a suggestion about a {unit}"),
-        )
     code = first.version.codes.first()
     make_example(code, trial=trial, step=3, quote=plant("quote of an example"), note=plant("note of an example"))
     make_example(

@@ -40,6 +40,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PLANTED = re.compile(f"{HIDDEN_PREFIX}[a-z]{{3}}")
 # The item's own pages, where the words are what is reviewed.
 EXHIBIT = {"review-item", "review-item-json", "review-field"}
+# Ways to ask that no page of a small world links to.
+ASKED = {
+    "trial-field": "step=3&field=message",
+    "review-field": "step=3&field=message",
+    "trial-outline": "first=1",
+    "labels-export": "quotes=1&memos=1",
+}
 # Parts of pages that a view answers by the id which htmx swaps.
 TARGETS = {
     target
@@ -62,7 +69,7 @@ def fill(world: PlantedWorld) -> Fill:
         return list(apps.get_model("benchapp", model).objects.values_list("public_id", flat=True)[:most])
 
     queues = [item.queue.public_id for item in world.items.values()]
-    queues += Queue.objects.filter(name__endswith="of item").values_list("public_id", flat=True)
+    queues += Queue.objects.filter(name__startswith="Earlier").values_list("public_id", flat=True)
     return {
         ("experiments/", "public_id"): [run.experiment.public_id for run in runs[:1]],
         ("comparisons/", "public_id"): ids("Comparison"),
@@ -93,7 +100,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("people/", "name"): ["ann"],
         ("review/queues/", "public_id"): queues,
         ("review/queues/", "key"): ["taxonomy"],
-        ("review/items/", "public_id"): QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True),
+        ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),
         ("review/versions/", "public_id"): ids("CodebookVersion", most=3),
         ("review/versions/", "queue_id"): queues[-1:],
         ("review/codebooks/", "public_id"): ids("Codebook", most=2),
@@ -113,7 +120,8 @@ def addresses_of(pattern: URLPattern, known: Fill) -> list[str]:
         assert prefixes, f"the world fills no {name} of {route}: add it to fill()"
         values.append(known[max(prefixes, key=len), name])
     names = list(pattern.pattern.converters)
-    return [reverse(pattern.name, kwargs=dict(zip(names, chosen, strict=True))) for chosen in product(*values)]
+    query = f"?{ASKED[pattern.name]}" if pattern.name in ASKED else ""
+    return [reverse(pattern.name, kwargs=dict(zip(names, chosen, strict=True))) + query for chosen in product(*values)]
 
 
 def match(address: str) -> ResolverMatch | None:
@@ -260,5 +268,5 @@ def test_no_address_gives_a_blind_reviewer_a_word_of_it(settings: Any, monkeypat
     assert not unfilled, "the world answers nothing there: correct fill()"
     unseen = {place for word, place in world.words.places.items() if word not in walk.found}
     assert not unseen, "nobody would notice if these were given away"
-    assert {"search", "search-json"} <= {name_of(address) for address in walk.telling}
+    assert "search" in {name_of(address) for address in walk.telling}
     assert {unit: walk.leaks_to(unit) for unit in world.items} == {unit: {} for unit in world.items}
