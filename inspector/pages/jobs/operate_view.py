@@ -18,6 +18,7 @@ from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import log_tail
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
+from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
@@ -97,13 +98,13 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
-        **_read_episode_parts(target),
+        **_read_episode_parts(target, words_of(request)),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
 
 
-def _read_episode_parts(target: Target) -> dict[str, object]:
+def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
     """What only the page of one episode shows."""
     if not isinstance(target, Episode):
         return {"single": False, "places": [], "open_trials": [], "aside": []}
@@ -111,8 +112,14 @@ def _read_episode_parts(target: Target) -> dict[str, object]:
         "single": True,
         "places": _list_places(target),
         "open_trials": _list_open_trials(target),
-        "aside": list(target.trials.blocked().select_related("task")),
+        "aside": [(trial, _explain(trial, target, words)) for trial in target.trials.blocked().select_related("task")],
     }
+
+
+def _explain(trial: Trial, episode: Episode, words: Words) -> str:
+    """Why a trial is blocked, where that is open to the reader."""
+    queue = words.closing_trial(trial.task_id, episode.key)
+    return hidden_until(queue) if queue else trial.explain_blocked()
 
 
 @require_POST
