@@ -103,7 +103,7 @@ def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[in
     trials = {row.trial_id for row in rows if row.trial_id}
     decisions = {row.decision_id for row in rows if row.decision_id}
     waiting = open_to(user).filter(Q(trial__in=trials) | Q(decision__in=decisions), queue__hides_labels=True)
-    hidden = set(waiting.values_list("trial_id", "decision_id"))
+    hidden: set[tuple[int | None, int | None]] = set(waiting.values_list("trial_id", "decision_id"))
     words = Words(user)
     if not words.hides_nothing:
         hidden |= {(pk, None) for pk in words.closed_trials().filter(pk__in=trials).values_list("pk", flat=True)}
