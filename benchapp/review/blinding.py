@@ -4,15 +4,17 @@ A person is blind to an item while they may still answer it (`open_to`): its que
 they have neither submitted nor skipped it, and a place is left for their answer. Nobody else is blind to anything: an
 admin who reviews nothing sees everything, and a third reviewer of an item that two have answered sees that item.
 
-Which pages are closed follows one rule: the answer must not tell the item from those it could be. If only the item's
+Whose words are closed follows one rule: the answer must not tell the item from those it could be. If only the item's
 own trial answered 403, trying the trials of its task one after the other would name it, and with it its condition. So
 an open item closes every trial of its task and every library of its episode, in every run; an open decision or
-library closes the trials of its episode as well, because their pages name the decision and the condition.
+library closes the trials of its episode as well, because their pages name the decision and the condition. Pages that are
+about one of these answer 403; all others show "hidden" in place of its words. Both ask `Words`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -36,6 +38,7 @@ class Hidden:
 
 
 NOTHING = Hidden()
+HIDDEN = "hidden"  # in place of a name
 SWITCHES = ("queue__hides_conditions", "queue__hides_models", "queue__hides_labels", "queue__hides_suggestions")
 
 
@@ -81,78 +84,101 @@ def same_unit(items: QuerySet[QueueItem]) -> Q:
     return found | Q(decision__in=items.exclude(decision=None).values("decision"))
 
 
-def closing_item(item: QueueItem, user: User) -> Queue | None:
-    """A queue because of which the page of this item is closed to them, as that of its trial or library would be.
+class Words:
+    """The words of trials, decisions and libraries as one person may read them now: the one reader of what is closed.
 
-    Never an item they may answer or have answered: what they were given in this very queue stays theirs to read.
+    Ask it before showing a text of any of them. It reads what is closed once, so make one for each request
+    (`inspector.web.closed_pages.words_of`): one short query for anyone who reviews nothing blind, a second one for others,
+    none before the first question.
     """
-    if item.reviews.filter(reviewer=user).exists() or open_to(user).filter(pk=item.pk).exists():
-        return None
-    run = item.episode.run if item.episode else item.decision.episode.run if item.decision else None
-    return closing_queue(user, trial=item.trial, run=run, decision=item.decision)
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+
+    @cached_property
+    def _closed(self) -> _Closed:
+        queues = {queue.pk: queue for queue in _blind_queues(self._user)}
+        closed = _Closed()
+        if queues:
+            items = open_to(self._user).filter(queue__in=list(queues))
+            keys = ("decision__episode__key", "episode__key")
+            for pk, task, given, *reviewed in items.values_list("queue", "trial__task", "trial__episode__key", *keys):
+                if task is not None:
+                    closed.tasks.setdefault(task, queues[pk])
+                    closed.given.setdefault(given, queues[pk])
+                for key in reviewed:
+                    if key is not None:
+                        closed.reviewed.setdefault(key, queues[pk])
+        return closed
+
+    @property
+    def hides_nothing(self) -> bool:
+        return not self._closed.tasks and not self._closed.reviewed
+
+    def closing_trial(self, task: int, key: str) -> Queue | None:
+        """The queue that closes the trials of this task in episodes of this key; None where they are open."""
+        return self._closed.tasks.get(task) or self._closed.reviewed.get(key)
+
+    def closing_library(self, episode: Episode) -> Queue | None:
+        """The queue that closes the decisions and libraries of this episode; None where they are open."""
+        given = self._closed.given.get(episode.key) if episode.is_ordered else None
+        return self._closed.reviewed.get(episode.key) or given
+
+    def closing(
+        self, *, trial: Trial | None = None, run: Run | None = None, decision: Decision | None = None
+    ) -> Queue | None:
+        """The queue that closes the page of this trial, the library pages of this run, or this decision. One query for a
+        run, where anything is closed at all."""
+        found = self.closing_trial(trial.task_id, trial.episode.key) if trial else None
+        if decision and not found:
+            found = self.closing_library(decision.episode)
+        if run and not found and not self.hides_nothing:
+            found = next(filter(None, map(self.closing_library, run.episodes.all())), None)
+        return found
+
+    def closed_trials(self) -> QuerySet[Trial]:
+        """For lists that leave them out."""
+        if self.hides_nothing:
+            return Trial.objects.none()
+        return Trial.objects.filter(Q(task__in=self._closed.tasks) | Q(episode__key__in=self._closed.reviewed))
+
+    def closed_episodes(self) -> QuerySet[Episode]:
+        """Those whose decisions and libraries are closed."""
+        if self.hides_nothing:
+            return Episode.objects.none()
+        given = Q(key__in=self._closed.given, is_ordered=True)
+        return Episode.objects.filter(Q(key__in=self._closed.reviewed) | given)
+
+    def closed_runs(self) -> QuerySet[Run]:
+        """Those whose library pages are closed."""
+        return Run.objects.filter(pk__in=self.closed_episodes().values("run"))
+
+    def closing_item(self, item: QueueItem) -> Queue | None:
+        """The queue that closes the page of this item, as it closes that of its trial or library.
+
+        Never an item they may answer or have answered: what they were given in this very queue stays theirs to read.
+        """
+        if item.reviews.filter(reviewer=self._user).exists() or open_to(self._user).filter(pk=item.pk).exists():
+            return None
+        run = item.episode.run if item.episode else item.decision.episode.run if item.decision else None
+        return self.closing(trial=item.trial, run=run, decision=item.decision)
 
 
-def is_closed_to(
-    user: User, *, trial: Trial | None = None, run: Run | None = None, decision: Decision | None = None
-) -> bool:
-    """Would the page of this trial, the library pages of this run, or this decision give away an item to this person?"""
-    return closing_queue(user, trial=trial, run=run, decision=decision) is not None
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """What open items close, and the queue of each. tasks: of trials under review, by pk; given: keys of the episodes whose
+    libraries these trials were given; reviewed: keys of the episodes of decisions and libraries under review."""
+
+    tasks: dict[int, Queue] = field(default_factory=dict)
+    given: dict[str, Queue] = field(default_factory=dict)
+    reviewed: dict[str, Queue] = field(default_factory=dict)
 
 
-def closing_queue(
-    user: User, *, trial: Trial | None = None, run: Run | None = None, decision: Decision | None = None
-) -> Queue | None:
-    """A queue because of which that page is closed to this person, None where it is open.
-
-    One short query for whoever reviews nothing blind, a second one for others.
-    """
-    if not _blind_queues(user).exists():
-        return None
-    reasons = Q(pk__in=[])
-    if trial is not None:
-        reasons |= Q(trial__task=trial.task_id) | _of_episodes(trial.episode.key, besides_trials=True)
-    if decision is not None:
-        reasons |= _of_episodes(decision.episode.key)
-    if run is not None:
-        keys = Episode.objects.filter(run=run.pk, is_ordered=True).values("key")
-        reasons |= Q(trial__episode__key__in=keys) | Q(decision__episode__key__in=keys) | Q(episode__key__in=keys)
-    item = _blind_to(user).filter(reasons).select_related("queue").first()
-    return item.queue if item else None
-
-
-def closed_trials(user: User) -> QuerySet[Trial]:
-    """The trials whose pages are closed to this person, for lists that leave them out.
-
-    One short query for whoever reviews nothing blind, so that their lists need not look for what is closed.
-    """
-    if not _blind_queues(user).exists():
-        return Trial.objects.none()
-    items = _blind_to(user).order_by()
-    keys = Q(episode__key__in=items.exclude(decision=None).values("decision__episode__key"))
-    keys |= Q(episode__key__in=items.exclude(episode=None).values("episode__key"))
-    return Trial.objects.filter(Q(task__in=items.exclude(trial=None).values("trial__task")) | keys)
-
-
-def closed_runs(user: User) -> QuerySet[Run]:
-    """The runs whose library pages are closed to this person; no query of its own."""
-    items = _blind_to(user).order_by()
-    keys = Q()
-    for path in ("trial__episode__key", "decision__episode__key", "episode__key"):
-        keys |= Q(key__in=items.exclude(**{path: None}).values(path))
-    return Run.objects.filter(episodes__in=Episode.objects.filter(keys, is_ordered=True)).distinct()
+def hidden_until(queue: Queue) -> str:
+    """What stands in place of words that are closed because of this queue."""
+    return f"hidden until you finish “{queue.name}”"
 
 
 def _blind_queues(user: User) -> QuerySet[Queue]:
     """Open queues that name this person and hide something of the record itself."""
     return Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None, reviewers=user.pk)
-
-
-def _blind_to(user: User) -> QuerySet[QueueItem]:
-    """Items of which something of the record itself is hidden from this person."""
-    return open_to(user).filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True))
-
-
-def _of_episodes(key: str, *, besides_trials: bool = False) -> Q:
-    """Items of the episodes of that key."""
-    found = Q(decision__episode__key=key) | Q(episode__key=key)
-    return found if besides_trials else found | Q(trial__episode__key=key)

@@ -25,7 +25,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Comment, Run, Trajectory, Trial, User
-from benchapp.review.blinding import closing_queue
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.choices import Choices, parse_choices
 
 MAX_NAME = 1000
@@ -55,7 +55,7 @@ class CommentPlace:
         """Whether the page it hangs on would tell this person what a blind review hides from them."""
         if self.trial is None and self.run is None:
             return False
-        return closing_queue(user, trial=self.trial, run=self.run) is not None
+        return Words(user).closing(trial=self.trial, run=self.run) is not None
 
 
 def place_of(query: QueryDict) -> CommentPlace:

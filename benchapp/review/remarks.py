@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchapp.models import Comment, Mention, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import closed_runs, closed_trials, unsaid_by
+from benchapp.review.blinding import Words, unsaid_by
 from benchapp.review.comment_places import CommentPlace
 
 MAX_CHARS = 10_000
@@ -82,12 +82,14 @@ def comments_for(user: User) -> QuerySet[Comment]:
     others remark on what they have still to code without knowing what others said."""
     standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
-    open_to = Comment.objects.filter(standing).exclude(trial__in=closed_trials(user)).exclude(run__in=closed_runs(user))
+    words = Words(user)
+    readable = Comment.objects.filter(standing)
+    readable = readable.exclude(trial__in=words.closed_trials()).exclude(run__in=words.closed_runs())
     unsaid = unsaid_by(user)
     early = Q(trial__in=unsaid.exclude(trial=None).values("trial"))
     early |= Q(run__in=unsaid.exclude(decision=None).values("decision__episode__run"), on=Comment.On.LINE)
     early |= Q(run__in=unsaid.exclude(episode=None).values("episode__run"), on=Comment.On.LINE)
-    return open_to.exclude(early, ~Q(author=user)).select_related("author")
+    return readable.exclude(early, ~Q(author=user)).select_related("author")
 
 
 def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, list[Comment]]], int]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.db.models import Model, QuerySet
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Task, User
-from benchapp.review.blinding import closed_trials, open_to
+from benchapp.review.blinding import Words, open_to
 from benchapp.search.query import quote
 from benchapp.search.search_fields import FIELDS, SHORT, SearchField
 from benchapp.search.search_hits import documents_for
@@ -112,7 +112,7 @@ def _distinct(rows: QuerySet[Row], column: str) -> list[str]:
 def _skills(user: User) -> list[str]:
     uses = SkillUse.objects.all()
     if open_to(user).exists():
-        uses = uses.exclude(attempt__trial__in=closed_trials(user))
+        uses = uses.exclude(attempt__trial__in=Words(user).closed_trials())
     files = documents_for(user).filter(kind=SearchDocument.Kind.FILE)
     return sorted({*_distinct(uses, "skill"), *_distinct(files, "skill")})
 

@@ -26,7 +26,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record.trajectory_store import read_windows
-from benchapp.review.blinding import closed_runs, closed_trials, open_to
+from benchapp.review.blinding import Words, open_to
 from benchapp.review.remarks import comments_for
 from benchapp.search import search_index
 from benchapp.search.filters import MANY, condition_of, fact_phrases, match_of
@@ -160,8 +160,9 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     documents = _exclude_hidden(SearchDocument.objects.exclude(run__in=gone), notes)
     if not blind:
         return documents
-    documents = documents.exclude(trial__in=closed_trials(user))
-    return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=closed_runs(user))
+    words = Words(user)
+    documents = documents.exclude(trial__in=words.closed_trials())
+    return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=words.closed_runs())
 
 
 def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment]) -> QuerySet[SearchDocument]:

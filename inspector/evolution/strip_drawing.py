@@ -196,7 +196,7 @@ def _describe_trial(trial: TimelineTrial) -> Iterator[str]:
     place = PHASE_WORDS.get(Phase(square.phase), (square.phase, ""))[0].lower()
     yield ", ".join(word for word in (one_line(square.family or "", MAX_NAME), name_role(square.role), place) if word)
     if trial.read:
-        yield f"Read {', '.join(sorted(trial.read))}"[:MAX_SUMMARY]
+        yield f"Read {', '.join(trial.read)}"[:MAX_SUMMARY]
     elif square.skills_mounted and square.skills_read == 0:
         yield "Had a skill, read none"
 
@@ -215,7 +215,7 @@ def _draw_patch(canvas: Canvas, patch: TimelinePatch) -> str:
         f'<rect class="evo-area" x="{x - SLOT / 2:g}" y="{canvas.row}" width="{SLOT}" height="{height}"/>{ring}'
         f"{_draw_mark(canvas, patch, x)}{_draw_lines(canvas, patch, x)}"
     )
-    title = _title(_describe_patch(patch))
+    title = _title(_describe_patch(patch, canvas.timeline.hidden))
     if not patch.key:
         return f'<g class="evo-tick">{title}{area}</g>'
     # Keys walk the stops of one strip: those of a minor one only follow a click.
@@ -270,7 +270,7 @@ def _count_lines(patch: TimelinePatch) -> tuple[int, int]:
     return (decision.lines_added, decision.lines_removed) if decision and patch.is_change else (0, 0)
 
 
-def _describe_patch(patch: TimelinePatch) -> Iterator[str]:
+def _describe_patch(patch: TimelinePatch, hidden: str) -> Iterator[str]:
     entry, decision = patch.step.entry, patch.step.entry.decision
     number = f"Decision {decision.number}: " if decision else ""
     yield f"{number}{patch.word.lower() if number else patch.word}"
@@ -283,9 +283,11 @@ def _describe_patch(patch: TimelinePatch) -> Iterator[str]:
         yield ", ".join(patch.skills)[:MAX_SUMMARY]
     if decision and (trial := decision.after_trial):
         yield f"After a {trial.status} trial: {one_line(trial.task.title, MAX_NAME)}"
-    if decision and decision.summary:
+    if hidden:
+        yield f"Its words are {hidden}"
+    elif decision and decision.summary:
         yield f"“{one_line(decision.summary, MAX_SUMMARY)}”"
-    if entry.refusal:
+    elif entry.refusal:
         yield one_line(entry.refusal.reason, MAX_SUMMARY)
 
 

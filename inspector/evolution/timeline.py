@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.lineage.library_states import NEVER, LibraryHistory, LibraryState, LibraryStep, read_histories
 from benchapp.models import Entry, Episode, Run, SkillUse, SnapshotFile, Square
+from benchapp.review.blinding import Words, hidden_until
 from inspector.evolution.decision_words import describe_seeding, describe_step
 from runner.base.types import Phase, UseKind
 
@@ -19,11 +20,12 @@ PHASES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)
 
 @dataclass(frozen=True, slots=True)
 class TimelineTrial:
-    """One trial. `number`: its place among the episode's, from 1. `read`: skills it read, where they were asked for."""
+    """One trial. `number`: its place among the episode's, from 1. `read`: skills it read in order of name, where they were
+    asked for."""
 
     number: int
     square: Square
-    read: frozenset[str] = frozenset()
+    read: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -76,13 +78,15 @@ class SkillLane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`events`: in the order they happened; what was planned and never begun comes last."""
+    """`events`: in the order they happened; what was planned and never begun comes last. `hidden`: what is shown in place
+    of the words of its decisions and libraries, empty where they are open."""
 
     episode: Episode
     events: tuple[Event, ...]
     lanes: tuple[SkillLane, ...] = ()
     history: LibraryHistory = field(default_factory=lambda: LibraryHistory(()))
     numbers: Mapping[str, int] = field(default_factory=dict)  # key of a trial -> its number
+    hidden: str = ""
 
     @property
     def trials(self) -> list[TimelineTrial]:
@@ -109,7 +113,7 @@ class Timeline:
         """The later trials that read a skill which this patch wrote."""
         wrote = set(patch.skills)
         later = self.events[self.events.index(patch) + 1 :]
-        return [event for event in later if isinstance(event, TimelineTrial) and event.read & wrote]
+        return [event for event in later if isinstance(event, TimelineTrial) and wrote.intersection(event.read)]
 
 
 def read_timelines(
@@ -167,15 +171,22 @@ def _list_changes(history: LibraryHistory, seeded: str) -> Iterable[tuple[Librar
 # --- skills -----------------------------------------------------------------------------------------------------------
 
 
+def hide_words(timeline: Timeline, words: Words) -> Timeline:
+    """The same without the words of decisions and libraries where they are closed to this reader."""
+    queue = words.closing_library(timeline.episode)
+    return replace(timeline, hidden=hidden_until(queue)) if queue else timeline
+
+
 def follow_skills(timeline: Timeline) -> Timeline:
-    """The same with its lanes, and with what each trial read. Two queries."""
-    held = _read_held(timeline)
+    """The same with its lanes, and with what each trial read. Two queries. Skills are numbered where words are hidden."""
+    held, read = _read_held(timeline), _read_uses(timeline.episode)
+    if timeline.hidden:
+        held, read = _number_skills(held, read)
     changed = {patch: _compare_held(held, patch) for patch in timeline.patches if patch.is_change}
-    read = _read_uses(timeline.episode)
     events: list[Event] = []
     for event in timeline.events:
         if isinstance(event, TimelineTrial):
-            event = replace(event, read=frozenset(read.get(event.square.pk, ())))
+            event = replace(event, read=tuple(sorted(read.get(event.square.pk, ()))))
         elif isinstance(event, TimelinePatch) and event in changed:
             event = replace(event, skills=tuple(sorted(changed[event])))
         events.append(event)
@@ -194,6 +205,15 @@ def _read_held(timeline: Timeline) -> Held:
     for snapshot, skill, path, digest, lines in rows.values_list("snapshot_id", "skill", "path", "blob_id", "lines"):
         files[snapshot][skill].add((path, digest, lines))
     return {pk: {skill: frozenset(found) for skill, found in skills.items()} for pk, skills in files.items()}
+
+
+def _number_skills(held: Held, read: Mapping[int, set[str]]) -> tuple[Held, dict[int, set[str]]]:
+    """Both with "skill 1" in place of a name, in the order the skills came."""
+    came = [skill for _, skills in sorted(held.items()) for skill in sorted(skills)]
+    came += sorted(skill for skills in read.values() for skill in skills)
+    numbers = {skill: f"skill {number}" for number, skill in enumerate(dict.fromkeys(came), 1)}
+    numbered = {pk: {numbers[skill]: files for skill, files in skills.items()} for pk, skills in held.items()}
+    return numbered, {trial: {numbers[skill] for skill in skills} for trial, skills in read.items()}
 
 
 def _held_in(held: Held, state: LibraryState) -> Mapping[str, frozenset[tuple[str, str, int]]]:

@@ -1,13 +1,22 @@
-"""The answer instead of a page that would give away an item under blind review."""
+"""The one reader of closed words for a request, and the answer instead of a page that would give away an item."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.models import Queue, QueueItem, Run, Trial
-from benchapp.review.blinding import closing_item, closing_queue
+from benchapp.review.blinding import Words
 from inspector.web.access import user_of
 from inspector.web.responses import render_page
+
+
+def words_of(request: HttpRequest) -> Words:
+    """The words this reader may see. Read once for a request, unless it may change what they still have to review."""
+    if request.method not in {"GET", "HEAD"}:
+        return Words(user_of(request))
+    if not hasattr(request, "words"):
+        request.words = Words(user_of(request))  # type: ignore[attr-defined]
+    return request.words  # type: ignore[attr-defined,no-any-return]
 
 
 def refuse_closed(
@@ -17,17 +26,17 @@ def refuse_closed(
 
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """
-    return _refuse(request, closing_queue(user_of(request), trial=trial, run=run), as_json=as_json)
+    return _refuse(request, words_of(request).closing(trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
     """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
-    return _refuse(request, closing_item(item, user_of(request)), as_json=as_json)
+    return _refuse(request, words_of(request).closing_item(item), as_json=as_json)
 
 
 def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
     if queue is None:
         return None
-    said = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
-    data = {"error": said, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
+    error = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
+    data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)

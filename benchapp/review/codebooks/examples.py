@@ -1,7 +1,8 @@
 """Places in real evidence that show what a code means, added to drafts by hand or from a reviewer's mark.
 
-An example tells that somebody labels this trial with this code. So nobody sees an example of an item they still have to
-code themselves (`hidden_examples`), and the log of acts names the code but not the trial.
+An example tells that somebody labels this trial with this code, and quotes it. So nobody sees an example of an item they
+still have to code themselves, or whose words are closed to them (`hidden_examples`), and the log of acts names the code but
+not the trial.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db.models import Q
 
 from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import open_to
+from benchapp.review.blinding import Words, open_to
 from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold
@@ -91,20 +92,24 @@ def remove_example(example: CodeExample, user: User | None) -> None:
 
 
 def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[int]:
-    """Keys of those that this person must not see yet: they have to code that trial or decision themselves, unseen.
+    """Keys of those that this person must not see yet: they have to code that trial or decision themselves, unseen, or its
+    words are closed to them.
 
-    One query; none where there are no examples.
+    Two queries, four for a blind reviewer; none where there are no examples.
     """
     rows = [example for example in examples if example.trial_id or example.decision_id]
     if not rows:
         return frozenset()
-    waiting = open_to(user).filter(
-        Q(queue__hides_labels=True) | Q(queue__hides_conditions=True) | Q(queue__hides_models=True),
-        Q(trial__in=[row.trial_id for row in rows if row.trial_id])
-        | Q(decision__in=[row.decision_id for row in rows if row.decision_id]),
-    )
-    closed = set(waiting.values_list("trial_id", "decision_id"))
-    return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in closed)
+    trials = {row.trial_id for row in rows if row.trial_id}
+    decisions = {row.decision_id for row in rows if row.decision_id}
+    waiting = open_to(user).filter(Q(trial__in=trials) | Q(decision__in=decisions), queue__hides_labels=True)
+    hidden: set[tuple[int | None, int | None]] = set(waiting.values_list("trial_id", "decision_id"))
+    words = Words(user)
+    if not words.hides_nothing:
+        hidden |= {(pk, None) for pk in words.closed_trials().filter(pk__in=trials).values_list("pk", flat=True)}
+        closed = Decision.objects.filter(pk__in=decisions, episode__in=words.closed_episodes())
+        hidden |= {(None, pk) for pk in closed.values_list("pk", flat=True)}
+    return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in hidden)
 
 
 def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:

@@ -19,7 +19,7 @@ from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.models.stand_ins import StandIn
-from benchapp.review.blinding import closed_runs, closed_trials
+from benchapp.review.blinding import Words
 from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
@@ -289,8 +289,9 @@ class LabelExport:
         if self.asker is None:
             return frozenset()
         items = QueueItem.objects.filter(queue=self.queue).order_by()
-        runs = closed_runs(self.asker).values("pk")
-        hidden = items.filter(trial__in=closed_trials(self.asker).values("pk")).values_list("pk", flat=True)
+        words = Words(self.asker)
+        runs = words.closed_runs().values("pk")
+        hidden = items.filter(trial__in=words.closed_trials().values("pk")).values_list("pk", flat=True)
         of_runs = items.filter(decision__episode__run__in=runs) | items.filter(episode__run__in=runs)
         return frozenset({*hidden, *(of_runs.values_list("pk", flat=True) if self.queue.unit != "trial" else ())})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import HIDDEN, Words
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_library_numbers
@@ -21,6 +22,7 @@ from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
 from inspector.pages.compare.crumbs import read_parent
+from inspector.web.closed_pages import words_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase
@@ -123,7 +125,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     sheet = sheet_of(request)
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(comparison.groups.all), per_page=GROUPS_PER_PAGE)
-    shown = _of_groups(list(page), comparison.choices.as_of)
+    shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
     pin = build_permalink(request, comparison)
     data = {
         "choices": comparison.choices.pairs(),
@@ -165,10 +167,13 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
     return said
 
 
-def _of_groups(groups: Sequence[Group], as_of: datetime | None) -> list[GroupLibraries]:
-    """Only of the groups on the page: a history of a whole campaign takes a second to read."""
+def _of_groups(groups: Sequence[Group], as_of: datetime | None, words: Words) -> list[GroupLibraries]:
+    """Only of the groups on the page: a history of a whole campaign takes a second to read. Skills that are closed to the
+    reader have no names."""
     runs = [run for group in groups for run in group.runs]
-    libraries, uses = read_library_numbers(runs, as_of), reuse(runs, as_of)
+    libraries, uses = read_library_numbers(runs, as_of), dict(reuse(runs, as_of))
+    for pk in words.closed_runs().filter(pk__in=uses).values_list("pk", flat=True):
+        uses[pk] = replace(uses[pk], skills=tuple(replace(skill, skill=HIDDEN) for skill in uses[pk].skills))
     return [
         GroupLibraries(
             group,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -25,10 +25,9 @@ from benchapp.analysis.failures.failure_reading import (
     read_failures,
 )
 from benchapp.analysis.failures.refusals import Failures, RefusedRow
-from benchapp.models import Run, User
+from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
-from benchapp.review.blinding import closed_trials
 from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
@@ -39,6 +38,7 @@ from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
 from inspector.pages.compare.crumbs import read_parent
+from inspector.web.closed_pages import words_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -83,7 +83,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     found = read_failures(comparison.runs)
-    closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
+    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
@@ -152,7 +152,7 @@ def list_failure_rows(
     request: HttpRequest, comparison: GroupComparison
 ) -> tuple[list[tuple[str, str]], list[tuple[FailureRow, list[FailureCell]]]]:
     """Columns by class and plain name, and per group its refusals in each, as far as this reader may see them."""
-    closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
+    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
     every = _list_refused_trials(comparison, read_failures(comparison.runs))
     found = _by_group([each for each in every if each.refused.pk not in closed])
     return name_columns([row for _, row in found]), _draw_groups(comparison, found)
@@ -160,7 +160,7 @@ def list_failure_rows(
 
 def count_failed(request: HttpRequest, comparison: GroupComparison) -> int:
     """Failed trials of every phase, as far as this reader may see them: the table counts a part of them."""
-    closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
+    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
     found = (comparison.outcomes[run.pk] for run in comparison.runs)
     return len({pk for outcomes in found for pk in outcomes.trial[outcomes.success == 0].tolist()} - closed)
 

@@ -16,14 +16,13 @@ from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH, Suspect
 from benchapp.experiments.probe_results import ProbeResult, read_results
 from benchapp.models import Probe, Run
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_runs
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.crumbs import read_parent
-from inspector.web.access import user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import render_page
 from runner.protocols.conditions import conditions_without_library
 
@@ -81,7 +80,7 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     asked = _choose_groups(sheet)
-    closed = frozenset(closed_runs(user_of(request)).values_list("pk", flat=True))
+    closed = frozenset(words_of(request).closed_runs().values_list("pk", flat=True))
     groups = [_read_suspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
     data = {
         "choices": comparison.choices.pairs(),

@@ -26,7 +26,6 @@ from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_runs
 from benchapp.stats.comparing.axis_facets import name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, list_unknown_metrics
@@ -42,7 +41,7 @@ from inspector.pages.compare.compare_view import (
     groups_twin,
 )
 from inspector.pages.compare.comparisons_view import HYPOTHESIS, DeclaredRow, say_held
-from inspector.web.access import user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 
 PER_PAGE = 25  # runs
@@ -149,7 +148,7 @@ def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, o
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     """What its probes found: that answers their question, which is not that of conditions. Nothing of a fork, of an import
     that does not say what it probes, and of a run that the reader reviews blind."""
-    closed = closed_runs(user_of(request)).values("pk")
+    closed = words_of(request).closed_runs().values("pk")
     probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}

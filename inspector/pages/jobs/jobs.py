@@ -16,6 +16,7 @@ from benchapp.models.episodes import FAILING
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.web.text.formats import headline
@@ -42,6 +43,7 @@ class Troubled(Shaped):
     episode: Episode
     trouble: Trouble
     latest: Attempt | None
+    hidden: str = ""  # what is shown in place of the words of its trial
 
     json_shape = JsonShape(
         *("episode", "title=episode.title", "experiment=episode.run.experiment", "run=episode.run"),
@@ -53,7 +55,7 @@ class Troubled(Shaped):
     def reason(self) -> str:
         """Whole text, a traceback as a rule. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
-            return render_error(self.latest.exception_type, self.latest.exception_message)
+            return self.hidden or render_error(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
 
     @property
@@ -130,7 +132,7 @@ class EndedExperiment(Shaped):
         return (ended - begun).total_seconds() if begun and ended else None
 
 
-def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
+def find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
     """The worst first, and how many there are in all."""
     wanted = (
         Q(status=Episode.Status.BLOCKED)
@@ -144,7 +146,7 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     shown = episodes[:limit]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
     aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
-    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in shown]
+    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), words) for episode in shown]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -155,10 +157,13 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None) -> Troubled:
+def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None, words: Words) -> Troubled:
     if episode.status == Episode.Status.BLOCKED:
         return Troubled(episode, Trouble.BLOCKED, latest)
-    return Troubled(episode, Trouble.CRASHING, latest) if episode.failures else Troubled(episode, Trouble.ASIDE, aside)
+    if episode.failures:
+        return Troubled(episode, Trouble.CRASHING, latest)
+    queue = words.closing_trial(aside.trial.task_id, episode.key) if aside else None
+    return Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else "")
 
 
 _OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)

@@ -11,7 +11,7 @@ from benchapp.judges.judging_progress import progress_of_judging
 from benchapp.models import Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
-from inspector.web.access import user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -22,11 +22,11 @@ MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 @require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
-    working = without_closed(user_of(request), at_work(own, MAX_AT_WORK))
+    working = without_closed(words_of(request), at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
-    needing, needing_total = find_troubled(each for each in working if each.is_stuck)
+    needing, needing_total = find_troubled(words_of(request), (each for each in working if each.is_stuck))
     waiting, ended = open_experiments(), ended_experiments()
     outages = [] if crew.workers is None else list_outages()
     judging = progress_of_judging(JudgingOrder.objects.unfinished())

@@ -18,11 +18,13 @@ from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import log_tail
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
+from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
 from inspector.web.access import needs, user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -60,7 +62,7 @@ def _show(
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    working = without_closed(user_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
+    working = without_closed(words_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
     calling = list(_select_calls(target)[:MAX_ATTEMPTS])
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
@@ -96,13 +98,13 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
-        **_read_episode_parts(target),
+        **_read_episode_parts(target, words_of(request)),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
 
 
-def _read_episode_parts(target: Target) -> dict[str, object]:
+def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
     """What only the page of one episode shows."""
     if not isinstance(target, Episode):
         return {"single": False, "places": [], "open_trials": [], "aside": []}
@@ -110,8 +112,14 @@ def _read_episode_parts(target: Target) -> dict[str, object]:
         "single": True,
         "places": _list_places(target),
         "open_trials": _list_open_trials(target),
-        "aside": list(target.trials.blocked().select_related("task")),
+        "aside": [(trial, _explain(trial, target, words)) for trial in target.trials.blocked().select_related("task")],
     }
+
+
+def _explain(trial: Trial, episode: Episode, words: Words) -> str:
+    """Why a trial is blocked, where that is open to the reader."""
+    queue = words.closing_trial(trial.task_id, episode.key)
+    return hidden_until(queue) if queue else trial.explain_blocked()
 
 
 @require_POST

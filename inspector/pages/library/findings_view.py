@@ -16,9 +16,9 @@ from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.models import Episode, LibraryDiagnosis, Run, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_trials
 from inspector.pages.library.findings import PER_PAGE, PROFILE_WORDS, ShownFinding, open_findings, read_findings_on
 from inspector.web.access import needs
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -34,7 +34,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     episodes = list(with_library.annotate(alarms=Subquery(present.values("alarms")[:1])))
     episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
     user = cast(User, request.user)
-    opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
+    opened = open_findings(run, episode, request.GET, words_of(request).closed_trials()) if episode else None
     page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
     shown = read_findings_on(page, opened) if opened and page is not None else []
     data = {

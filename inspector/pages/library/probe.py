@@ -24,6 +24,7 @@ from benchapp.experiments.probe_runs import (
 from benchapp.models import Decision, Episode, Probe, Run, Task
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import split_lines
+from benchapp.review.blinding import Words
 from inspector.web.responses import link_to
 from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
@@ -243,10 +244,11 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     return found
 
 
-def read_probes_of_run(run: Run) -> dict[str, object]:
-    """For a run's page: the newest probes of its libraries, and whether there are older ones."""
+def read_probes_of_run(run: Run, words: Words) -> dict[str, object]:
+    """For a run's page: the newest probes of its libraries, and whether there are older ones. None of a closed library."""
     results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED)
-    return {"probes": results, "older_probes": has_older}
+    shown = [each for each in results if each.probe.origin and not words.closing_library(each.probe.origin)]
+    return {"probes": shown, "older_probes": has_older}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from inspector.pages.launch.launch_steps import FRONT, PRESET_WORDS
 from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
 from inspector.pages.overview.tour import Tour, find_story
 from inspector.web.access import user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK
@@ -48,7 +49,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     probes = sum(count for (is_probe, _), count in extra.items() if is_probe)
     qualifications = extra.total() - probes
     live = any(Experiment.Status(status).is_open for _, status in extra) or any(row.experiment.is_open for row in rows)
-    working = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
+    working = without_closed(words_of(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
     tour, pausing = (None, None) if fragment else find_story(user_of(request))
     data = {

@@ -21,7 +21,7 @@ from benchapp.models import Check, Decision, Episode, Probe, Queue, Run, Trial, 
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
-from benchapp.review.blinding import closing_queue
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
@@ -145,7 +145,7 @@ def find_story(user: User) -> tuple[Tour | None, Queue | None]:
     tour = _read_story()
     if tour is None:
         return None, None
-    queue = closing_queue(user, trial=tour.trial, run=tour.decision.episode.run)
+    queue = Words(user).closing(trial=tour.trial, run=tour.decision.episode.run)
     return (None, queue) if queue else (tour, None)
 
 

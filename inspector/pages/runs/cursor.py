@@ -13,13 +13,21 @@ from django.utils.safestring import mark_safe
 from benchapp.analysis.lineage.library_states import LibraryHistory, read_histories
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
+from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.no_skill_sibling import Successes
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_cursor, link_to_pages
 from inspector.evolution.strip_drawing import StripForm, draw_strip
-from inspector.evolution.timeline import Timeline, TimelinePatch, TimelineTrial, follow_skills, read_timelines
+from inspector.evolution.timeline import (
+    Timeline,
+    TimelinePatch,
+    TimelineTrial,
+    follow_skills,
+    hide_words,
+    read_timelines,
+)
 from inspector.pages.library.changes import FileChange, draw_changes, read_changes
 from inspector.pages.library.rail import open_course
 from inspector.web.subject import choose_row, find_neighbours
@@ -56,7 +64,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What lies under it."""
+    """What lies under it. `hidden`: what is shown in place of the words of the patch."""
 
     trial: TimelineTrial | None = None
     checks: FailedChecks | None = None
@@ -67,6 +75,7 @@ class Cursor:
     readers: Readers | None = None
     trial_url: str = ""
     patch_url: str = ""
+    hidden: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +113,21 @@ def draw_evolution(
     run: Run,
     episodes: Sequence[Episode],
     squares: Sequence[Square],
+    words: Words,
     *,
     episode: str = "",
     at: str = "",
     beside: Successes | None = None,
 ) -> str:
     """The part of the page as HTML, empty where there is none. Of a run at its end it is kept until one of its numbers
-    changes."""
-    key = (episode, at, len(beside or {}))
-    kept = KEPT.get(run) or {} if has_ended(run) else {}
+    changes, for readers to whom all of it is open."""
+    key, keeps = (episode, at, len(beside or {})), has_ended(run) and words.hides_nothing
+    kept = KEPT.get(run) or {} if keeps else {}
     if key not in kept:
-        found = open_evolution(run, episodes, squares, episode=episode, at=at, beside=beside)
-        drawn = render_to_string("runs/_evolution.html", {"run": run, "evolution": found})
+        found = open_evolution(run, episodes, squares, words, episode=episode, at=at, beside=beside)
+        drawn = render_to_string("runs/_evolution.html", {"run": run, "evolution": found}).strip()
         kept = {**(kept if len(kept) < MAX_KEPT else {}), key: drawn}
-        if has_ended(run):
+        if keeps:
             KEPT.put(run, kept)
     return mark_safe(kept[key])  # noqa: S308 (a template's)
 
@@ -126,6 +136,7 @@ def open_evolution(
     run: Run,
     episodes: Sequence[Episode],
     squares: Sequence[Square],
+    words: Words,
     *,
     episode: str = "",
     at: str = "",
@@ -138,11 +149,12 @@ def open_evolution(
         return None
     others = [each for each in ordered if each != chosen]
     histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
-    timeline, *minor = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
+    timelines = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
+    timeline, *minor = (hide_words(each, words) for each in timelines)
     timeline = follow_skills(timeline)
     if not timeline.trials:
         return None
-    cursor = _open_cursor(run, timeline, at, beside or {})
+    cursor = _open_cursor(run, timeline, words, at, beside or {})
     return Evolution(
         _draw_full(run, timeline, cursor),
         cursor,
@@ -188,15 +200,15 @@ def _draw_minor(run: Run, timeline: Timeline) -> Strip:
 # --- what lies under the cursor ---------------------------------------------------------------------------------------
 
 
-def _open_cursor(run: Run, timeline: Timeline, at: str, beside: Successes) -> Cursor:
+def _open_cursor(run: Run, timeline: Timeline, words: Words, at: str, beside: Successes) -> Cursor:
     trial, patch = _find_event(timeline, at) if at else (None, None)
     if trial is None and patch is None:
         trial, patch = _find_event(timeline, _choose_key(run, timeline))
     links = link_to_pages(run, timeline.episode)
-    change, rows = _read_lines(patch) if patch else (None, ())
+    change, rows = _read_lines(patch) if patch and not timeline.hidden else (None, ())
     return Cursor(
         trial=trial,
-        checks=_read_checks(trial) if trial and trial.square.success is False else None,
+        checks=_read_checks(timeline, trial, words) if trial and trial.square.success is False else None,
         patch=patch,
         lines=rows[:MAX_LINES],
         lines_more=max(0, len(rows) - MAX_LINES),
@@ -204,6 +216,7 @@ def _open_cursor(run: Run, timeline: Timeline, at: str, beside: Successes) -> Cu
         readers=_count_readers(timeline, patch, beside) if patch and patch.is_change else None,
         trial_url=links.of_trial(trial) if trial else "",
         patch_url=links.of_patch(patch) if patch else "",
+        hidden=timeline.hidden,
     )
 
 
@@ -255,7 +268,7 @@ def _read_telling(run: Run, timeline: Timeline) -> str:
     return telling.stop.key if telling else ""
 
 
-def _read_checks(trial: TimelineTrial) -> FailedChecks | None:
+def _read_checks(timeline: Timeline, trial: TimelineTrial, words: Words) -> FailedChecks | None:
     """Of the primary verdict. One query."""
     counting = Verdict.objects.filter(attempt__trial=trial.square.pk, attempt__counts=True, is_primary=True)
     rows = Check.objects.filter(verdict__in=counting).exclude(status=CheckStatus.SKIPPED).order_by("id")
@@ -263,6 +276,8 @@ def _read_checks(trial: TimelineTrial) -> FailedChecks | None:
     failed = [(name, message) for name, status, message in checks if status != CheckStatus.PASSED]
     if not failed:
         return None
+    if queue := words.closing_trial(trial.square.task_id, timeline.episode.key):
+        return FailedChecks(len(failed), len(checks), hidden_until(queue))
     name, message = failed[0]
     return FailedChecks(len(failed), len(checks), one_line(name, MAX_SENTENCE), one_line(message or "", MAX_SENTENCE))
 

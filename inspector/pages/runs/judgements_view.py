@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -10,11 +10,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run, User
+from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_trials
 from inspector.pages.runs.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
-from inspector.web.closed_pages import refuse_closed
+from inspector.web.closed_pages import refuse_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -27,7 +26,7 @@ MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
 def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     passes = list(Judging.objects.of_run(run).select_related("run"))
     judging = choose_row(passes, request.GET.get("judging", ""))
-    this = JudgementsPage(run, judging, request.GET, closed_trials(cast(User, request.user))) if judging else None
+    this = JudgementsPage(run, judging, request.GET, words_of(request).closed_trials()) if judging else None
     page = paginate(request, this.units, per_page=PER_PAGE) if this else None
     data = {
         "run": RUN_HEAD.read(run),
@@ -60,7 +59,7 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
     trial = unit.attempt.trial if unit.attempt else None
     if closed := refuse_closed(request, run=run, as_json=as_json):
         return closed
-    if trial is not None and closed_trials(cast(User, request.user)).filter(pk=trial.pk).exists():
+    if trial is not None and words_of(request).closing(trial=trial):
         raise Http404("closed to a blind reviewer")
     tries = [_build_try(row) for row in unit.tries.select_related("request", "reply")]
     data = {

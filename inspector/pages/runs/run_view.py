@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 from uuid import UUID
 
 from django.db.models import Max, QuerySet, Sum
@@ -27,10 +26,10 @@ from benchapp.models import (
     Square,
     Trajectory,
     Trial,
-    User,
 )
 from benchapp.models.episodes import REASON
 from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.metrics.no_skill_sibling import (
@@ -59,6 +58,7 @@ from inspector.pages.runs.run import (
     find_bypasses,
     split_cards,
 )
+from inspector.web.closed_pages import words_of
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed
@@ -95,7 +95,7 @@ def _draw_evolution(
     request: HttpRequest, found: Run, episodes: Sequence[Episode], squares: Sequence[Square], beside: Successes
 ) -> str:
     asked = {name: request.GET.get(name, "") for name in ("episode", "at")}
-    return draw_evolution(found, episodes, squares, **asked, beside=beside)
+    return draw_evolution(found, episodes, squares, words_of(request), **asked, beside=beside)
 
 
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
@@ -184,7 +184,7 @@ def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
     return {
         **vars(facts),
         **vars(facts.headway),
-        **read_probes_of_run(found),
+        **read_probes_of_run(found, words_of(request)),
         "cards": split_cards(build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))),
         "reading": count_reading(facts.squares),
         "evolution": _draw_evolution(request, found, episodes, facts.squares, facts.beside),
@@ -212,7 +212,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
     )
     data = {
-        **_run_twin(found, tally),
+        **_run_twin(request, found, tally),
         **encode(headway),
         "metrics": {},
         "spent": spent,
@@ -227,8 +227,8 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
     context = {
         **vars(headway),
         "in_order": in_order,
-        "evolution": "" if as_json else _draw_evolution(request, found, episodes, squares, {}),
-        **read_probes_of_run(found),
+        "evolution": _draw_evolution(request, found, episodes, squares, {}) if in_order and not as_json else "",
+        **read_probes_of_run(found, words_of(request)),
         "run": found,
         "tally": tally,
         "page": page,
@@ -270,7 +270,7 @@ def _read_library_facts(found: Run) -> LibraryFacts:
 def _list_working(request: HttpRequest, found: Run) -> list[AtWork]:
     """Its agents at work."""
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
-    return without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED))
+    return without_closed(words_of(request), at_work(under_way, MAX_LISTED))
 
 
 def _list_calling(found: Run) -> list[ModelCall]:
@@ -324,8 +324,20 @@ LIBRARY = JsonShape(
 )
 
 
-def _run_twin(found: Run, tally: TrialTally) -> dict[str, object]:
-    return {**RUN.read(found), "trial_counts": tally, "library": PageLink("library-json", found.public_id)}
+def _hide_reverted(words: Words, found: Run) -> dict[str, object]:
+    """The entry of a probe without the lines it took back, where these are closed to the reader."""
+    origin = found.probe.origin if hasattr(found, "probe") else None
+    queue = words.closing_library(origin) if origin else None
+    return {"probe_of": {**PROBE.read(found.probe), "reverted": hidden_until(queue)}} if queue else {}
+
+
+def _run_twin(request: HttpRequest, found: Run, tally: TrialTally) -> dict[str, object]:
+    return {
+        **RUN.read(found),
+        **_hide_reverted(words_of(request), found),
+        "trial_counts": tally,
+        "library": PageLink("library-json", found.public_id),
+    }
 
 
 GRID = JsonShape(
@@ -347,7 +359,7 @@ def _grid_twin(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
     page = paginate(request, facts.squares, per_page=PER_PAGE)
     trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
     return {
-        **_run_twin(facts.run, facts.tally),
+        **_run_twin(request, facts.run, facts.tally),
         **GRID.read(facts),
         "trials": TRIAL.read_all(trials[square.pk] for square in page),
         "next": next_url(request, page),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -16,11 +15,10 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.analysis.failures.failure_reading import WORDS, read_class
 from benchapp.exports.atif_file import atif_pieces, select_trajectories
-from benchapp.models import Attempt, Blob, Chunk, Decision, Trajectory, Trial, User
+from benchapp.models import Attempt, Blob, Chunk, Decision, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, StoredStep, open_field
-from benchapp.review.blinding import closed_trials
 from inspector.evolution.strip import open_strip
 from inspector.pages.people.comments import count_step_comments
 from inspector.pages.trials.live_trial import read_live_steps, read_steps_since
@@ -35,7 +33,7 @@ from inspector.pages.trials.trial import (
     inspect_trial,
     read_more_steps,
 )
-from inspector.web.closed_pages import refuse_closed
+from inspector.web.closed_pages import refuse_closed, words_of
 from inspector.web.responses import PageLink, link_to, read_htmx, render_page
 from inspector.web.subject import of_trial, of_trial_alone
 from inspector.web.text.visible import visible
@@ -75,10 +73,10 @@ class FieldPieceForm(forms.Form):
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
     most = MOST_BESIDE if found.success is False else SHOWN_BESIDE
-    others = find_counterparts(found, without=closed_trials(cast(User, request.user)), most=most)
+    others = find_counterparts(found, without=words_of(request).closed_trials(), most=most)
     beside = others[:SHOWN_BESIDE]
     live = read_live_steps(inspection.attempt) if inspection.trajectory is None else None
-    strip = None if as_json else open_strip(found.episode.run, found.episode, trial=found)
+    strip = None if as_json else open_strip(found.episode.run, found.episode, words_of(request), trial=found)
     around = Surroundings() if strip else find_surroundings(found)
 
     def twin() -> dict[str, object]:

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from benchapp.experiments.work.progress import AtWork
-from benchapp.models import User
-from benchapp.review.blinding import closed_trials
+from benchapp.review.blinding import Words, hidden_until
 
 MAX_SAID = 200  # characters
-CLOSED = "closed to you until your blind review is submitted"
 
 
-def without_closed(user: User, working: list[AtWork]) -> list[AtWork]:
-    """Hides the steps of trials whose own pages are closed to this blind reviewer. One query."""
-    told = {row.attempt.trial_id for row in working if row.step is not None}
-    closed = set(closed_trials(user).filter(pk__in=told).values_list("pk", flat=True)) if told else set()
-    return [replace(row, step=_close_step(row.step)) if row.attempt.trial_id in closed else row for row in working]
+def without_closed(words: Words, working: list[AtWork]) -> list[AtWork]:
+    """Hide the steps of trials that are closed to this reader."""
+    return [_close(row, words) if row.step else row for row in working]
 
 
-def _close_step(step: Mapping[str, object] | None) -> Mapping[str, object]:
-    return {"step_id": (step or {}).get("step_id", "?"), "message": CLOSED}
+def _close(row: AtWork, words: Words) -> AtWork:
+    trial = row.attempt.trial
+    queue = words.closing_trial(trial.task_id, trial.episode.key)
+    if queue is None or row.step is None:
+        return row
+    return replace(row, step={"step_id": row.step.get("step_id", "?"), "message": hidden_until(queue)})
 
 
 def in_a_line(step: Mapping[str, object] | None) -> str:

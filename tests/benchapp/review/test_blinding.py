@@ -8,15 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Run, Trial
-from benchapp.review.blinding import (
-    NOTHING,
-    Hidden,
-    closed_runs,
-    closed_trials,
-    closing_queue,
-    hidden_in,
-    is_closed_to,
-)
+from benchapp.review.blinding import NOTHING, Hidden, Words, hidden_in
 from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.review_access import still_to_code
 from benchapp.review.suggestions.suggestion_matches import still_blind
@@ -27,6 +19,7 @@ from tests.worlds.factories import (
     make_run,
     make_snapshot,
     make_trial,
+    make_unordered_episode,
     make_user,
 )
 from tests.worlds.review_factories import make_item, make_queue, make_review
@@ -65,23 +58,23 @@ def test_an_answer_to_another_item_or_by_another_person_opens_nothing() -> None:
     queue = make_queue([first, second], reviewers=[user])
     make_review(queue.items.get(trial=second), user)
     make_review(queue.items.get(trial=first), make_user(level="reviewer"))
-    assert is_closed_to(user, trial=first)
-    assert not is_closed_to(user, trial=second)
+    assert Words(user).closing(trial=first)
+    assert not Words(user).closing(trial=second)
 
 
 def test_one_queue_may_close_what_another_opened() -> None:
     trial = make_trial()
     queue, user = blind_queue(trial)
     make_review(queue.items.get(), user)
-    assert not is_closed_to(user, trial=trial)
+    assert not Words(user).closing(trial=trial)
     later = make_queue([trial], reviewers=[user])
-    assert closing_queue(user, trial=trial) == later
+    assert Words(user).closing(trial=trial) == later
 
 
 def test_a_queue_that_hides_no_facts_closes_nothing() -> None:
     trial = make_trial()
     _, user = blind_queue(trial, hides_conditions=False, hides_models=False)
-    assert not is_closed_to(user, trial=trial, run=trial.episode.run)
+    assert not Words(user).closing(trial=trial, run=trial.episode.run)
 
 
 def test_every_trial_of_the_task_and_every_library_of_the_episode_is_closed() -> None:
@@ -89,12 +82,12 @@ def test_every_trial_of_the_task_and_every_library_of_the_episode_is_closed() ->
     _, user = blind_queue(trial)
     same = make_trial(make_episode(make_run(), key="E1"), trial.task)
     other = make_trial(make_episode(make_run(), key="E2"))
-    assert is_closed_to(user, trial=same)
-    assert is_closed_to(user, run=same.episode.run)
-    assert not is_closed_to(user, trial=other)
-    assert not is_closed_to(user, run=other.episode.run)
-    assert set(closed_trials(user)) == {trial, same}
-    assert set(closed_runs(user)) == {trial.episode.run, same.episode.run}
+    assert Words(user).closing(trial=same)
+    assert Words(user).closing(run=same.episode.run)
+    assert not Words(user).closing(trial=other)
+    assert not Words(user).closing(run=other.episode.run)
+    assert set(Words(user).closed_trials()) == {trial, same}
+    assert set(Words(user).closed_runs()) == {trial.episode.run, same.episode.run}
 
 
 @pytest.mark.parametrize("unit", ["decision", "snapshot"])
@@ -110,41 +103,53 @@ def test_a_decision_or_a_library_closes_the_trials_of_its_episode(unit: str) -> 
         make_item(queue, decision=decision)
     else:
         make_item(queue, snapshot=make_snapshot(), episode=episode)
-    assert is_closed_to(user, trial=trial)
-    assert is_closed_to(user, decision=decision)
-    assert is_closed_to(user, run=episode.run)
-    assert is_closed_to(user, run=twin.run)
-    assert list(closed_trials(user)) == [trial]
-    assert set(closed_runs(user)) == {episode.run, twin.run}
+    assert Words(user).closing(trial=trial)
+    assert Words(user).closing(decision=decision)
+    assert Words(user).closing(run=episode.run)
+    assert Words(user).closing(run=twin.run)
+    assert list(Words(user).closed_trials()) == [trial]
+    assert set(Words(user).closed_runs()) == {episode.run, twin.run}
 
 
 def test_lists_and_single_answers_agree() -> None:
     trials = [make_trial(make_episode(key=f"E{place}")) for place in range(4)]
     user = make_user(level="reviewer")
     make_queue(trials[:2], reviewers=[user])
-    closed = {trial.pk for trial in Trial.objects.all() if is_closed_to(user, trial=trial)}
-    assert closed == set(closed_trials(user).values_list("pk", flat=True)) == {trial.pk for trial in trials[:2]}
-    runs = {run.pk for run in Run.objects.all() if is_closed_to(user, run=run)}
-    assert runs == set(closed_runs(user).values_list("pk", flat=True))
+    closed = {trial.pk for trial in Trial.objects.all() if Words(user).closing(trial=trial)}
+    assert closed == set(Words(user).closed_trials().values_list("pk", flat=True)) == {trial.pk for trial in trials[:2]}
+    runs = {run.pk for run in Run.objects.all() if Words(user).closing(run=run)}
+    assert runs == set(Words(user).closed_runs().values_list("pk", flat=True))
 
 
 def test_whoever_reviews_nothing_blind_costs_one_short_query() -> None:
     trial = make_trial()
     with CaptureQueriesContext(connection) as asked:
-        assert closing_queue(make_user(), trial=trial) is None
+        assert Words(make_user()).closing(trial=trial) is None
     assert len([query for query in asked if "queueitem" in query["sql"]]) == 0
 
 
-def test_each_question_is_one_query_and_a_short_one_before_it() -> None:
+def test_a_library_outside_a_protocol_is_closed_as_well() -> None:
+    episode = make_unordered_episode(key="words")
+    user = make_user(level="reviewer")
+    make_item(make_queue([], reviewers=[user], unit="snapshot"), snapshot=make_snapshot(), episode=episode)
+    twin = make_unordered_episode(key="words")
+    for found in (episode, twin):
+        assert Words(user).closing(run=found.run)
+    assert set(Words(user).closed_runs()) == {episode.run, twin.run}
+
+
+def test_what_is_closed_is_read_once() -> None:
     trial = make_trial()
     queue, user = blind_queue(trial)
     item = queue.items.select_related("queue").get()
     trial = Trial.objects.select_related("episode__run").get(pk=trial.pk)
     with CaptureQueriesContext(connection) as asked:
         hidden_in(item, user)
-        closing_queue(user, trial=trial)
-        closing_queue(user, run=trial.episode.run)
-    assert len(asked) == 1 + 2 + 2
+        words = Words(user)
+        words.closing(trial=trial)
+        words.closing(trial=trial)
+        words.closing(run=trial.episode.run)
+    assert len(asked) == 1 + 2 + 1
 
 
 def test_whoever_has_no_place_left_is_not_kept_out() -> None:
@@ -153,10 +158,10 @@ def test_whoever_has_no_place_left_is_not_kept_out() -> None:
     item = queue.items.get()
     make_review(item, make_user(level="reviewer"))
     assert hidden_in(item, third).labels
-    assert is_closed_to(third, trial=trial)
+    assert Words(third).closing(trial=trial)
     make_review(item, make_user(level="reviewer"))
     assert hidden_in(item, third) == NOTHING
-    assert not is_closed_to(third, trial=trial)
+    assert not Words(third).closing(trial=trial)
 
 
 def test_a_draft_may_be_handed_in_though_all_places_are_taken_so_its_author_stays_blind() -> None:

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from benchapp.models import Decision, Episode, Task, Trial
+from benchapp.models import Decision, Episode, SkillUse, Task, Trial
+from benchapp.review.blinding import Words
 from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
 from inspector.evolution.strip_drawing import StripForm, draw_strip
 from inspector.evolution.strip_layout import SIDE, lay_out
@@ -21,6 +22,7 @@ from tests.worlds.factories import (
     make_suite,
     make_trial,
     make_unordered_episode,
+    make_user,
 )
 
 pytestmark = pytest.mark.django_db
@@ -149,7 +151,7 @@ def test_it_disarms_what_models_and_suites_wrote(episode: Episode) -> None:
 def test_a_trial_page_gets_its_place_and_its_neighbours(episode: Episode) -> None:
     trials = timeline_of(episode).trials
     trial = Trial.objects.get(public_id=trials[1].square.public_id)
-    strip = open_strip(episode.run, episode, trial=trial)
+    strip = open_strip(episode.run, episode, Words(make_user()), trial=trial)
     assert strip is not None
     assert strip.place == "trial 2 of 18"
     assert strip.before.endswith(f"/trials/{trials[0].key}/")
@@ -159,10 +161,20 @@ def test_a_trial_page_gets_its_place_and_its_neighbours(episode: Episode) -> Non
 
 def test_trials_without_an_order_have_no_strip() -> None:
     trial = make_trial(make_unordered_episode(), phase="evaluation")
-    assert open_strip(trial.episode.run, trial.episode, trial=trial) is None
+    assert open_strip(trial.episode.run, trial.episode, Words(make_user()), trial=trial) is None
 
 
 def test_on_a_run_page_squares_move_the_cursor(episode: Episode) -> None:
     svg = str(draw_strip(timeline_of(episode), link_to_cursor(episode.run, episode)))
     assert svg.count("data-swap") == 18
     assert "at=d2#evolution" in svg
+
+
+def test_what_a_trial_read_is_in_order_of_name(episode: Episode) -> None:
+    """A set would give another order in another process."""
+    trial = episode.trials.last()
+    names = [f"skill-{letter}" for letter in "hgfedcba"]
+    for name in names:
+        SkillUse.objects.create(attempt=trial.counting_attempt(), skill=name, kind="read", step=1)
+    (read,) = [each.read for each in timeline_of(episode).trials if each.key == str(trial.public_id)]
+    assert [name for name in read if name in names] == sorted(names)

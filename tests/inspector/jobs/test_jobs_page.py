@@ -193,7 +193,7 @@ def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
             response = client.get(page)
             assert response.status_code == 200
             assert ("what the agent says" in response.text) is is_told, page
-            assert ("closed to you until" in response.text) is not is_told, page
+            assert ("hidden until you finish" in response.text) is not is_told, page
 
 
 def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from benchapp.models import Run, Trial
-from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+from benchapp.models import Decision, Run, Trial
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
+from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -84,3 +86,25 @@ def test_the_other_episodes_have_their_own_strips(client: Client, run: Run) -> N
     other = run.episodes.last()
     assert f"?episode={other.public_id}" in text
     assert "skill-e2-f1" in page(client, run, f"?episode={other.public_id}")
+
+
+@pytest.mark.parametrize("unit", ["trial", "decision", "snapshot"])
+def test_a_blind_reviewer_sees_the_shape_and_no_word(client: Client, run: Run, settings: Any, unit: str) -> None:
+    """Also after somebody else saw them, and nobody else loses them."""
+    settings.SINGLE_USER = False
+    reader, admin = make_user(level="reviewer"), make_user(level="admin")
+    episode = run.episodes.first()
+    decision = episode.decisions.get(number=2)
+    Decision.objects.filter(pk=decision.pk).update(summary="Round nonsense up.")
+    units = {"trial": decision.after_trial, "decision": decision, "snapshot": decision.after}
+    queue = make_queue([], reviewers=[reader], unit=unit, name="Spring")
+    make_item(queue, **{unit: units[unit]}, **({"episode": episode} if unit == "snapshot" else {}))
+    words = ("Round nonsense up", "- a rule", "missing cells are left out", "skill-e1-f1")
+    for person, opens in ((admin, True), (reader, False), (admin, True)):
+        client.force_login(person)
+        text = page(client, run, "?at=d2")
+        assert [word in text for word in words] == [opens] * len(words)
+        assert text.count('class="evo-svg"') == 2
+        assert ("hidden until you finish “Spring”" in text) is not opens
+    client.force_login(reader)
+    assert "skill-e2-f1" in page(client, run, f"?episode={run.episodes.last().public_id}")

@@ -211,11 +211,11 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, provider's delays, skill uses,
+    # reader, run, tallies, trials, sibling, its outcomes, what is closed to the reader, unscored attempts, spent by agent and author, provider's delays, skill uses,
     # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended; of the evolution: order of
     # trials, history, files, uses, no-skill; checks, sides and contents under the cursor; the revisions by which the change it opens
     # on is kept on disk, and five of the lineage, which are read only where it is not
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 34
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 35
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------
@@ -261,6 +261,13 @@ def test_it_sorts_and_filters_by_its_address(client: Client, imported: Run, quer
 def test_it_marks_the_sorted_column_and_turns_it_round(client: Client, imported: Run) -> None:
     text = page(client, imported, "?sort=steps&status=passed")
     assert 'aria-sort="ascending"><a href="?sort=-steps&amp;status=passed"' in text
+
+
+def test_without_an_order_there_is_nothing_of_the_strip(client: Client, imported: Run) -> None:
+    text = client.get(imported.get_absolute_url()).text
+    for part in ("css/strip.css", "js/strip.js", "patch of the strip", "Open the library"):
+        assert part not in text
+    assert f'href="{reverse("library", args=[imported.public_id])}" data-key="l">Library</a>' in text
 
 
 def test_it_says_unknown_and_never_zero(client: Client, imported: Run) -> None:

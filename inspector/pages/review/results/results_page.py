@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from benchapp.models import Queue, QueueItem, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import closed_trials, open_to
+from benchapp.review.blinding import Words, open_to
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.review_facets import FACETS
 from benchapp.review.results.cooccurrence import count_together
@@ -114,7 +114,7 @@ def _explain_missing(causes: RankedCauses, user: User) -> str:
     results = causes.results
     if results.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
-    if QueueItem.objects.filter(queue__in=results.queues, trial__in=closed_trials(user).values("pk")).exists():
+    if QueueItem.objects.filter(queue__in=results.queues, trial__in=Words(user).closed_trials().values("pk")).exists():
         return "You cannot see examples yet: another queue still asks you about these trials."
     return "No review holds an example."
 
