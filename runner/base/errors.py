@@ -23,12 +23,9 @@ RunnerError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from runner.base.account import Account
 from runner.base.types import TrialSlot, Usage
-
-if TYPE_CHECKING:
-    from runner.base.suite import Account
 
 
 class RunnerError(Exception):

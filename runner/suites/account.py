@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
-from runner.base.suite import Account, AccountLine
 from runner.base.text import replace_unprintable
 from runner.suites.findings import NOT_DOWNLOADED, Findings
 

@@ -11,8 +11,9 @@ from benchapp import models
 from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.suite_rows import record_suite
 from benchapp.record.writing.human_acts import note_activity
+from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteError
-from runner.base.suite import Account, Suite
+from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.base.var_folder import MANAGE

@@ -16,8 +16,8 @@ from benchapp.models import Experiment, Suite
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from inspector.web.responses import PageLink
+from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
-from runner.base.suite import Account, AccountLine
 from runner.suites import SUITES
 from runner.suites.documents import read_text
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteProblems
-from runner.base.suite import Account
 from runner.suites import read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from tests.release_trees import POINTER
