@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('benchapp', '0023_search_again'),
+        ('benchapp', '0025_estimated_cost'),
     ]
 
     operations = [

@@ -17,7 +17,7 @@ def take_from_attempts(apps: Apps, editor: BaseDatabaseSchemaEditor) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("benchapp", "0023_search_again"),
+        ("benchapp", "0026_suite_account"),
     ]
 
     operations = [
