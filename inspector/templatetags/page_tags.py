@@ -50,7 +50,21 @@ from inspector.web.text.live_step import in_a_line
 Item = TypeVar("Item")
 register = template.Library()
 for written in (
-    *(known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd, spent_cost, duration),
+    *(
+        known,
+        percent,
+        points,
+        whole_points,
+        number,
+        compact,
+        tokens,
+        all_tokens,
+        usd,
+        cost,
+        estimated_usd,
+        spent_cost,
+        duration,
+    ),
     *(headline, status_word),
 ):
     register.filter(written)

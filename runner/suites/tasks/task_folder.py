@@ -31,7 +31,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
 STEPS = "steps"
-_OF_THE_TASK = ("environment/", "tests/", "solution/", f"{STEPS}/")  # instruction.md and task.toml are read, which shows it
+_OF_THE_TASK = (
+    "environment/",
+    "tests/",
+    "solution/",
+    f"{STEPS}/",
+)  # instruction.md and task.toml are read, which shows it
 # Into a container, as plain files of bounded size.
 _COPIED = re.compile(rf"(?:{STEPS}/[^/]+/)?(?:tests|solution|workdir)/")
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only

@@ -262,7 +262,13 @@ def test_what_asked_no_model_says_so_and_cost_nothing(client: Client) -> None:
     run = make_run(agent_model="", author_model="", harness="oracle", setup_digest="d" * 64)
     unknown = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
     make_trial(make_unordered_episode(run), phase="evaluation", success=True, attempt=unknown)
-    assert twin(client, run)["spent"] == {"usd": 0.0, "estimated_usd": None, "tokens": 0, "unknown_cost": 0, "unknown_tokens": 0}
+    assert twin(client, run)["spent"] == {
+        "usd": 0.0,
+        "estimated_usd": None,
+        "tokens": 0,
+        "unknown_cost": 0,
+        "unknown_tokens": 0,
+    }
     text = page(client, run)
     assert "No model took part: the tasks&#x27; own solutions ran, or nothing at all." in text
     assert "· </p>" not in text
