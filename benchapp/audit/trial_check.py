@@ -99,10 +99,9 @@ def _check_counted_numbers() -> Iterator[Flaw]:
         if said_passed != (passed if total else None):
             yield _flaw_difference(ident, "checks_passed", said_passed, passed if total else None)
     standing = Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
-    main = standing.filter(kind="main").order_by("ordinal", "id")
-    main = main.annotate(own=F("steps_total") - F("copied_steps")).values("own")[:1]
-    stages = standing.filter(kind="stage").order_by().values("attempt")
-    stages = stages.annotate(own=Sum(F("steps_total") - F("copied_steps"))).values("own")
+    own = F("steps_total") - F("copied_steps")
+    main = standing.filter(kind="main").order_by("ordinal", "id").annotate(own=own).values("own")[:1]
+    stages = standing.filter(kind="stage").order_by().values("attempt").annotate(own=Sum(own)).values("own")
     watched = attempts.annotate(
         own_steps=Coalesce(Subquery(main), Subquery(stages)),
         has_main=Exists(standing.filter(kind="main")),

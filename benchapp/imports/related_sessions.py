@@ -97,7 +97,7 @@ class KeptSession:
 
 
 def _open_kept(row: Trajectory, copied_lines: int = 0) -> TrajectorySource:
-    content = Blob.objects.read(row.source_id)
+    content = Blob.objects.read(str(row.source_id))
     call = row.extra.get("tool_call_id")
     return TrajectorySource(
         row.source_path,

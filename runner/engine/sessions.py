@@ -150,7 +150,8 @@ def _find_shortfall(stage: Stage, verdict: Verdict) -> str:
 
 
 def _name_rewards(verdict: Verdict) -> dict[str, float]:
-    return {**verdict.rewards, **({} if verdict.reward is None else {"reward": verdict.reward})}
+    known = {name: value for name, value in verdict.rewards.items() if value is not None}
+    return known if verdict.reward is None else {**known, "reward": verdict.reward}
 
 
 def _join(job: AgentJob, played: Sequence[tuple[Stage, Played]], note: str) -> Played:

@@ -21,6 +21,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
+from rq.utils import as_text
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
 from benchapp.experiments.plans import plan_of, suite_of
@@ -369,7 +370,9 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
             description=f"advance episode {episode_id}",
         )
         pipeline = queue.connection.pipeline()
-        pipeline.sadd(_given(episode_id), job.id).expire(_given(episode_id), HINT_SECONDS).execute()
+        pipeline.sadd(_given(episode_id), job.id)
+        pipeline.expire(_given(episode_id), HINT_SECONDS)
+        pipeline.execute()
     except (RedisError, OSError) as error:
         log.warning("episode %s: not queued: cannot reach the broker: %s", episode_id, error)
         return False
@@ -413,7 +416,7 @@ def _drop_hints(episode_id: str) -> None:
     One that a worker takes at this moment stays. The queue is not read: it may be long, and this is done after each trial."""
     try:
         queue = django_rq.get_queue()
-        for job_id in sorted(name.decode() for name in queue.connection.smembers(_given(episode_id))):
+        for job_id in sorted(map(as_text, queue.connection.smembers(_given(episode_id)))):
             if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
                 job.delete(remove_from_queue=False)
         queue.connection.delete(_given(episode_id))

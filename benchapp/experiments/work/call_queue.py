@@ -42,7 +42,9 @@ class BrokerQueue:
         try:
             broker = django_rq.get_connection()
             pipeline = broker.pipeline()
-            pipeline.set(_ticket(ticket), "", ex=TICKET_SECONDS).expire(queue, 3_600).lrange(queue, 0, -1)
+            pipeline.set(_ticket(ticket), "", ex=TICKET_SECONDS)
+            pipeline.expire(queue, 3_600)
+            pipeline.lrange(queue, 0, -1)
             tickets = [found.decode() for found in pipeline.execute()[-1]]
             if ticket not in tickets:
                 (broker.lpush if is_held else broker.rpush)(queue, ticket)
@@ -60,7 +62,8 @@ class BrokerQueue:
     def leave(self, endpoint: Endpoint, ticket: str) -> None:
         try:
             pipeline = django_rq.get_connection().pipeline()
-            pipeline.lrem(f"skillglass:calls:{digest_json(endpoint.server)}", 0, ticket).delete(_ticket(ticket))
+            pipeline.lrem(f"skillglass:calls:{digest_json(endpoint.server)}", 0, ticket)
+            pipeline.delete(_ticket(ticket))
             pipeline.execute()
         except (RedisError, OSError) as error:
             log.warning("queue of calls to %s: its slot is free in %d s: %s", endpoint.model, TICKET_SECONDS, error)
@@ -75,14 +78,20 @@ class BrokerQueue:
         try:
             pipeline = django_rq.get_connection().pipeline()
             pipeline.hsetnx(key, "since", now.isoformat())
-            pipeline.hset(key, mapping=values).expire(key, OUTAGE_SECONDS).sadd(OUTAGES, key)
+            for name, value in values.items():
+                pipeline.hset(key, name, value)
+            pipeline.expire(key, OUTAGE_SECONDS)
+            pipeline.sadd(OUTAGES, key)
             pipeline.execute()
         except (RedisError, OSError) as error:
             log.warning("model %s: its outage is not shown: cannot reach the broker: %s", endpoint.model, error)
 
     def note_answer(self, endpoint: Endpoint) -> None:
         try:
-            django_rq.get_connection().pipeline().delete(_outage(endpoint)).srem(OUTAGES, _outage(endpoint)).execute()
+            pipeline = django_rq.get_connection().pipeline()
+            pipeline.delete(_outage(endpoint))
+            pipeline.srem(OUTAGES, _outage(endpoint))
+            pipeline.execute()
         except (RedisError, OSError) as error:
             log.warning("model %s: that it answers is not shown: cannot reach the broker: %s", endpoint.model, error)
 

@@ -51,8 +51,8 @@ def _list_needed(client: APIClient) -> dict[str, str]:
     """Name of an image -> the experiment that needs it. CommandError where that cannot be known."""
     needed: dict[str, str] = {}
     unfinished = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(status__in=DONE)
-    for experiment in unfinished.exclude(suite=None).select_related("suite"):
-        if experiment.spec.get("sandbox") != "docker":
+    for experiment in unfinished.select_related("suite"):
+        if experiment.suite is None or experiment.spec.get("sandbox") != "docker":
             continue
         try:
             families = [family for each in find_suite(experiment.suite.key).environments for family in each.families]

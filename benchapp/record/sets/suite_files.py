@@ -177,8 +177,8 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
         raise SuiteError(str(mapping.source), "families, tasks", expected, "it names none of them")
     if read is not None:
         record_suite(read)  # what an earlier file said instead of it may be free again
-    known, tasks = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
-    return MappedGroups(row, counts, tuple(mapping.notes(known, tasks)))
+    keys = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
+    return MappedGroups(row, counts, tuple(mapping.notes(*keys)))
 
 
 @transaction.atomic

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import cast
 from urllib.parse import urlencode
 
 import orjson
@@ -99,7 +100,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "reasons": [
             {**line, "is_aside": name == "set_aside"}
             for name in ("set_aside", "left_out")
-            for line in account.get(name, ())
+            for line in cast("list[dict[str, object]]", account.get(name, []))
         ],
         "may_launch": view.read is not None,
         "families_by": view.row.families_by.get("by", "") if view.row else "",

@@ -187,8 +187,13 @@ class LiteLLM:
                     else:
                         reply = self._overflow(request, found.overflow, str(found))
         note_answer(endpoint)
-        kept = {"failed_tries": tuple(patience.failed), "not_sent": sending.not_sent, "notes": tuple(notes)}
-        return replace(reply, **kept, queued_seconds=queued)
+        return replace(
+            reply,
+            failed_tries=tuple(patience.failed),
+            not_sent=sending.not_sent,
+            notes=tuple(notes),
+            queued_seconds=queued,
+        )
 
     def _try(self, litellm: ModuleType, sending: Sending, call: BoundedCall) -> ModelReply:
         try:

@@ -231,11 +231,11 @@ def _program_notice(message: Record, timestamp: str | None, extra: Record, is_er
     """What the program wrote in the model's place. An error of the provider is the result of a call that brought nothing."""
     text = clean(content_text(message.get("content"))[0])
     is_error = is_error or text.startswith(_API_ERROR)
-    extra = {**extra, **({"api_error": True} if is_error else {})} or None
     if is_error:
         results = (Observation(text, is_error=True),)
+        extra = {**extra, "api_error": True}
         return Step(0, Source.SYSTEM, observations=results, timestamp=timestamp, extra=extra)
-    return Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=extra)
+    return Step(0, Source.SYSTEM, text, timestamp=timestamp, extra={**extra} or None)
 
 
 def _fullness(usage: Usage) -> tuple[bool, int]:
