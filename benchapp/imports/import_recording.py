@@ -240,7 +240,9 @@ class ExperimentRecorder:
         lineage = self.mapping.of_trial(found.read(), found.path).lineage_of(found.format)
         if lineage is not None and not can_scan(found.format):
             expected = "a log whose lines can be marked as copied"
-            self.problems.add(found.path, "", expected, f"{found.format}; what the map says of its origin is left out")
+            self.problems.add(
+                found.path, "", expected, f"{found.format}; what the map says about its origin is left out"
+            )
             return False
         found.lineage = lineage or found.lineage
         return lineage is not None

@@ -14,9 +14,8 @@ def words_of(request: HttpRequest) -> Words:
     """The words this reader may see. Read once for a request, unless it may change what they still have to review."""
     if request.method not in {"GET", "HEAD"}:
         return Words(user_of(request))
-    if not hasattr(request, "words"):
-        request.words = Words(user_of(request))  # type: ignore[attr-defined]
-    return request.words  # type: ignore[attr-defined,no-any-return]
+    words: Words = vars(request).setdefault("words", Words(user_of(request)))
+    return words
 
 
 def refuse_closed(

@@ -19,7 +19,7 @@ MEANINGS = (
         r"smudge|git-lfs|\blfs\b",
         "Git LFS could not download a large file; try again, or set GIT_LFS_SKIP_SMUDGE=1 to fetch without large files",
     ),
-    (r"resolve host|name or service not known", "the server's name is unknown: check the address and the network"),
+    (r"resolve host|name or service", "the server's name is unknown: check the address and the network"),
     (r"authentication|could not read username|permission denied|\b40[13]\b", "the server asks for a login"),
     (r"not found|does not exist|not appear to be a git repository|\b404\b", "there is no such repository"),
     (r"not our ref|unadvertised object|remote ref", "the server does not give single commits"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
 from runner.base.text import replace_unprintable
+from runner.suites.features import find_feature
 from runner.suites.findings import NOT_DOWNLOADED, Findings
 
 PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
@@ -62,17 +63,13 @@ def take_account(
 def find_reason(problems: Sequence[SuiteError], folder: Path) -> str:
     """The problem that counts, in words that are the same for every task: what has to be downloaded comes first, then what
     the task needs, then what is wrong in its files."""
-    reasons = [_reason(problem, folder) for problem in problems]
-    return min(reasons, key=lambda reason: (reason != LFS, not reason.startswith("needs ")))
+    if any(problem.message == NOT_DOWNLOADED for problem in problems):
+        return LFS
+    return find_feature(problems) or _reason(problems[0], folder)
 
 
 def _reason(problem: SuiteError, folder: Path) -> str:
     where, message = _relative(Path(problem.path), folder), problem.message
-    if message == NOT_DOWNLOADED:
-        return LFS
-    if message.startswith(("it asks for ", "it needs ")):
-        needed = message.removeprefix("it asks for ").removeprefix("it needs ").removesuffix(", which is not supported")
-        return f"needs {needed.partition(': ')[0].lstrip('0123456789 ')}"
     if message.startswith("there is none") or message == "none":
         missing = where if problem.place in ("folder", "file") else problem.place
         return f"no {missing}{' folder' if problem.place == 'folder' else ''}"

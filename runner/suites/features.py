@@ -46,7 +46,7 @@ def refuse(table: FieldTable, name: str, feature: str, found: str = "") -> None:
     table.findings.problems.append(SuiteError(str(table.source), table.at(name), "", message, feature=feature))
 
 
-def find_reason(problems: Iterable[SuiteError]) -> str:
+def find_feature(problems: Iterable[SuiteError]) -> str:
     """The one reason that counts for a task with these problems, such as "needs a GPU"; "" where it is none of FEATURES."""
     found = {problem.feature for problem in problems}
     return next((reason for code, reason in FEATURES.items() if code in found), "")

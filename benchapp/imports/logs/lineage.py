@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from runner.base.types import JsonValue
 from runner.trajectories.log_records import Record, read_object, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import json_lines
@@ -48,7 +49,7 @@ class Lineage:
             return None, None
         return _read_time(log.start_after(self.copied_lines)), finished
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, JsonValue]:
         return {"kind": self.kind, "of": self.of, "copied_lines": self.copied_lines, "by": self.by}
 
 

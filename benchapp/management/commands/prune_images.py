@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--keep-days", type=int, default=0, help="keep images built in so many last days (default: 0)"
+            "--keep-days", type=int, default=0, help="keep images built in the last N days (default: 0)"
         )
         parser.add_argument("--dry-run", action="store_true", help="list them only")
 
@@ -58,6 +58,6 @@ def _list_needed(client: APIClient) -> dict[str, str]:
             families = [family for each in find_suite(experiment.suite.key).environments for family in each.families]
             names = [name for family in families for task in family.tasks for name in list_image_names(client, task)]
         except RunnerError as error:
-            raise CommandError(f"nothing was removed: what {experiment.name} needs is not known: {error}") from None
+            raise CommandError(f"nothing was removed: what {experiment.name} needs is unknown: {error}") from None
         needed |= dict.fromkeys(names, f"needed by {experiment.name}")
     return needed

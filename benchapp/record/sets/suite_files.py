@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from django.db import transaction
 
@@ -57,21 +58,30 @@ class SuiteFolder:
         }
 
 
-def account_as_json(account: Account | None, most: int | None = None) -> dict[str, object]:
-    """Counts, and the reasons with their tasks, at most `most` of each. Empty for a suite of no folder."""
+class StoredLine(TypedDict):
+    reason: str
+    count: int
+    tasks: list[str]  # the first of them
+
+
+class StoredAccount(TypedDict):
+    """`Suite.account`."""
+
+    found: int
+    loaded: int
+    set_aside: list[StoredLine]
+    left_out: list[StoredLine]
+
+
+def account_as_json(account: Account | None, most: int | None = None) -> StoredAccount | None:
+    """Counts, and the reasons with their tasks, at most `most` of each. None for a suite of no folder."""
     if account is None:
-        return {}
-    lines = {"set_aside": account.set_aside, "left_out": account.left_out}
-    return {
-        "found": account.found,
-        "loaded": account.loaded,
-        **{
-            name: [
-                {"reason": line.reason, "count": len(line.tasks), "tasks": list(line.tasks[:most])} for line in found
-            ]
-            for name, found in lines.items()
-        },
-    }
+        return None
+    set_aside, left_out = (
+        [StoredLine(reason=line.reason, count=len(line.tasks), tasks=list(line.tasks[:most])) for line in lines]
+        for lines in (account.set_aside, account.left_out)
+    )
+    return StoredAccount(found=account.found, loaded=account.loaded, set_aside=set_aside, left_out=left_out)
 
 
 def problem_as_json(error: SetupError) -> dict[str, str]:
@@ -132,7 +142,7 @@ def record_folder(
     _refuse_taken(folder, replaces)
     row = record_suite(folder.suite).suite
     row.path, row.format = str(folder.path), folder.format
-    row.account = account_as_json(folder.suite.account, MAX_NAMED)
+    row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
     row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     return row

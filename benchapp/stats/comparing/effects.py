@@ -118,7 +118,7 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     if not tested:
         if not episodes:
             return "Nothing to compare yet."
-        return f"Too little data to tell ({episodes} episode{'s' if episodes > 1 else ''})."
+        return f"Too little data for an answer ({episodes} episode{'s' if episodes > 1 else ''})."
     if likely:
         return f"Likely: {_say_part(likely, count, what)} helped, but not beyond doubt{hurts}."
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):

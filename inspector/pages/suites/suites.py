@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
 from benchapp.models import Experiment, Suite
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.record.sets.suite_files import find_suite
+from benchapp.record.sets.suite_files import StoredAccount, find_suite
 from inspector.web.responses import PageLink
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
@@ -42,12 +40,14 @@ class ListedSuite(Shaped):
     attributes: tuple[str, ...] = ()
     experiments: int = 0
     can_launch: bool = True
-    account: Mapping[str, Any] = field(default_factory=dict)
+    account: StoredAccount | None = None
 
     @property
     def not_loaded(self) -> str:
         """What of its folder is no part of it, in words."""
-        return describe_account(self.account) if self.account.get("found") != self.account.get("loaded") else ""
+        return (
+            describe_account(self.account) if self.account and self.account["found"] != self.account["loaded"] else ""
+        )
 
     json_shape = JsonShape(
         *(
@@ -103,7 +103,7 @@ def _list_recorded(row: Suite) -> ListedSuite:
         licence,
         *totals,
         can_launch=is_here,
-        account=row.account,
+        account=row.account or None,
     )
 
 
@@ -131,15 +131,15 @@ def count_experiments() -> Counter[str]:
     return found
 
 
-def describe_account(account: Mapping[str, Any]) -> str:
+def describe_account(account: StoredAccount | None) -> str:
     """ "Found 56 tasks: 22 loaded, 34 set aside. "; empty for a suite of no folder."""
     if not account:
         return ""
-    lines = {
-        name: tuple(AccountLine(line["reason"], ("",) * line["count"]) for line in account[name])
+    set_aside, left_out = (
+        tuple(AccountLine(line["reason"], ("",) * line["count"]) for line in account[name])
         for name in ("set_aside", "left_out")
-    }
-    return f"{Account(account['found'], account['loaded'], **lines).sentence()} "
+    )
+    return f"{Account(account['found'], account['loaded'], set_aside, left_out).sentence()} "
 
 
 def find_licence(folder: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import cast
 from urllib.parse import urlencode
 
 import orjson
@@ -16,7 +15,13 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp.experiments.qualifying.task_verdicts import RATES
 from benchapp.models import Draft, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.record.sets.suite_files import MAX_NAMED, account_as_json, choose_families, problem_as_json
+from benchapp.record.sets.suite_files import (
+    MAX_NAMED,
+    StoredAccount,
+    account_as_json,
+    choose_families,
+    problem_as_json,
+)
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart import ChartDrawing
@@ -58,7 +63,9 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     task = _read_task(request, view, problems)
     listed = view.list_by(by)
     drawing = draw_composition(view, by, within, is_drawn=False)
-    account = account_as_json(view.read.account, MAX_NAMED) if view.read else view.row.account if view.row else {}
+    account: StoredAccount | None = view.row.account if view.row else None
+    if view.read:
+        account = account_as_json(view.read.account, MAX_NAMED)
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
@@ -98,10 +105,12 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "experiments": view.experiments,
         "drafts": drafts,
         "reasons": [
-            {**line, "is_aside": name == "set_aside"}
-            for name in ("set_aside", "left_out")
-            for line in cast("list[dict[str, object]]", account.get(name, []))
-        ],
+            {**line, "is_aside": lines is account["set_aside"]}
+            for lines in (account["set_aside"], account["left_out"])
+            for line in lines
+        ]
+        if account
+        else [],
         "may_launch": view.read is not None,
         "families_by": view.row.families_by.get("by", "") if view.row else "",
         "may_regroup": view.format == "harbor" and view.attributes,

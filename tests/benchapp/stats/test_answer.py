@@ -38,7 +38,7 @@ def make_arms(environments: int) -> Experiment:
 
 def test_two_episodes_are_too_few_and_trials_are_drawn() -> None:
     answer = answer_of(make_arms(2))
-    assert answer.heading == "Too little data to tell (2 episodes)."
+    assert answer.heading == "Too little data for an answer (2 episodes)."
     assert answer.is_few
     assert answer.best is not None
     assert (answer.best.group.condition, answer.best.effect) == ("selfgen-always", Effect.UNTESTED)

@@ -85,9 +85,9 @@ def test_no_interval_is_no_test():
         ([Effect.DOWN], 12, "No; skills clearly hurt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
         ([Effect.SAME, Effect.DOWN], 12, "Not by more than 5 points; one condition clearly hurt."),
-        ([Effect.UNTESTED], 2, "Too little data to tell (2 episodes)."),
+        ([Effect.UNTESTED], 2, "Too little data for an answer (2 episodes)."),
         ([Effect.UNTESTED], 0, "Nothing to compare yet."),
-        ([Effect.UNTESTED], 1, "Too little data to tell (1 episode)."),
+        ([Effect.UNTESTED], 1, "Too little data for an answer (1 episode)."),
     ],
 )
 def test_the_heading_never_says_more_than_the_effects(effects, episodes, heading):

@@ -52,4 +52,4 @@ def test_it_tells_a_difference_that_every_episode_shows_alike() -> None:
 
 def test_it_tests_nothing_below_six_episodes() -> None:
     comparison = compared(make_uniform(5))
-    assert Answer(comparison, (ESR,), ESR).heading == "Too little data to tell (5 episodes)."
+    assert Answer(comparison, (ESR,), ESR).heading == "Too little data for an answer (5 episodes)."

@@ -39,7 +39,7 @@ def test_no_chart_stands_under_two_questions_and_at_most_six_under_each() -> Non
 
 def test_few_episodes_show_every_trial_and_no_interval(client: Client) -> None:
     text = client.get(make_pair(2).get_absolute_url()).text
-    assert "Too little data to tell (2 episodes)." in text
+    assert "Too little data for an answer (2 episodes)." in text
     assert "Deployment success, trial by trial" in text
     assert 'class="lanes"' not in text
     assert len(re.findall(r'class="cell (?:passed|failed)[^"]*" href', text)) == 2 * 6

@@ -127,7 +127,7 @@ def test_links_are_never_followed_out(tmp_path: Path) -> None:
         ("version = '1.0'".encode("utf-16"), "task.toml is not UTF-8"),
         (b"version = ", "task.toml is not readable TOML"),
         (b"[agent]\ntimeout_sec = 'long'\n", "task.toml: agent.timeout_sec is not a number from 1 to 86,400"),
-        (b"[environment]\ngpus = 3\n", "needs GPUs"),
+        (b"[environment]\ngpus = 3\n", "needs a GPU"),
         (b"[environment]\ntpu = {type = 'v5'}\n", "needs a TPU"),
     ],
 )

@@ -10,7 +10,7 @@ from runner.base.errors import SuiteError, SuiteProblems
 from runner.base.types import MAIN_IMAGE, Task, Volume
 from runner.suites import read_suite_folder
 from runner.suites.compose import Compose, interpolate, read_compose
-from runner.suites.features import FEATURES, find_reason
+from runner.suites.features import FEATURES, find_feature
 from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import read_task_toml
 
@@ -196,7 +196,7 @@ def test_what_breaks_isolation_is_refused_by_its_name(tmp_path: Path, name: str,
     both = both.replace("db: {", "db: {image: x, " if text or name == "main" else "db: {image: x")
     _, findings = read(tmp_path, both + volumes)
     assert [problem.feature for problem in findings.problems] == [feature]
-    assert find_reason(findings.problems) == FEATURES[feature]
+    assert find_feature(findings.problems) == FEATURES[feature]
 
 
 @pytest.mark.parametrize(
