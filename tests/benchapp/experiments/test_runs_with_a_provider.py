@@ -108,7 +108,7 @@ def test_a_rate_limit_is_waited_out_and_costs_nothing(
     ("budget", "begun"),
     [
         ({"tokens": 20_000}, 1),  # spent in the middle of an attempt
-        ({"usd": 0.01}, 0),  # spent by an answer of the author
+        ({"usd": 0.012}, 0),  # spent by an answer of the author
     ],
 )
 def test_a_spent_budget_stops_before_the_next_call_and_goes_on_where_it_stood(

@@ -84,6 +84,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("trials/", "public_id"): [trial.public_id for trial in [*trials, *other]],
         ("trials/", "other_id"): [trial.public_id for trial in [trials[0], *other]],
         ("trials/", "name"): ["instruction", "output", "exception"],
+        ("trials/", "digest"): ["0" * 64],  # images hold no words; test_blind_routes.py has a real one
         ("jobs/", "kind"): ["experiment", "run", "episode"],
         ("jobs/", "public_id"): [runs[0].experiment.public_id, runs[0].public_id, trials[0].episode.public_id],
         ("jobs/", "act"): ["pause"],
