@@ -24,6 +24,7 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.models import Attempt, Blob, Trajectory
+from benchapp.models.base import derived_id
 from runner.base.types import TrajectoryKind
 from runner.trajectories.readers.reading import read_trajectory
 
@@ -119,8 +120,9 @@ def relate(trials: Sequence[FoundTrial]) -> list[KeptSession]:
         if isinstance(found, Session) and found.session_root:
             families[found.session_root].append(found)
     coming = {ident for found in trials for ident in found.ids}
+    rows = {derived_id("trial", found.ids[0]) for found in trials}  # ids that hold a secret are not kept
     for kept in _list_kept(list(families)):
-        if coming.isdisjoint(kept.ids):
+        if coming.isdisjoint(kept.ids) and kept.attempt.trial.public_id not in rows:
             families[kept.attempt.session_root].append(kept)
     for family in families.values():
         if len(family) > 1 or any(isinstance(found, Session) and found.has_parent for found in family):

@@ -179,4 +179,5 @@ def test_the_number_of_workers_does_not_change_what_is_measured(
         server.close()
     assert [(run.failure, run.turns) for run in runs] == [(None, 3)] * 6
     assert (server.answered, server.dropped, server.most) == (18, 0, 1)
-    assert (sum(run.queued_seconds for run in runs) > AGENT_SECONDS) == (workers == 6)
+    queued = sum(run.queued_seconds for run in runs)
+    assert queued > AGENT_SECONDS if workers == 6 else queued < 1 if workers == 1 else queued > 0

@@ -331,7 +331,7 @@ def test_it_reports_a_file_or_nothing_given_instead_of_a_folder(tmp_path):
     archive = write(tmp_path / "job.zip", b"PK\x03\x04")
     report = bring_in(archive, tmp_path / "nothing")
     assert report.exit_status == 1
-    assert [problem.expected for problem in report.problems] == ["a folder or a single log file", "a folder"]
+    assert [problem.expected for problem in report.problems] == ["logs in a known format", "a folder"]
     assert Attempt.objects.count() == 0
 
 
