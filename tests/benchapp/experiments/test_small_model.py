@@ -90,7 +90,7 @@ def work(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Ca
 def test_trying_it_finds_what_it_was_started_with(server: SmallServer) -> None:
     tryout = Tryout(LiteLLM.of_preset(read_preset_named(PRESET)))
     answers = {answer.question: answer for answer in tryout.ask()}
-    assert answers["Is the server there, and what does it serve?"].said == "it serves smollm2-135m (llama-cpp-python)"
+    assert answers["Is the server there, and what does it serve?"].said == "it serves smollm2-135m (llama.cpp)"
     assert tryout.answers
     assert tryout.window == 8_192
     assert "tokens a second" in answers["How fast is it?"].said
