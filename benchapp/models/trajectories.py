@@ -56,6 +56,11 @@ class Trajectory(PublicModel):
         indexes = [models.Index(fields=["id"], condition=Q(is_superseded=True), name="trajectory_superseded")]
 
     @property
+    def own_steps(self) -> int:
+        """Steps without those copied from another session."""
+        return self.steps_total - self.copied_steps
+
+    @property
     def provider_delay(self) -> tuple[int, float] | None:
         """Tries of its model that failed before an answer, and the seconds they took; of a run of our own agent."""
         match self.extra.get("provider_delay"):

@@ -161,7 +161,7 @@ class Trial(PublicModel):
             attempt,
             verdict,
             checks=list(verdict.checks.values_list("status", flat=True)) if verdict else (),
-            own=[(found.steps_total - found.copied_steps, found.source_format) for found in attempt.own_trajectories()],
+            own=[(found.own_steps, found.source_format) for found in attempt.own_trajectories()],
             uses=list(attempt.skill_uses.values_list("skill", "kind")),
         )
         self.attempts_total = self.attempts.count()

@@ -25,7 +25,9 @@ def render_count(count: float) -> str:
 
 
 def render_usd(cost: float, below: float = 0.01) -> str:
-    """Dollars: two places, four where the amount is smaller than `below`."""
+    """Dollars: two places, four where the amount is smaller than `below`; what would round to nothing is below $0.0001."""
+    if 0 < cost < 0.00005:
+        return "< $0.0001"
     return f"${cost:.4f}" if 0 < cost < below else f"${cost:,.2f}"
 
 
