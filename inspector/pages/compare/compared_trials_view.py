@@ -210,9 +210,12 @@ def _list_trials(trials: list[Trial], choices: Choices, reasons: Mapping[int, st
         )
     known = [each for each in tries if not _is_later(each, choices)]
     firsts = {(each.episode_id, each.task_id, each.sample): each for each in known}
-    copies = Attempt.objects.filter(trial__in=trials, counts=True).exclude(lineage={})
-    by_attempt = {attempt.pk: attempt.trial_id for attempt in copies}
-    origins = {by_attempt[pk]: origin for pk, origin in read_origins(copies).items()}
+    sessions = [trial for trial in trials if trial.episode.run.is_of_sessions]  # only these copy others
+    origins = {}
+    if sessions:
+        copies = Attempt.objects.filter(trial__in=sessions, counts=True).exclude(lineage={})
+        by_attempt = {attempt.pk: attempt.trial_id for attempt in copies}
+        origins = {by_attempt[pk]: origin for pk, origin in read_origins(copies).items()}
     for trial in trials:
         slot = (trial.episode_id, trial.task_id, trial.sample)
         first = firsts.get(slot) if trial.phase == Phase.REPLAY else None

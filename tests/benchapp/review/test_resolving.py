@@ -94,7 +94,7 @@ def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: Use
     ("fields", "problem"),
     [
         ({"category": ""}, "Choose why they differ"),
-        ({"category": "agreed"}, "did not all give these codes"),
+        ({"category": "agreed"}, "disagreed here"),
         ({"attribution": "moon"}, "Unknown attribution"),
         ({"memo": "x" * 20_001}, "longer than 20,000"),
         ({"nothing_wrong": False}, "Press 0, or tick “Nothing wrong”"),
