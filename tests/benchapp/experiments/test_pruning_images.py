@@ -102,6 +102,6 @@ def test_nothing_goes_where_it_is_not_known_what_is_needed(
 
     monkeypatch.setattr(prune_images, "find_suite", absent)
     engine = ListedEngine({"skillglass-task:old": (20, 9)})
-    with pytest.raises(CommandError, match="nothing was removed: what Ours needs is not known"):
+    with pytest.raises(CommandError, match="nothing was removed: what Ours needs is unknown"):
         prune(monkeypatch, engine)
     assert engine.sizes
