@@ -170,7 +170,7 @@ def test_a_verdict_is_the_same_beside_other_experiments(client: Client) -> None:
     alone = words(client, experiment.get_absolute_url())
     assert "after correcting for" not in alone
     make_pair(4)
-    assert read_corrected(client, experiment.get_absolute_url()) == read_corrected(client, "/compare/")[:1]
+    assert read_corrected(client, experiment.get_absolute_url())[0] in read_corrected(client, "/compare/")
     said = words(client, "/compare/")
     assert "after correcting for comparisons within each experiment;" in said
     assert "An experiment has the verdicts here that it has on its own page." in said
