@@ -35,11 +35,12 @@ def test_it_reads_each_log_alone(name):
 
 
 def test_it_reads_the_whole_folder_and_tells_what_is_no_log():
-    report = bring_in(CONTACT)
+    folders = [CONTACT / name for name in ("claude-code", "mini-swe-agent", "skilllearnbench", "swe-agent")]
+    report = bring_in(*folders)
     assert Trial.objects.count() == len(LOGS)
     told = [problem for problem in report.problems if problem.expected == "logs in a known format"]
     assert ["query_params.json" in problem.message for problem in told] == [True]
-    again = bring_in(CONTACT)
+    again = bring_in(*folders)
     assert (again.counts["created"], again.counts["changed"]) == (0, 0)
     assert again.counts["unchanged"] == Attempt.objects.count()
 
