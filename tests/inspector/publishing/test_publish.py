@@ -218,7 +218,7 @@ def test_an_experiment_that_is_not_there_is_named(tmp_path: Path, db: None) -> N
 @pytest.fixture
 def one_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only the folder matters, the site is its first page."""
-    monkeypatch.setattr(Site, "collect", lambda site, seeds: site._ask(seeds[0]))
+    monkeypatch.setattr(Site, "collect", lambda site, seeds, progress: site._ask(seeds[0]))
 
 
 @pytest.fixture
