@@ -174,6 +174,7 @@ def _seconds(boundary: Callable[[str], object], text: str, runs: int = 1) -> flo
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_time_grows_no_faster_than_the_text(boundary: str) -> None:
     slow = []
