@@ -175,7 +175,7 @@ class _Closed:
 
 
 def hidden_until(queue: Queue) -> str:
-    """What stands in place of words that are closed because of this queue."""
+    """The words shown instead of those that this queue closes."""
     return f"hidden until you finish “{queue.name}”"
 
 

@@ -14,7 +14,7 @@ LEARNER = "selfgen-always"  # the learning condition to begin with, where the pr
 
 def find_fitting_protocol(suite: Suite, format: str = "") -> str:
     """By what the tasks have: a corpus to write from, roles, reference skills of their own, or nothing of these. `format`: of
-    the folder, which tells instances of one task from tasks in an order."""
+    the folder, which distinguishes instances of one task from tasks in an order."""
     if any(environment.corpus for environment in suite.environments):
         return "skillgenbench"
     tasks = [task for each in suite.environments for family in each.families for task in family.tasks]

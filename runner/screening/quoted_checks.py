@@ -148,7 +148,7 @@ def _count_words_in_texts(file: ScreenedFile, code: str, start: int, end: int) -
 
 
 def _is_command(piece: str) -> bool:
-    """Does it stand on one line, as the shell reads lines?"""
+    """Is it on one line, as the shell reads lines?"""
     return "\n" not in re.sub(r"\\\r?\n", " ", piece)
 
 

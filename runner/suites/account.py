@@ -1,4 +1,4 @@
-"""The account of a suite: each task that lies below its path is loaded, set aside or left out, with one reason.
+"""The account of a suite: each task below its path is loaded, set aside or left out, with one reason.
 
 A task is a folder with a task.toml; a folder that the reader took for a task counts too, so that the file can be missed.
 """

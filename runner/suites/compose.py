@@ -44,7 +44,7 @@ WITHOUT_EFFECT = frozenset(
     "stop_signal stop_grace_period platform attach depends_on healthcheck".split()
 )
 RESOURCES = frozenset("cpus mem_limit mem_reservation memswap_limit deploy shm_size pids_limit ulimits".split())
-# Of a service next to the agent's these are taken as they stand.
+# Of a service next to the agent's these are taken unchanged.
 TAKEN = (
     *("command", "entrypoint", "healthcheck", "working_dir", "user", "hostname", "tty", "stdin_open", "init", "tmpfs"),
     *("read_only", "stop_signal", "platform"),
@@ -358,7 +358,7 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """A folder of the task becomes a volume of that content, a file a copy: nothing of the host is mounted."""
+        """A folder of the task becomes a volume of that content, a file a copy: no folder of the host is mounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):

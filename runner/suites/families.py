@@ -14,7 +14,7 @@ from runner.base.types import Corpus, Environment, Family, Task
 from runner.suites.tasks.task_groups import FAMILY
 
 DIGEST_FORMAT = "suite-folder/1"
-# {"by": attribute of task groups} or {"tasks": {key of a task: family}}; what it says nothing of stays where it is.
+# {"by": attribute of task groups} or {"tasks": {key of a task: family}}; tasks it does not name stay where they are.
 FamilyChoice: TypeAlias = "Mapping[Literal['by', 'tasks'], str | Mapping[str, str]]"
 
 

@@ -24,7 +24,7 @@ MAX_PIXELS = 50_000_000  # a browser needs four bytes for each
 Kept: TypeAlias = dict[str, object]
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 PARTS = "content_parts"  # in the extra of a step or an observation
-MARK = re.compile(r"^\[image[^\]\n]*\][ \t]*\n?", re.MULTILINE)  # what stands for an image in a text
+MARK = re.compile(r"^\[image[^\]\n]*\][ \t]*\n?", re.MULTILINE)  # replaces an image in a text
 _DATA_URL = re.compile(r"data:([\w.+-]{1,50}/[\w.+-]{1,80})?(?:;[\w=.-]{1,80}){0,4}?;base64,", re.IGNORECASE)
 
 
@@ -73,7 +73,7 @@ def keep_image(claimed: str, content: bytes) -> Kept:
 
 
 def write_mark(kept: Record) -> str:
-    """What stands for the image in its text."""
+    """The mark that replaces the image in its text."""
     kind = f"[image {kept['media_type']}".rstrip()
     if "left_out" in kept:
         return f"{kind}: {kept['bytes']:,} bytes, not kept: {kept['left_out']}]"

@@ -64,7 +64,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What lies under it. `hidden`: what is shown in place of the words of the patch."""
+    """The text under the patch. `hidden`: what is shown instead of its words."""
 
     trial: TimelineTrial | None = None
     checks: FailedChecks | None = None

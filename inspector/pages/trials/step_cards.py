@@ -71,7 +71,7 @@ class CardPart:
 @dataclass(frozen=True, slots=True)
 class CardText:
     """One field. `head`: of a result, how it ended and how long it is. `is_command`: all of it is a command line.
-    `images`: the kept ones that its marks stand for."""
+    `images`: those that its marks replace."""
 
     field: FieldView
     parts: tuple[CardPart, ...]

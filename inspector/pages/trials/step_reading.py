@@ -66,7 +66,7 @@ def read_trajectory(
     with_steps: bool = True,
     others: Sequence[Trajectory] = (),
 ) -> StepReading:
-    """At most five queries, whatever the length. `others`: trajectories of the same attempt, which its calls may have started."""
+    """At most five queries for any length. `others`: trajectories of the same attempt, which its calls may have started."""
     chunks = read_chunk_summaries(trajectory) if trajectory else []
     index = read_step_index(trajectory, len(chunks))
     judged = trajectory is None or trajectory.kind == TrajectoryKind.MAIN

@@ -300,7 +300,7 @@ class LiteLLM:
             if len(value) < SHORTEST_PRIVATE:
                 continue
             text = text.replace(value, f"[{private[value]}]")
-            if "://" not in value:  # a run of an address stands in others too
+            if "://" not in value:  # a part of an address occurs in others too
                 text = hide_key(text, value, f"[{private[value]}]")
         return text
 

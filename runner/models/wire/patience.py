@@ -77,7 +77,7 @@ class Patience:
         self._began += waited
 
     def gives_up_in(self, failure: Passing) -> float | None:
-        """Seconds for which a model that is away is still asked; None for one that answers with failures."""
+        """Seconds for which an unreachable model is still asked; None for one that answers with failures."""
         spent = self._waited + time.monotonic() - self._began
         return max(self.wait_seconds - spent, 0.0) if failure.is_away else None
 

@@ -142,7 +142,7 @@ def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str
 
     try:
         value = json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=take, strict=False)
-    except (ValueError, RecursionError):  # whoever reads the value reports it
+    except (ValueError, RecursionError):  # the reader of the value reports it
         return
     letters = "".join(_list_texts(value))
     if names:

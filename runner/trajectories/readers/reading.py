@@ -45,7 +45,7 @@ def read_trajectory(
     """Opens a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`.
 
-    source_format: what `sniff` said of the file, for who asked it before. copied_lines: see ReadTrajectory."""
+    source_format: the answer of `sniff`, where it was asked before. copied_lines: see ReadTrajectory."""
     with open_binary() as stream:
         start = stream.read(MARK_BYTES if source_format else SNIFFED_BYTES)
     source_format = source_format or sniff(BytesIO(start))

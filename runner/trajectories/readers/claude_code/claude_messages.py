@@ -289,7 +289,7 @@ def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
 
 
 def compaction_mark(before: object, trigger: object = None) -> dict[str, JsonValue]:
-    """What the extra of a step holds that stands for a compaction: here the program replaced the conversation by a summary."""
+    """The extra of a step that marks a compaction: here the program replaced the conversation by a summary."""
     tokens, word = read_count(before), read_text(trigger)
     told: dict[str, JsonValue] = {} if tokens is None else {"tokens_before": tokens}
     return {"compaction": told | ({} if word is None else {"trigger": word})}
