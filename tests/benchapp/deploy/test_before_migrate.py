@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from django.conf import settings
 
 SUITE = "examples/suites/skillflow"
+SQUASHED = "0001_squashed_0029_joined_suites"
 
 pytestmark = pytest.mark.slow  # every test starts processes, and they migrate a database of their own
 
@@ -31,17 +33,18 @@ def manage(environment: dict[str, str], *words: str) -> subprocess.CompletedProc
     return subprocess.run(command, env=environment, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    "words", [("load_suite", SUITE), ("load_suite", SUITE, "--check"), ("episodes",), ("sweep",), ("work",)]
-)
-def test_a_command_before_migrate_says_so_in_one_line(environment: dict[str, str], words: tuple[str, ...]) -> None:
-    done = manage(environment, *words)
+@pytest.mark.parametrize("command", ["episodes", "sweep", "work"])
+def test_a_command_before_migrate_says_so_in_one_line(environment: dict[str, str], command: str) -> None:
+    done = manage(environment, command)
     assert done.returncode == 1
     assert done.stderr == "The database is not set up yet: run manage.py migrate\n"
 
 
 def test_a_database_of_an_older_version_is_told_apart(environment: dict[str, str]) -> None:
-    assert manage(environment, "migrate", "benchapp", "0001", "--verbosity", "0").returncode == 0
+    assert manage(environment, "migrate", "--verbosity", "0").returncode == 0
+    with sqlite3.connect(environment["DATABASE_URL"].removeprefix("sqlite:///")) as database:
+        database.execute("DELETE FROM django_migrations WHERE name IN (?, '0029_joined_suites')", (SQUASHED,))
+        database.execute("ALTER TABLE benchapp_taskrevision DROP COLUMN foreign_digests")
     done = manage(environment, "load_suite", SUITE)
     assert done.returncode == 1
     assert done.stderr.startswith("The database is behind this version (")
