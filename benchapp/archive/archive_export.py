@@ -199,7 +199,12 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
     probes = Probe.objects.filter(run__experiment=experiment)
     judged = JudgedUnit.objects.filter(judging__run__experiment=experiment)
-    tasks = Task.objects.filter(Q(pk__in=trials.values("task")) | Q(pk__in=judged.values("task")))
+    revisions = TaskRevision.objects.filter(pk__in=trials.values("task_revision"))
+    tasks = Task.objects.filter(
+        Q(pk__in=trials.values("task"))
+        | Q(pk__in=revisions.values("task"))  # another one where suites were joined
+        | Q(pk__in=judged.values("task"))
+    )
     families = Family.objects.filter(
         Q(pk__in=tasks.values("family"))
         | Q(pk__in=episodes.values("family"))
@@ -231,7 +236,7 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
         environments,
         families,
         tasks,
-        TaskRevision.objects.filter(pk__in=trials.values("task_revision")),
+        revisions,
         KeyPoint.objects.filter(task__in=tasks),
         TaskGroup.objects.filter(task__in=tasks),
         snapshots,

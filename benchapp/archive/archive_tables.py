@@ -64,9 +64,13 @@ SHARED_TABLES = (
     ArchiveTable("suite", models.Suite, at_home=("path", "account", "families_by"), known_by=("key",), order=("key",)),
     ArchiveTable("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
-    ArchiveTable("task", models.Task, known_by=("suite", "key"), order=("suite__key", "key")),
+    ArchiveTable("task", models.Task, at_home=("same_as",), known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable(
-        "revision", models.TaskRevision, known_by=("task", "digest"), order=("task__suite__key", "task__key", "digest")
+        "revision",
+        models.TaskRevision,
+        at_home=("foreign_digests",),
+        known_by=("task", "digest"),
+        order=("task__suite__key", "task__key", "digest"),
     ),
     ArchiveTable(
         "key point",

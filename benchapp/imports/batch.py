@@ -55,8 +55,8 @@ Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its t
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did. `counts` has the names in COUNTED, and `redactions`: `skills` are those of libraries, `skills_read`
-    names that trials of these runs read, called or executed. batch: public id, "" before the import has begun."""
+    """What an import did. `counts` has the names in COUNTED, `redactions` and `tasks_joined`: `skills` are those of
+    libraries, `skills_read` names that trials of these runs read, called or executed. batch: public id, "" before the import has begun."""
 
     batch: str = ""
     counts: Counter[str] = field(default_factory=Counter)

@@ -5,11 +5,12 @@ Every id is derived from what identifies the thing at its source, so importing a
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from benchapp.imports import FORMATS
 from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
     EpisodeSource,
     ExperimentSource,
     RunSource,
@@ -19,6 +20,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
 from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
+from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join
 
 # Suites that are called after the format they come in; any other key is a task set of Harbor's.
 SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
@@ -95,25 +97,31 @@ class Places:
         self.look_up_tasks([source])
         return self._tasks[source.suite, source.key]
 
-    def look_up_tasks(self, sources: Iterable[TaskSource]) -> None:
-        """Finds or makes tasks: many in as many statements as one, of each suite."""
+    def look_up_tasks(self, sources: Iterable[TaskSource]) -> int:
+        """Finds or makes tasks: many in as many statements as one, of each suite. Returns how many new ones are those of
+        a loaded suite, by their content."""
         by_suite: defaultdict[str, dict[str, TaskSource]] = defaultdict(dict)
         for source in sources:
             if (source.suite, source.key) not in self._tasks:
                 by_suite[source.suite].setdefault(source.key, source)
-        for suite, new in by_suite.items():
-            self._look_up_tasks(self.suite(suite), list(new.values()))
+        return sum(self._look_up_tasks(self.suite(suite), list(new.values())) for suite, new in by_suite.items())
 
-    def _look_up_tasks(self, suite: Suite, sources: Sequence[TaskSource]) -> None:
+    def _look_up_tasks(self, suite: Suite, sources: Sequence[TaskSource]) -> int:
         keys = [_task_key(source) for source in sources]
-        rows = suite.tasks.select_related("family", "suite").filter(key__in=keys)
+        rows = suite.tasks.select_related("family", "suite", "same_as__family", "same_as__suite").filter(key__in=keys)
         found = {row.key: row for row in rows}
+        unknown = {key: source for key, source in zip(keys, sources, strict=True) if key not in found}
+        loaded = find_by_content({source.revision for source in unknown.values()} - {UNKNOWN})
         new = {}
-        for key, source in zip(keys, sources, strict=True):
-            if key not in found:
-                found[key] = new[key] = self._new_task(suite, key, source)
+        for key, source in unknown.items():
+            found[key] = new[key] = self._new_task(suite, key, source)
+            new[key].same_as = loaded.get(source.revision)
         Task.objects.bulk_create(new.values())
         self._tasks |= {(source.suite, source.key): found[key] for key, source in zip(keys, sources, strict=True)}
+        joined = Counter(task.same_as.suite for task in new.values() if task.same_as)
+        for other, tasks in joined.items():
+            note_join(suite, other, tasks, reason=EQUAL_CONTENT)
+        return joined.total()
 
     def _new_task(self, suite: Suite, key: str, source: TaskSource) -> Task:
         """The unsaved row."""

@@ -279,7 +279,7 @@ class ExperimentRecorder:
         """Writes new trials. Their runs and tasks first: these are remembered, and must stay where the trials do not."""
         with transaction.atomic():
             tasks = [packed.parts.source.task for packed in some]
-            self.places.look_up_tasks(tasks)
+            self.counts["tasks_joined"] += self.places.look_up_tasks(tasks)
             self.places.look_up_revisions((self.places.task(task), task.revision) for task in tasks)
             trials = [self._new_trial(packed) for packed in some]
         filled = []
@@ -319,7 +319,7 @@ class ExperimentRecorder:
             packed.parts.fill(attempt)
             save_attempts([(packed.parts, attempt)])
             if "kind" in attempt.lineage:  # it was titled by what the copied session was asked for
-                Task.objects.filter(pk=trial.task_id).update(title=packed.parts.source.task.title[:300])
+                Task.objects.filter(revisions__trials=trial).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
             if is_kept:
@@ -348,14 +348,14 @@ class ExperimentRecorder:
         episode = self.places.episode(run, source.episode, source.task.suite)
         task = self.places.task(source.task)
         self.remapping.task(task, settings.trial)
-        phase = settings.trial.phase or str(source.phase)
+        phase, counted_as = settings.trial.phase or str(source.phase), task.counted_as
         return Trial(
             public_id=derived_id("trial", packed.found.ids[0]),
             episode=episode,
-            task=task,
+            task=counted_as,
             task_revision=self.places.revision(task, source.task.revision),
             phase=phase,
-            sample=self._sample(episode.pk, phase, task.pk),
+            sample=self._sample(episode.pk, phase, counted_as.pk),
         )
 
     def _sample(self, episode: int, phase: str, task: int) -> int:

@@ -69,7 +69,11 @@ class Family(models.Model):
 
 
 class Task(PublicModel):
-    """A task of a suite, whatever its revisions: its key, title, family and role."""
+    """A task of a suite, whatever its revisions: its key, title, family and role.
+
+    A task that came in with imported runs may be joined with the task of a loaded suite: then its trials count there,
+    and keep a revision of this one (benchapp/record/sets/joined_suites.py).
+    """
 
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="tasks")
     family = models.ForeignKey(Family, null=True, on_delete=models.CASCADE, related_name="tasks")
@@ -77,10 +81,16 @@ class Task(PublicModel):
     title = models.CharField(max_length=300)
     role = models.CharField(max_length=32, blank=True)
     ordinal = models.PositiveIntegerField(default=0)
+    same_as = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="joined")
 
     class Meta:
         ordering = ["ordinal", "key"]
         constraints = [models.UniqueConstraint(fields=["suite", "key"], name="task_key")]
+
+    @property
+    def counted_as(self) -> Task:
+        """The task that its trials are trials of."""
+        return self.same_as or self
 
     def __str__(self) -> str:
         return self.title
@@ -92,6 +102,8 @@ class TaskRevision(PublicModel):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="revisions")
     digest = models.CharField(max_length=100)  # "unknown" where a source does not tell
     instruction = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    # Digests that other programs give the same folder, by which imported runs name it.
+    foreign_digests = models.JSONField(default=list, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "digest"], name="task_revision_digest")]

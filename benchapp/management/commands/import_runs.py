@@ -64,6 +64,9 @@ class Command(BaseCommand):
             self.stdout.write(f"{name.replace('_', ' '):<{width}}  {report.counts[name]:>10,}")
         if report.counts["redactions"]:
             self.stdout.write(f"{'redactions':<{width}}  {report.counts['redactions']:>10,}")
+        if joined := report.counts["tasks_joined"]:
+            tasks = "1 task has" if joined == 1 else f"{joined:,} tasks have"
+            self.stdout.write(f"\n{tasks} the content of a task of a loaded suite, and count there: /suites/")
         problems = list(report.problems)
         if problems:
             count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"

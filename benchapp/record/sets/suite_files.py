@@ -10,7 +10,8 @@ from django.db import transaction
 
 from benchapp import models
 from benchapp.record.sets.group_rows import record_mapping
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.joined_suites import join_by_content
+from benchapp.record.sets.suite_rows import SuiteRows, record_suite
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteError
@@ -21,6 +22,7 @@ from runner.base.var_folder import MANAGE
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
 from runner.suites.families import FamilyChoice, regroup
 from runner.suites.group_mapping import GroupMapping
+from runner.suites.harbor_digests import harbor_digests
 from runner.suites.tasks.task_groups import FAMILY
 
 LONGEST_PATH = 1_000
@@ -138,14 +140,27 @@ def read_folder(
 def record_folder(
     folder: SuiteFolder, by: models.User | None = None, replaces: models.Suite | None = None
 ) -> models.Suite:
-    """Rows of the suite, which can be launched by its key from now on. Loading it again after a change adds revisions."""
+    """Rows of the suite, which can be launched by its key from now on. Loading it again after a change adds revisions.
+    Imported runs of tasks with the same content count in it."""
     _refuse_taken(folder, replaces)
-    row = record_suite(folder.suite).suite
+    rows = record_suite(folder.suite)
+    row = rows.suite
     row.path, row.format = str(folder.path), folder.format
     row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
     row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
+    _name_as_harbor(folder, rows)
+    join_by_content(row)
     return row
+
+
+def _name_as_harbor(folder: SuiteFolder, rows: SuiteRows) -> None:
+    """Keeps with each revision the digests by which Harbor's results name it."""
+    for task in folder.tasks:
+        revision = rows.revisions[task.key]
+        if not revision.foreign_digests and (task.folder / "task.toml").is_file():
+            revision.foreign_digests = harbor_digests(task.folder)
+            revision.save(update_fields=["foreign_digests"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from benchapp.models import Experiment, Suite
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -71,8 +71,11 @@ def list_suites() -> list[ListedSuite]:
     """Those that can be launched first, bundled ones before others, each part by name."""
     attributes, counts = _list_attributes(), count_experiments()
     rows = Suite.objects.exclude(key__in=SUITES).annotate(
-        families_total=Count("tasks__family", distinct=True), tasks_total=Count("tasks", distinct=True)
+        families_total=Count("tasks__family", distinct=True),
+        tasks_total=Count("tasks", distinct=True),
+        joined_total=Count("tasks", filter=Q(tasks__same_as__isnull=False), distinct=True),
     )
+    rows = rows.exclude(joined_total__gt=0, joined_total=F("tasks_total"))  # all of it is in the list as another suite
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
     listed = [
         replace(each, attributes=tuple(attributes.get(each.key, each.attributes)), experiments=counts[each.key])

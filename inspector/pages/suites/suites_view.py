@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 import orjson
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualifying.task_verdicts import RATES
-from benchapp.models import Draft, User
+from benchapp.models import Draft, Suite, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
 from benchapp.record.sets.suite_files import (
     MAX_NAMED,
     StoredAccount,
@@ -41,6 +42,7 @@ from runner.base.errors import SetupError
 CSV = "text/csv; charset=utf-8"
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
 DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
+JOINED = JsonShape("key", "name", link_to("suite", "key"))
 QUESTION = "What is in it?"
 
 
@@ -84,6 +86,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "qualification": qualification,
         "composition": drawing.table.records(),
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
+        **_describe_joins(view.row),
         "next": None,
     }
     if as_json:
@@ -104,6 +107,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "kept": query,
         "experiments": view.experiments,
         "drafts": drafts,
+        "may_separate": view.row is not None and view.row.tasks.exclude(same_as=None).exists(),
         "reasons": [
             {**line, "is_aside": lines is account["set_aside"]}
             for lines in (account["set_aside"], account["left_out"])
@@ -134,6 +138,32 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
     except SetupError as error:
         messages.error(request, f"The families stay as they are: {error}.")
     return redirect("suite", view.key)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def join(request: HttpRequest, name: str) -> HttpResponse:
+    """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""
+    imported, loaded = _find_row(name), request.POST.get("loaded", "")
+    try:
+        if loaded:
+            join_by_name(imported, _find_row(loaded), user_of(request))
+        else:
+            separate(imported, user_of(request))
+    except SetupError as error:
+        messages.error(request, f"{error}.")
+    return redirect("suite", loaded or imported.key)
+
+
+def _find_row(key: str) -> Suite:
+    return get_object_or_404(Suite, key=key)
+
+
+def _describe_joins(row: Suite | None) -> dict[str, object]:
+    """What suites it is joined with, and what suites have tasks of the same names."""
+    if row is None:
+        return {}
+    return {"joined": JOINED.read_all(joined_with(row)), "proposals": propose_by_name(row)}
 
 
 def _describe(view: SuiteView) -> dict[str, object]:

@@ -1,0 +1,181 @@
+"""A loaded suite and imported runs of the same tasks as one suite.
+
+A joined task of an import points at the loaded one (`Task.same_as`). Its trials become trials of the loaded task, so every
+list, chart and page counts them there; each keeps its revision of the imported task, by which they are separated again.
+Tasks of equal content are joined by the program. Equal names are only a proposal, which a person confirms.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Q
+
+from benchapp.models import Episode, Experiment, KeyPoint, Run, SearchSource, Suite, Task, TaskRevision, Trial, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.writing.human_acts import note_activity
+from runner.base.errors import SetupError
+
+HARBOR_PREFIX = "sha256:"
+EQUAL_CONTENT = "equal content"
+EQUAL_NAMES = "equal names"
+LEAST_SHARE = 2  # a proposal names at least one of so many tasks of one of the two suites
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(Shaped):
+    """Tasks of an imported suite that have the names of tasks of a loaded one: (imported, loaded), by the imported key."""
+
+    imported: Suite
+    loaded: Suite
+    pairs: tuple[tuple[Task, Task], ...]
+    tasks: int  # of the imported suite that are joined with none
+
+    json_shape = JsonShape(
+        "imported=imported.key",
+        "loaded=loaded.key",
+        "tasks",
+        ("pairs", lambda row: [[theirs.key, ours.key] for theirs, ours in row.pairs]),
+    )
+
+
+def find_by_content(digests: Iterable[str]) -> dict[str, Task]:
+    """The loaded task that each digest names, for those that name exactly one."""
+    wanted = {digest.removeprefix(HARBOR_PREFIX): digest for digest in digests}
+    found: defaultdict[str, dict[int, Task]] = defaultdict(dict)
+    loaded = TaskRevision.objects.exclude(task__suite__path="").select_related("task__suite", "task__family")
+    for revision in loaded if wanted else ():
+        for digest in wanted.keys() & {revision.digest, *revision.foreign_digests}:
+            found[wanted[digest]][revision.task_id] = revision.task
+    return {digest: task for digest, tasks in found.items() if len(tasks) == 1 for task in tasks.values()}
+
+
+@transaction.atomic
+def join_by_content(loaded: Suite) -> dict[Suite, int]:
+    """Joins imported tasks with those of a suite that have the same content. Returns how many, by the imported suite."""
+    revisions = TaskRevision.objects.filter(task__suite__path="", task__suite__digest="", task__same_as=None)
+    rows = list(revisions.select_related("task__suite").order_by("pk"))
+    same = find_by_content({row.digest for row in rows})
+    pairs: defaultdict[Suite, dict[Task, Task]] = defaultdict(dict)
+    for row in rows:
+        if (task := same.get(row.digest)) and task.suite_id == loaded.pk:
+            pairs[row.task.suite][row.task] = task
+    for imported, found in pairs.items():
+        _join(imported, loaded, found, None, EQUAL_CONTENT)
+    return {imported: len(found) for imported, found in pairs.items()}
+
+
+def propose_by_name(suite: Suite) -> list[Proposal]:
+    """With every suite of the other kind whose tasks have the names of its own, the most tasks first.
+
+    A name is the last part of a key, in any case; one that two tasks of a suite share says nothing.
+    """
+    others = Suite.objects.exclude(pk=suite.pk)
+    if suite.path:
+        found = [_propose(other, suite) for other in others.filter(path="", digest="")]
+    elif suite.digest:  # bundled: its tasks are written for it
+        return []
+    else:
+        found = [_propose(suite, other) for other in others.exclude(path="")]
+    return sorted((each for each in found if each), key=lambda each: (-len(each.pairs), each.loaded.key))
+
+
+def _propose(imported: Suite, loaded: Suite) -> Proposal | None:
+    theirs, ours = _by_name(imported), _by_name(loaded)
+    pairs = tuple((theirs[name], ours[name]) for name in sorted(theirs.keys() & ours.keys()))
+    if not pairs or len(pairs) * LEAST_SHARE < min(len(theirs), len(ours)):
+        return None
+    return Proposal(imported, loaded, pairs, imported.tasks.filter(same_as=None).count())
+
+
+def _by_name(suite: Suite) -> dict[str, Task]:
+    """Those that are joined with none, by their names."""
+    found: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in suite.tasks.filter(same_as=None):
+        found[task.key.rpartition("/")[2].casefold()].append(task)
+    return {name: tasks[0] for name, tasks in found.items() if len(tasks) == 1}
+
+
+@transaction.atomic
+def join_by_name(imported: Suite, loaded: Suite, by: User | None = None, reason: str = "") -> int:
+    """Joins every task that has the name of a loaded one. Returns how many. SetupError where none has."""
+    proposal = next((each for each in propose_by_name(imported) if each.loaded == loaded), None)
+    if proposal is None or proposal.imported != imported:
+        raise SetupError(
+            f"{imported.key}: too few of its tasks have names of tasks of {loaded.key}; nothing was joined"
+        )
+    _join(imported, loaded, dict(proposal.pairs), by, reason or EQUAL_NAMES)
+    return len(proposal.pairs)
+
+
+@transaction.atomic
+def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
+    """Gives an imported suite its trials back. Returns how many tasks were joined. SetupError where none was."""
+    joined = list(imported.tasks.exclude(same_as=None).select_related("same_as__suite"))
+    if not joined:
+        raise SetupError(f"{imported.key}: none of its tasks is joined with another suite's")
+    loaded = {task.same_as.suite for task in joined if task.same_as}
+    Task.objects.filter(pk__in=[task.pk for task in joined]).update(same_as=None)
+    experiments = Experiment.objects.filter(runs__episodes__trials__task_revision__task__in=joined)
+    mine = {row.pk for row in experiments.filter(suite__in=loaded, origin=Experiment.Origin.IMPORTED)}
+    for task in joined:
+        _move_trials(task, task)
+    Experiment.objects.filter(pk__in=mine).update(suite=imported)
+    for suite in loaded:
+        note_activity(by, "suite.separated", suite, detail={"from": imported.key, "tasks": len(joined)}, reason=reason)
+    return len(joined)
+
+
+def _join(imported: Suite, loaded: Suite, pairs: Mapping[Task, Task], by: User | None, reason: str) -> None:
+    for task, same in pairs.items():
+        task.same_as = same
+        task.save(update_fields=["same_as"])
+        _copy_key_points(task, same)
+        _move_trials(task, same)
+    elsewhere = Trial.objects.exclude(task__suite=loaded).values("episode__run__experiment")
+    whole = Experiment.objects.filter(suite=imported, origin=Experiment.Origin.IMPORTED).exclude(pk__in=elsewhere)
+    whole.update(suite=loaded)
+    note_join(imported, loaded, len(pairs), by, reason)
+
+
+def note_join(imported: Suite, loaded: Suite, tasks: int, by: User | None = None, reason: str = "") -> None:
+    note_activity(by, "suite.joined", loaded, detail={"with": imported.key, "tasks": tasks}, reason=reason)
+
+
+def _move_trials(task: Task, target: Task) -> None:
+    """The trials that were imported as `task` count as those of `target`; samples go on after those that it has."""
+    trials = Trial.objects.filter(task_revision__task=task).exclude(task=target)
+    moved = list(trials.only("episode", "phase", "sample", "task").order_by("pk"))
+    if not moved:
+        return
+    episodes = {trial.episode_id for trial in moved}
+    last: dict[tuple[int, str], int] = {}
+    for episode, phase, sample in target.trials.filter(episode__in=episodes).values_list("episode", "phase", "sample"):
+        last[episode, phase] = max(sample, last.get((episode, phase), -1))
+    for trial in moved:
+        slot = trial.episode_id, trial.phase
+        if slot in last:
+            last[slot] += 1
+            trial.sample = last[slot]
+        trial.task = target
+    Trial.objects.bulk_update(moved, ["task", "sample"], batch_size=500)
+    runs = Run.objects.filter(pk__in=Episode.objects.filter(pk__in=episodes).values("run"))
+    runs.touch()
+    SearchSource.objects.forget(runs)
+
+
+def _copy_key_points(task: Task, target: Task) -> None:
+    """Those that an import brought, where the folder has none: its judgements are made by them."""
+    if target.key_points.exists():
+        return
+    columns = ("kind", "ordinal", "text", "reason", "reference")
+    KeyPoint.objects.bulk_create(KeyPoint(task=target, **values) for values in task.key_points.values(*columns))
+
+
+def joined_with(suite: Suite) -> list[Suite]:
+    """The suites that its tasks are joined with, or whose tasks are joined with its own, by key."""
+    tasks = Q(tasks__same_as__suite=suite) | Q(tasks__joined__suite=suite)
+    return list(Suite.objects.filter(tasks).distinct().order_by("key"))
