@@ -94,6 +94,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
     Modules whose tests take long come first, so that no core waits at the end for one that began late.
     """
+    if os.environ.get("FULL") != "1":
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     for item in items:
         if item.get_closest_marker("django_db") or not DATABASE.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("database")

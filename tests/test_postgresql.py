@@ -1,4 +1,4 @@
-"""Once more on PostgreSQL: the record, every page as it is read, and what people write through pages."""
+"""Once more on PostgreSQL: what depends on the database, and every page as it is read."""
 
 from __future__ import annotations
 
@@ -10,32 +10,47 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERY_PAGE = "test_habits"
-WRITING = (
-    *("test_comments", "test_comparisons", "test_imports_page", "test_launch", "test_levels", "test_activity"),
-    *("test_login", "test_operate", "test_overview", "test_people", "test_search", "test_agreement_pages"),
-    *("test_codebook_pages", "test_coding_page", "test_new_queue", "test_queue_pages", "test_suggestions_page"),
-)
-# Reading a format asks the database nothing; what was read is written by the one recorder that the others show.
-OF_FORMATS = (
-    *("test_import_hostile_git", "test_import_logs", "test_import_shared_data", "test_import_skilllearnbench"),
-    *("test_archive_hostile", "test_export_harbor", "test_export_safety", "test_examples"),
-)
+# Where the product asks a database in its own words (search, locks, slices, sums over JSON), takes turns, or writes many rows
+# at once; and one file for each other way in which rows are read. `FULL=1 .ci/run` runs everything that uses a database.
+CHOSEN = {
+    "benchapp": (
+        *("test_leases", "test_one_writer", "test_recording", "test_record_digest", "test_searching", "test_wishes"),
+        *("test_jobs", "test_budgets", "test_forking", "test_deletion", "test_import_batch", "test_import_harbor"),
+        *(
+            "test_packed_trials",
+            "test_archive",
+            "test_exports",
+            "test_comparing",
+            "test_metrics_spending",
+            "test_funnel",
+        ),
+        *(
+            "test_claiming",
+            "test_agreeing",
+            "test_populations",
+            "test_review_exports",
+            "test_draft_orders",
+            "test_passes",
+        ),
+    ),
+    "inspector": ("test_habits", "test_coding_page", "test_joined_suites"),
+}
 
 
 @pytest.mark.postgresql
 @pytest.mark.slow
 def test_the_same_tests_pass_on_postgresql():
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    is_full = os.environ.get("FULL") == "1"
+    files = [find_test(layer, name) for layer, names in CHOSEN.items() for name in names]
     chosen = [
-        "tests/benchapp",
-        *(find_test("inspector", name) for name in (EVERY_PAGE, *WRITING)),
-        *(f"--ignore={find_test('benchapp', name)}" for name in OF_FORMATS),
+        *(["tests/benchapp", "tests/inspector"] if is_full else files),
         *("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"),  # this one item takes longer than any other
-        "-m",
-        "django_db and not slow and not browser",
-        "-k",  # odd queries never reach the database
-        "not test_no_query_breaks_a_page and not test_nothing_is_inline",
+        *("-m", "django_db and not slow and not browser"),
+        *(
+            "-k",
+            "not test_no_query_breaks_a_page and not test_nothing_is_inline",
+        ),  # odd queries never reach the database
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *chosen],

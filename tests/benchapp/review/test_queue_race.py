@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "claims.py"
 def race(*options: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "SKILLGLASS_VAR")}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "--items", "60", "--processes", "4", *options],
+        [sys.executable, str(SCRIPT), "--items", "30", "--processes", "4", *options],
         env=outside,
         capture_output=True,
         text=True,
