@@ -6,7 +6,8 @@ import socket
 from dataclasses import dataclass
 
 from docker import APIClient
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
+from docker.types import IPAMConfig, IPAMPool
 
 from runner.base.errors import SetupError
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
@@ -15,6 +16,14 @@ from runner.sandboxes.needs import Needs
 
 # The engine's own name server would ask the host's: with this one, names are not found and nothing leaks that way.
 NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}
+
+# Addresses at which clouds hand out credentials of the machine, and from which of them containers get their own. Every
+# container with a way out joins these networks: what it sends there stays on them, and nobody answers. The engine's
+# machine has no address on them, so its own way to its cloud stays as it is.
+METADATA = {
+    "metadata": ("169.254.0.0/16", "169.254.0.0/19"),  # .169.254, and .170.2 for Amazon's containers
+    "metadata-alibaba": ("100.100.64.0/18", "100.100.64.0/20"),  # .100.200
+}
 
 
 @dataclass(slots=True)
@@ -55,6 +64,33 @@ def network_for(
         found = client.inspect_network(name)
     address = next((row.get("Gateway") for row in found["IPAM"]["Config"] or () if row.get("Gateway")), None)
     return Network(name, address.partition("/")[0] if address and _is_on_this_machine(found["Id"]) else None, way_out)
+
+
+def make_metadata_networks(client: APIClient) -> list[str]:
+    """The networks of all sandboxes of the engine that lead metadata addresses nowhere; made where they are missing."""
+    for name, (subnet, addresses) in METADATA.items():
+        pool = IPAMPool(subnet=subnet, iprange=addresses)
+        options = {
+            "com.docker.network.bridge.inhibit_ipv4": "true",
+            "com.docker.network.bridge.enable_icc": "false",  # sandboxes do not see each other there
+        }
+        with engine_errors(f"closing the way to metadata addresses ({subnet})"):
+            if client.networks(names=[f"^{PREFIX}{name}$"]):
+                continue
+            try:
+                ipam = IPAMConfig(pool_configs=[pool])
+                client.create_network(PREFIX + name, "bridge", options, ipam, check_duplicate=True, internal=True)
+            except APIError:
+                if not client.networks(names=[f"^{PREFIX}{name}$"]):  # another sandbox made it meanwhile
+                    raise
+    return [PREFIX + name for name in METADATA]
+
+
+def close_metadata(client: APIClient, container: str) -> None:
+    """Takes the metadata addresses from a container with a way out, before it runs."""
+    for name in make_metadata_networks(client):
+        with engine_errors("closing the way to metadata addresses"):
+            client.connect_container_to_network(container, name)
 
 
 def _is_on_this_machine(network: str) -> bool:

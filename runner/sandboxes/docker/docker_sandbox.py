@@ -35,7 +35,7 @@ from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
 from runner.sandboxes.docker.docker_images import Image, image_for
 from runner.sandboxes.docker.docker_limits import LIMITS, host_config, init_command
 from runner.sandboxes.docker.docker_links import read_start_of_container, remove_links
-from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
+from runner.sandboxes.docker.docker_networks import Network, close_metadata, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
 from runner.sandboxes.docker.docker_services import ServiceGroup
@@ -226,6 +226,8 @@ class DockerSandbox:
                 )
             except NotFound as error:
                 raise SandboxError(f"image {self.image.name} is gone from the engine: {error.explanation}") from error
+        if self.network is not None and self.network.has_way_out:
+            close_metadata(self.client, str(made["Id"]))
         return str(made["Id"])
 
     # --- files ---------------------------------------------------------------------------------------------------

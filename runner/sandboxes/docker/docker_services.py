@@ -34,7 +34,7 @@ from runner.sandboxes.docker.docker_disk import DiskWatch, folders_of
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.docker.docker_images import Image, image_of_service
 from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS
-from runner.sandboxes.docker.docker_networks import NO_NAMES, Network
+from runner.sandboxes.docker.docker_networks import NO_NAMES, Network, make_metadata_networks
 
 SERVICE_LABEL = "com.docker.compose.service"
 _LOG: dict[str, JsonValue] = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}
@@ -43,7 +43,8 @@ _PAUSE = 0.3  # between two looks at what starts
 
 
 class ServiceGroup:
-    """The services of one attempt. `things`: what is on the engine for them, as (kind, name or id)."""
+    """The services of one attempt. `things`: what is on the engine for them, as (kind, name or id). `shared`: networks of
+    all attempts that they join."""
 
     def __init__(
         self, client: APIClient, services: Services, machine: Machine, image: Image, mark: str, labels: dict[str, str]
@@ -51,6 +52,7 @@ class ServiceGroup:
         self.client, self.services, self.machine, self.image = client, services, machine, image
         self.mark, self.labels = mark, labels
         self.things: list[tuple[str, str]] = []
+        self.shared: list[str] = []
         self._watches: list[DiskWatch] = []
 
     def make_volumes(self) -> list[Mount]:
@@ -77,6 +79,7 @@ class ServiceGroup:
                     self._name(name), driver="bridge", internal=closed, labels=self.labels, check_duplicate=True
                 )
             self.things.append(("network", self._name(name)))
+        self.shared = make_metadata_networks(self.client) if self.machine.network else []
         return Network(self._name(next(iter(own))), None, False) if own else None
 
     def start(self, main: str) -> None:
@@ -107,7 +110,7 @@ class ServiceGroup:
     # --- Compose --------------------------------------------------------------------------------------------------
 
     def _file(self) -> dict[str, JsonValue]:
-        used = [name for kind, name in self.things if kind == "network"]
+        used = [*(name for kind, name in self.things if kind == "network"), *self.shared]
         volumes = [name for kind, name in self.things if kind == "volume"]
         return {
             "services": {each.name: _escape(self._service(each)) for each in self.services.others},
@@ -133,7 +136,8 @@ class ServiceGroup:
             settings.pop("read_only", None)  # nothing could be copied into it
         if "network_mode" not in settings:
             settings["networks"] = {
-                self._name(name): {"aliases": list(more)} for name, more in service.networks.items()
+                **{self._name(name): {"aliases": list(more)} for name, more in service.networks.items()},
+                **{name: {} for name in self.shared},
             }
             settings |= (
                 {} if self.machine.network else {"dns": list(NO_NAMES["dns"]), "dns_opt": list(NO_NAMES["dns_opt"])}

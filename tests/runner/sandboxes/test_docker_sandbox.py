@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -374,6 +375,38 @@ def test_its_only_way_out_is_the_provider_until_the_agent_ends(task: Task, provi
     assert "sk-outside" not in during
     assert "refused" in after
     assert left_behind(opened.mark) == []
+
+
+METADATA = """python3 - <<'END'
+import socket
+for place in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+    try:
+        socket.create_connection((place, 80), 2); print("reached", place)
+    except OSError as error:
+        print("no way", place)
+END"""
+
+
+def test_a_way_out_does_not_lead_to_metadata_addresses(task: Task) -> None:
+    """Each of two sandboxes with network, which do not see each other on the networks that they share."""
+    online = replace(task, machine=replace(task.machine, network=True))
+    one, other = open_sandbox(online, name="one"), open_sandbox(online, name="other")
+    try:
+        told = [run(sandbox, METADATA, 60) for sandbox in (one, other)]
+        inside = docker.from_env().api.inspect_container(other.container)["NetworkSettings"]["Networks"]
+        assert len(inside) == 3
+        listen = "python3 -m http.server 8080 >/dev/null 2>&1 & sleep 2; echo up"
+        assert "up" in run(other, listen, 60)
+        addresses = [each["IPAddress"] for each in inside.values()]
+        ask = f'for place in {" ".join(addresses)}; do timeout 2 bash -c "</dev/tcp/$place/8080" && echo reached; done; true'
+        assert "reached" not in run(one, ask, 60)
+        assert "reached" in run(other, ask, 60)
+    finally:
+        one.close()
+        other.close()
+    assert [text.count("no way") for text in told] == [3, 3]
+    routes = subprocess.run(["ip", "route"], capture_output=True, text=True).stdout
+    assert not re.search(r"^(169\.254\.0\.0|100\.100\.64\.0)/", routes, re.MULTILINE)
 
 
 def test_it_scores_through_the_runners_own_code(task: Task) -> None:

@@ -22,6 +22,7 @@ from tests.runner.container_trials import ScriptAgent, attempt, left_behind
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
+METADATA_NETWORKS = {"skillglass-metadata", "skillglass-metadata-alibaba"}
 ASK = (
     "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://store:8000/token\", timeout=5).read().decode())'"
 )
@@ -81,6 +82,19 @@ def test_the_solution_reaches_the_service_and_nobody_elses_hands_do(task: Task) 
     assert (solved.error, untouched.error) == (None, None)
     assert (solved.success, untouched.success) == (True, False)
     assert [left_behind(each.mark) for each in (solved, untouched)] == [[], []]
+
+
+def test_with_network_none_of_them_reaches_metadata_addresses(tmp_path: Path) -> None:
+    online = make_task(tmp_path, task=FILES["task.toml"].replace('network_mode = "no-network"\n', ""))
+    sandbox = open_sandbox(online, name="t")
+    try:
+        with contextlib.closing(docker_engine.connect()) as client:
+            (store,) = (name for name in left_behind(sandbox.mark) if is_service(sandbox, name))
+            for container in (sandbox.container, store):
+                assert METADATA_NETWORKS < set(client.inspect_container(container)["NetworkSettings"]["Networks"])
+        assert sandbox.execute(ASK, timeout_seconds=30).exit_code == 0
+    finally:
+        sandbox.close()
 
 
 def test_services_are_bounded_as_the_agents_container_is(task: Task) -> None:
