@@ -91,7 +91,7 @@ def test_with_network_none_of_them_reaches_metadata_addresses(tmp_path: Path) ->
         with contextlib.closing(docker_engine.connect()) as client:
             (store,) = (name for name in left_behind(sandbox.mark) if is_service(sandbox, name))
             for container in (sandbox.container, store):
-                assert METADATA_NETWORKS < set(client.inspect_container(container)["NetworkSettings"]["Networks"])
+                assert set(client.inspect_container(container)["NetworkSettings"]["Networks"]) > METADATA_NETWORKS
         assert sandbox.execute(ASK, timeout_seconds=30).exit_code == 0
     finally:
         sandbox.close()
