@@ -65,6 +65,7 @@ def test_imports_of_a_parent_and_of_its_child_leave_it_too_when_one_is_killed(da
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.shared_data
 @pytest.mark.parametrize("database", DATABASES)
 def test_so_do_imports_of_real_runs(database: str) -> None:

@@ -53,6 +53,7 @@ def is_rebuilt(outcome: tuple[object, ...]) -> bool:
     return replicate == 1 or condition == BASELINE
 
 
+@pytest.mark.full
 def test_a_rebuild_gives_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive is no frozen fake: run anew, it ends the same way, and so do the probes of the change it leads to."""
     monkeypatch.setattr("benchapp.experiments.work.advance.hint", lambda _: True)
