@@ -8,7 +8,7 @@ Tasks of equal content are joined by the program. Equal names are only a proposa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -73,30 +73,37 @@ def propose_by_name(suite: Suite) -> list[Proposal]:
 
     A name is the last part of a key, in any case; one that two tasks of a suite share says nothing.
     """
-    others = Suite.objects.exclude(pk=suite.pk)
-    if suite.path:
-        found = [_propose(other, suite) for other in others.filter(path="", digest="")]
-    elif suite.digest:  # bundled: its tasks are written for it
+    is_imported = not (suite.path or suite.digest)
+    if not (suite.path or is_imported):  # bundled: its tasks are written for it
         return []
-    else:
-        found = [_propose(suite, other) for other in others.exclude(path="")]
-    return sorted((each for each in found if each), key=lambda each: (-len(each.pairs), each.loaded.key))
+    others = Q(suite__path__gt="") if is_imported else Q(suite__path="", suite__digest="")
+    waiting: defaultdict[Suite, list[Task]] = defaultdict(list)
+    for task in (
+        Task.objects.filter(Q(suite=suite) | others, same_as=None).select_related("suite").order_by("suite", "key")
+    ):
+        waiting[task.suite].append(task)
+    own = waiting.pop(suite, [])
+    pairs = (
+        (suite, other, own, tasks) if is_imported else (other, suite, tasks, own) for other, tasks in waiting.items()
+    )
+    found = [proposal for pair in pairs if (proposal := _propose(*pair))]
+    return sorted(found, key=lambda each: (-len(each.pairs), each.imported.key, each.loaded.key))
 
 
-def _propose(imported: Suite, loaded: Suite) -> Proposal | None:
-    theirs, ours = _by_name(imported), _by_name(loaded)
-    pairs = tuple((theirs[name], ours[name]) for name in sorted(theirs.keys() & ours.keys()))
-    if not pairs or len(pairs) * LEAST_SHARE < min(len(theirs), len(ours)):
+def _propose(imported: Suite, loaded: Suite, theirs: Sequence[Task], ours: Sequence[Task]) -> Proposal | None:
+    """Of tasks that are joined with none."""
+    here, there = _by_name(ours), _by_name(theirs)
+    pairs = tuple((there[name], here[name]) for name in sorted(there.keys() & here.keys()))
+    if not pairs or len(pairs) * LEAST_SHARE < min(len(there), len(here)):
         return None
-    return Proposal(imported, loaded, pairs, imported.tasks.filter(same_as=None).count())
+    return Proposal(imported, loaded, pairs, len(theirs))
 
 
-def _by_name(suite: Suite) -> dict[str, Task]:
-    """Those that are joined with none, by their names."""
+def _by_name(tasks: Iterable[Task]) -> dict[str, Task]:
     found: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in suite.tasks.filter(same_as=None):
+    for task in tasks:
         found[task.key.rpartition("/")[2].casefold()].append(task)
-    return {name: tasks[0] for name, tasks in found.items() if len(tasks) == 1}
+    return {name: named[0] for name, named in found.items() if len(named) == 1}
 
 
 @transaction.atomic

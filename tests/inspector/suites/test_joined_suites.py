@@ -20,7 +20,9 @@ from benchapp.record.sets.joined_suites import join_by_name, propose_by_name, se
 from runner.base.errors import SetupError
 from runner.suites.harbor_digests import harbor_digests
 from tests.conftest import require
+from tests.queries import assert_queries_flat
 from tests.runner.suites.test_account import write_task
+from tests.worlds.factories import make_suite
 
 pytestmark = pytest.mark.django_db
 SUITE = "harbor"  # of trials that name no data set
@@ -120,6 +122,19 @@ def test_equal_names_are_a_proposal_that_a_person_confirms(tasks: Path, job: Pat
     assert SUITE not in [each["key"] for each in client.get("/suites.json").json()["suites"]]
     rates = {each["key"]: (each["passed"], each["scored"]) for each in client.get("/suites/own.json").json()["tasks"]}
     assert rates == {"a": (1, 2), "b": (2, 2), "c": (1, 1)}
+
+
+def test_its_page_takes_the_same_queries_for_any_number_of_imported_suites(
+    tasks: Path, job: Path, client: Client
+) -> None:
+    load_first(tasks, job)
+
+    def make(count: int) -> None:
+        for number in range(count):
+            other = make_suite(key=f"harbor/{count}-{number}", digest="")
+            Task.objects.create(suite=other, key="c", title="c")
+
+    assert_queries_flat(client, "/suites/own/", make)
 
 
 def test_what_was_joined_can_be_separated(tasks: Path, job: Path, client: Client) -> None:
