@@ -34,6 +34,7 @@ from benchapp.stats.comparing.saved_comparisons import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_attempt,
     make_batch,
@@ -164,6 +165,7 @@ def address(name: str) -> str:
     return reverse(name, args=PAGES[name]())
 
 
+@built_once
 def make_world() -> None:
     """An experiment with two conditions and one trial at work, an import without protocol, a batch with problems."""
     suite = make_suite(environments=2, families=2)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from benchapp.models import Experiment
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -22,8 +24,8 @@ def _settled(page: Page) -> Iterator[None]:
     page.goto("about:blank")
 
 
-@pytest.fixture
-def base(live_server: object) -> str:
+@built_once
+def make_three_conditions() -> Experiment:
     experiment = make_experiment(name="six episodes", suite=make_suite(environments=6, families=2))
     for condition, outcomes in (
         ("no-skill", (T, F, F, F, F, F, F, F, F)),
@@ -31,6 +33,12 @@ def base(live_server: object) -> str:
     ):
         make_learning_run(experiment, condition=condition, outcomes=outcomes, scripted=True)
     make_learning_run(experiment, condition="curated-always", outcomes=(T, F, F, F, T, F, T, F, T), scripted=True)
+    return experiment
+
+
+@pytest.fixture
+def base(live_server: object) -> str:
+    make_three_conditions()
     return live_server.url  # type: ignore[attr-defined]
 
 

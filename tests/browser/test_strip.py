@@ -7,19 +7,25 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from benchapp.models import Run
 from tests.browsing import inaccessible, open_in
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def address(live_server: object) -> str:
+@built_once
+def make_three_runs() -> Run:
     experiment = make_experiment(suite=make_suite(environments=2, families=3))
     make_learning_run(experiment, condition="no-skill", author_model="", outcomes=(False,) * 9)
     make_learning_run(experiment, condition="curated-always")
-    run = make_learning_run(experiment)
-    return f"{live_server.url}/runs/{run.public_id}/"  # type: ignore[attr-defined]
+    return make_learning_run(experiment)
+
+
+@pytest.fixture
+def address(live_server: object) -> str:
+    return f"{live_server.url}/runs/{make_three_runs().public_id}/"  # type: ignore[attr-defined]
 
 
 def here(page: Page, key: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 
 from benchapp.models import Run
@@ -55,7 +55,7 @@ def _read_rows() -> Rows:
 
 
 def _insert_rows(rows_of: Rows) -> None:
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:  # rows may point at later ones until it ends
         for table, rows in rows_of.items():
             places = ", ".join(["%s"] * len(rows[0]))
             cursor.executemany(f'INSERT INTO "{table}" VALUES ({places})', rows)

@@ -399,16 +399,20 @@ def make_decision(
 
 
 def freeze(episode: Episode) -> Seal:
+    seal = make_seal(episode)
+    add_entry(episode, Entry.Kind.FREEZE, seal=seal)
+    return seal
+
+
+def make_seal(episode: Episode) -> Seal:
     snapshot = episode.library or make_snapshot({})
-    seal = Seal.objects.create(
+    return Seal.objects.create(
         snapshot=snapshot,
         library_digest=snapshot.digest,
         setup_digest=episode.run.setup_digest,
         seal=f"{number():08x}" + "a" * 56,
         sealed_at=START + timedelta(hours=1),
     )
-    add_entry(episode, Entry.Kind.FREEZE, seal=seal)
-    return seal
 
 
 def make_learning_run(
@@ -440,46 +444,68 @@ def _play_environment(episode: Episode, outcomes: Sequence[bool | None]) -> None
         *((Phase.REPLAY, family, role) for family in families for role in ACQUISITION_ROLES),
     ]
     places: dict[str, int] = {}
-    unsaved: list[Played] = []
-    for index, (phase, family, role) in enumerate(plan):
-        if phase == Phase.DEPLOYMENT and plan[index - 1][0] == Phase.ACQUISITION:
-            freeze(episode)
+    played: list[Played] = []
+    answers: list[tuple[Played, Decision]] = []
+    spine: list[Played | Decision | None] = []  # None: the freeze
+    library, files = make_snapshot({}), dict[str, File]()
+    for phase, family, role in plan:
+        if phase == Phase.DEPLOYMENT and None not in spine:
+            spine.append(None)
         place = places[family.key] = places.get(family.key, -1) + 1
         mounted = [family.slug] if place else []
-        played = play_trial(
+        one = play_trial(
             episode,
             next(task for task in family.tasks.all() if task.role == role.value),
             phase=phase,
             success=outcomes[place],
             mounted=mounted,
             read=mounted if place % 2 else [],
-            snapshot=episode.library,
+            snapshot=library if answers else None,
         )
-        unsaved.append(played)
+        played.append(one)
+        spine.append(one)
         if phase == Phase.ACQUISITION:
-            _save_on_spine(episode, unsaved)
-            _decide(episode, family, played.trial, place)
-    _save_on_spine(episode, unsaved)
-
-
-def _save_on_spine(episode: Episode, unsaved: list[Played]) -> None:
-    save_played(unsaved)
-    first = episode.next_sequence()
-    Entry.objects.bulk_create(
-        Entry(
-            episode=episode,
-            sequence=sequence,
-            kind=Entry.Kind.TRIAL,
-            recorded_at=START + timedelta(seconds=sequence),
-            attempt=played.attempt,
-        )
-        for sequence, played in enumerate(unsaved, start=first)
+            decision = _decide(episode, family, library, files, place)
+            decision.number = len(answers) + 1
+            decision.round = sum(each.status == DecisionStatus.APPLIED for _, each in answers) + (place < 2)
+            decision.decided_at = START + timedelta(minutes=decision.number)
+            library = decision.after
+            answers.append((one, decision))
+            spine.append(decision)
+    save_played(played)
+    for one, decision in answers:
+        decision.after_trial = one.trial
+    Decision.objects.bulk_create(decision for _, decision in answers)
+    DecisionEvidence.objects.bulk_create(
+        DecisionEvidence(decision=decision, ordinal=0, trial=one.trial) for one, decision in answers
     )
-    unsaved.clear()
+    episode.library = library
+    episode.save(update_fields=["library"])
+    Entry.objects.bulk_create(_enter(episode, sequence, each) for sequence, each in enumerate(spine, start=1))
 
 
-def _decide(episode: Episode, family: Family, trial: Trial, place: int) -> None:
-    """Induces after T1, revises after T2, is rejected after T3."""
+def _enter(episode: Episode, sequence: int, what: Played | Decision | None) -> Entry:
+    if isinstance(what, Played):
+        kind, target = Entry.Kind.TRIAL, {"attempt": what.attempt}
+    elif isinstance(what, Decision):
+        kind, target = Entry.Kind.DECISION, {"decision": what}
+    else:
+        kind, target = Entry.Kind.FREEZE, {"seal": make_seal(episode)}
+    return Entry(
+        episode=episode, sequence=sequence, kind=kind, recorded_at=START + timedelta(seconds=sequence), **target
+    )
+
+
+def _decide(episode: Episode, family: Family, before: Snapshot, files: dict[str, File], place: int) -> Decision:
+    """The unsaved answer: induces after T1, revises after T2, is rejected after T3. `files` of the library follow it."""
+    known = {
+        "episode": episode,
+        "family": family,
+        "before": before,
+        "mode": AuthorMode.REVISE if files else AuthorMode.INDUCE,
+        "operation_type": "revise" if files else "create",
+        "summary": "Leave missing cells out of sums.",
+    }
     if place == 2:
         finding = {
             "rule": "tier3-cited",
@@ -487,24 +513,13 @@ def _decide(episode: Episode, family: Family, trial: Trial, place: int) -> None:
             "message": "the file is not named in SKILL.md",
             "severity": "error",
         }
-        make_decision(
-            episode,
-            family,
-            after_trial=trial,
-            status=DecisionStatus.REJECTED,
-            findings=[finding],
-            evidence=[trial],
-        )
-        return
-    files = episode.library.read() if episode.library else {}
+        return Decision(**known, after=before, status=DecisionStatus.REJECTED, findings=[finding])
     text = f"---\nname: {family.slug}\ndescription: Round {place}.\n---\n\n" + "- a rule\n" * (place + 1)
-    after = Snapshot.objects.put({**files, f"{family.slug}/SKILL.md": File(text.encode())})
-    make_decision(
-        episode,
-        family,
-        after_trial=trial,
-        after=after,
-        evidence=[trial],
+    files[f"{family.slug}/SKILL.md"] = File(text.encode())
+    return Decision(
+        **known,
+        after=Snapshot.objects.put(files),
+        status=DecisionStatus.APPLIED,
         lines_added=5 + place,
         lines_removed=place,
         files_changed=1,
