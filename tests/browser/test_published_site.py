@@ -62,15 +62,14 @@ def test_it_works_from_a_plain_file_server(served: tuple[Path, str], browser: Br
     pages = {row["path"] for row in rows if "address" in row}
     assert pages - reached == {"compare/index.html"} & pages  # every page can be reached from the first
     heard: list[str] = []
-    for size in SIZES:
-        for theme in THEMES:
-            context = browser.new_context(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
-            context.add_init_script(HEAR_VIOLATIONS)
-            for path in choose_pages(rows):
-                heard += [
-                    f"{path} ({theme}, {size['width']}): {said}" for said in open_page(context.new_page(), base, path)
-                ]
-            context.close()
+    for size, theme in zip(SIZES, THEMES, strict=True):
+        context = browser.new_context(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
+        context.add_init_script(HEAR_VIOLATIONS)
+        for path in choose_pages(rows):
+            heard += [
+                f"{path} ({theme}, {size['width']}): {said}" for said in open_page(context.new_page(), base, path)
+            ]
+        context.close()
     assert heard == []
     follow_a_point(browser.new_page(), base)
 
