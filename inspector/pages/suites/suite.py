@@ -98,6 +98,11 @@ class SuiteView:
     experiments: tuple[models.Experiment, ...] = field(default=())
 
     @property
+    def is_joined(self) -> bool:
+        """Do trials of its tasks count in another suite?"""
+        return self.row is not None and self.row.tasks.exclude(same_as=None).exists()
+
+    @property
     def attributes(self) -> list[str]:
         """That some task has."""
         said = {attribute for task in self.tasks for attribute in task.groups}
@@ -289,4 +294,6 @@ def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
     told = len([value for value in groups if value != UNTOLD])
     split = f", {told:,} by {name_attribute(by)}" if told > 1 and by != "family" else ""
     tried = f"{passed:,} of {scored:,} scored trials passed" if scored else "no trial of them is scored yet"
+    if not scored and view.is_joined:
+        tried = "their trials count in another suite"
     return f"{many}{split}; {tried}."

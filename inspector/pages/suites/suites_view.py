@@ -107,7 +107,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "kept": query,
         "experiments": view.experiments,
         "drafts": drafts,
-        "may_separate": view.row is not None and view.row.tasks.exclude(same_as=None).exists(),
+        "may_separate": view.is_joined,
         "reasons": [
             {**line, "is_aside": lines is account["set_aside"]}
             for lines in (account["set_aside"], account["left_out"])
