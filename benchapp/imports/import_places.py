@@ -20,7 +20,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
 from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
-from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join
+from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join, was_separated
 
 # Suites that are called after the format they come in; any other key is a task set of Harbor's.
 SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
@@ -115,7 +115,8 @@ class Places:
         new = {}
         for key, source in unknown.items():
             found[key] = new[key] = self._new_task(suite, key, source)
-            new[key].same_as = loaded.get(source.revision)
+            same = loaded.get(source.revision)
+            new[key].same_as = same if same and not was_separated(suite, same.suite) else None
         Task.objects.bulk_create(new.values())
         self._tasks |= {(source.suite, source.key): found[key] for key, source in zip(keys, sources, strict=True)}
         joined = Counter(task.same_as.suite for task in new.values() if task.same_as)

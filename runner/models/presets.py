@@ -97,7 +97,8 @@ def may_send_key(variable: str, address: str) -> bool:
     for path in preset_files().values():
         with suppress(SetupError, NotOnThisMachine):
             preset = read_preset(path)
-            if preset.key_variable == variable and _origin(preset.base_url() or "") == _origin(address):
+            place = preset.base_url()
+            if place and preset.key_variable == variable and _origin(place) == _origin(address):
                 return True
     return False
 

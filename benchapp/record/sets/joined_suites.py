@@ -12,14 +12,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 
-from benchapp.models import Episode, Experiment, KeyPoint, Run, SearchSource, Suite, Task, TaskRevision, Trial, User
+from benchapp.models import (
+    Activity,
+    Episode,
+    Experiment,
+    KeyPoint,
+    Run,
+    SearchSource,
+    Suite,
+    Task,
+    TaskRevision,
+    Trial,
+    User,
+)
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SetupError
 
 HARBOR_PREFIX = "sha256:"
+SEPARATED = "suite.separated"
 EQUAL_CONTENT = "equal content"
 EQUAL_NAMES = "equal names"
 LEAST_SHARE = 2  # a proposal names at least one of so many tasks of one of the two suites
@@ -53,6 +66,12 @@ def find_by_content(digests: Iterable[str]) -> dict[str, Task]:
     return {digest: task for digest, tasks in found.items() if len(tasks) == 1 for task in tasks.values()}
 
 
+def was_separated(imported: Suite, loaded: Suite) -> bool:
+    """Did a person take a join of these back? What they decided is not undone by equal contents."""
+    acts = Activity.objects.filter(verb=SEPARATED, target_id=loaded.public_id, detail__from=imported.key)
+    return acts.exists()
+
+
 @transaction.atomic
 def join_by_content(loaded: Suite) -> dict[Suite, int]:
     """Joins imported tasks with those of a suite that have the same content. Returns how many, by the imported suite."""
@@ -61,7 +80,7 @@ def join_by_content(loaded: Suite) -> dict[Suite, int]:
     same = find_by_content({row.digest for row in rows})
     pairs: defaultdict[Suite, dict[Task, Task]] = defaultdict(dict)
     for row in rows:
-        if (task := same.get(row.digest)) and task.suite_id == loaded.pk:
+        if (task := same.get(row.digest)) and task.suite_id == loaded.pk and not was_separated(row.task.suite, loaded):
             pairs[row.task.suite][row.task] = task
     for imported, found in pairs.items():
         _join(imported, loaded, found, None, EQUAL_CONTENT)
@@ -120,20 +139,33 @@ def join_by_name(imported: Suite, loaded: Suite, by: User | None = None, reason:
 
 @transaction.atomic
 def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
-    """Gives an imported suite its trials back. Returns how many tasks were joined. SetupError where none was."""
-    joined = list(imported.tasks.exclude(same_as=None).select_related("same_as__suite"))
+    """Gives an imported suite its trials back, also in an archive's copy of a joined experiment. Returns how many tasks were
+    joined. From then on only a person joins the two suites. SetupError where none was joined."""
+    joined = list(_joined_tasks(imported))
     if not joined:
         raise SetupError(f"{imported.key}: none of its tasks is joined with another suite's")
-    loaded = {task.same_as.suite for task in joined if task.same_as}
-    Task.objects.filter(pk__in=[task.pk for task in joined]).update(same_as=None)
+    moved = Trial.objects.filter(task_revision__task__in=joined).exclude(task__suite=imported)
+    loaded = Suite.objects.filter(Q(tasks__joined__in=joined) | Q(tasks__trials__in=moved)).distinct()
+    loaded = list(loaded.order_by("key"))
     experiments = Experiment.objects.filter(runs__episodes__trials__task_revision__task__in=joined)
     mine = {row.pk for row in experiments.filter(suite__in=loaded, origin=Experiment.Origin.IMPORTED)}
+    Task.objects.filter(pk__in=[task.pk for task in joined]).update(same_as=None)
     for task in joined:
         _move_trials(task, task)
     Experiment.objects.filter(pk__in=mine).update(suite=imported)
     for suite in loaded:
-        note_activity(by, "suite.separated", suite, detail={"from": imported.key, "tasks": len(joined)}, reason=reason)
+        note_activity(by, SEPARATED, suite, detail={"from": imported.key, "tasks": len(joined)}, reason=reason)
     return len(joined)
+
+
+def _joined_tasks(imported: Suite) -> QuerySet[Task]:
+    """Those of an import whose trials count, or will count, in another suite."""
+    elsewhere = Trial.objects.filter(task_revision__task=OuterRef("pk")).exclude(task=OuterRef("pk"))
+    return imported.tasks.filter(Q(same_as__isnull=False) | Exists(elsewhere))
+
+
+def is_joined(suite: Suite) -> bool:
+    return _joined_tasks(suite).exists()
 
 
 def _join(imported: Suite, loaded: Suite, pairs: Mapping[Task, Task], by: User | None, reason: str) -> None:
@@ -153,20 +185,29 @@ def note_join(imported: Suite, loaded: Suite, tasks: int, by: User | None = None
 
 
 def _move_trials(task: Task, target: Task) -> None:
-    """The trials that were imported as `task` count as those of `target`; samples go on after those that it has."""
-    trials = Trial.objects.filter(task_revision__task=task).exclude(task=target)
-    moved = list(trials.only("episode", "phase", "sample", "task").order_by("pk"))
+    """The trials that were imported as `task` count as those of `target`. Where its slots are taken the samples go on after
+    those it has, with the same distances, so that they begin with 0 again when the trials go back."""
+    moved = list(
+        Trial.objects.filter(task_revision__task=task)
+        .exclude(task=target)
+        .only("episode", "phase", "sample", "task")
+        .order_by("pk")
+    )
     if not moved:
         return
     episodes = {trial.episode_id for trial in moved}
-    last: dict[tuple[int, str], int] = {}
-    for episode, phase, sample in target.trials.filter(episode__in=episodes).values_list("episode", "phase", "sample"):
-        last[episode, phase] = max(sample, last.get((episode, phase), -1))
+    slots = target.trials.filter(episode__in=episodes).order_by().values_list("episode", "phase")
+    taken = {(episode, phase): last for episode, phase, last in slots.annotate(Max("sample"))}
+    first: dict[tuple[int, str], int] = {}
     for trial in moved:
         slot = trial.episode_id, trial.phase
-        if slot in last:
-            last[slot] += 1
-            trial.sample = last[slot]
+        first[slot] = min(trial.sample, first.get(slot, trial.sample))
+    for trial in moved:
+        slot = trial.episode_id, trial.phase
+        if slot in taken:
+            trial.sample += taken[slot] + 1
+        elif target == task:
+            trial.sample -= first[slot]
         trial.task = target
     Trial.objects.bulk_update(moved, ["task", "sample"], batch_size=500)
     runs = Run.objects.filter(pk__in=Episode.objects.filter(pk__in=episodes).values("run"))
@@ -184,5 +225,8 @@ def _copy_key_points(task: Task, target: Task) -> None:
 
 def joined_with(suite: Suite) -> list[Suite]:
     """The suites that its tasks are joined with, or whose tasks are joined with its own, by key."""
+    trials = Trial.objects.filter(Q(task__suite=suite) | Q(task_revision__task__suite=suite))
+    pairs = trials.exclude(task=F("task_revision__task")).order_by()
+    keys = {key for pair in pairs.values_list("task__suite", "task_revision__task__suite").distinct() for key in pair}
     tasks = Q(tasks__same_as__suite=suite) | Q(tasks__joined__suite=suite)
-    return list(Suite.objects.filter(tasks).distinct().order_by("key"))
+    return list(Suite.objects.filter(tasks | Q(pk__in=keys)).exclude(pk=suite.pk).distinct().order_by("key"))

@@ -236,7 +236,7 @@ def _refuse_taken(folder: SuiteFolder, replaces: models.Suite | None) -> None:
         row is None
         or row == replaces
         or row.path == str(folder.path)
-        or (row.path and row.digest == folder.suite.digest)
+        or row.digest == folder.suite.digest  # also that of an archive, which says no path
     ):
         return
     whose = f"the suite loaded from {row.path}" if row.path else "a suite that came in with imported runs"

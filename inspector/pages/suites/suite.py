@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from benchapp import models
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.sets.joined_suites import is_joined
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute, order_value
@@ -100,7 +101,7 @@ class SuiteView:
     @property
     def is_joined(self) -> bool:
         """Do trials of its tasks count in another suite?"""
-        return self.row is not None and self.row.tasks.exclude(same_as=None).exists()
+        return self.row is not None and not self.row.path and is_joined(self.row)
 
     @property
     def attributes(self) -> list[str]:

@@ -7,11 +7,13 @@ InternalServerError: OpenAIException - Connection error." stands for a port on w
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 from runner.base.types import JsonValue
@@ -86,10 +88,8 @@ def describe_error(error: BaseException, address: str | None) -> str:
 
 
 def hide_key(text: str, key: str, instead: str) -> str:
-    """The text without the key or a run of it, as it is, spaced out, reversed, in other capitals, in base64 or hexadecimal."""
-    content = key.encode()
-    forms = [key, key[::-1], content.hex(), *(base64.b64encode(b"\0" * shift + content).decode() for shift in range(3))]
-    flat = [_flatten(form) for form in forms]
+    """The text without the key or a run of it, as it is, spaced out, in other capitals, or written as `_spell_out` lists."""
+    flat = [_flatten(form) for form in _spell_out(key)]
     run = min(KEY_RUN, max(len(flat[0]) - 1, KEY_RUN // 2))
     runs = {form[at : at + run] for form in flat for at in range(len(form) - run + 1)}
     places = [place for place, letter in enumerate(text) if letter.isalnum()]
@@ -107,8 +107,26 @@ def hide_key(text: str, key: str, instead: str) -> str:
     return text
 
 
+def _spell_out(key: str) -> Iterator[str]:
+    """The key first; then what servers and proxies make of a text that they repeat: escapes of JSON and HTML, code points in
+    any base, base64 (which begins at one of three places), hexadecimal, turned around."""
+    yield key
+    yield from (key[::-1], codecs.encode(key, "rot13"))
+    for content in (key.encode(), key.encode("utf-16-le"), key.encode("utf-16-be"), base64.b64encode(key.encode())):
+        yield from (
+            content.hex(),
+            content.hex()[::-1],
+            base64.b32encode(content).decode(),
+            base64.b85encode(content).decode(),
+        )
+        yield from (base64.b64encode(b"\0" * shift + content).decode() for shift in range(3))
+    for spelling in ("u{:04x}", "x{:02x}", "{:d}", "{:o}", "{:03o}", "{:b}", "{:08b}"):
+        yield "".join(spelling.format(ord(letter)) for letter in key)
+
+
 def _flatten(text: str) -> str:
-    return "".join(letter.lower()[:1] for letter in text if letter.isalnum())
+    """Its letters and digits, one for one, small and of no width of their own."""
+    return "".join(normalize("NFKC", letter).lower()[:1] for letter in text if letter.isalnum())
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:

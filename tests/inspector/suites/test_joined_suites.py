@@ -30,7 +30,7 @@ SUITE = "harbor"  # of trials that name no data set
 
 def write_trial(job: Path, task: str, checksum: str, number: int = 1, reward: float = 1.0) -> None:
     """As Harbor writes one, cut to what an import needs."""
-    name = f"{task}__{number}"
+    name = f"{task.rpartition('/')[2]}__{number}"
     (job / name / "agent").mkdir(parents=True)
     result = {
         "id": f"0000000{number}-0000-4000-8000-{abs(hash(task)) % 10**12:012d}",
@@ -149,6 +149,35 @@ def test_what_was_joined_can_be_separated(tasks: Path, job: Path, client: Client
     experiment.refresh_from_db()
     assert (counts(), record_digest(experiment), experiment.suite) == before
     assert not Task.objects.exclude(same_as=None).exists()
+
+
+def test_samples_come_back_where_two_names_had_one_content(tasks: Path, tmp_path: Path) -> None:
+    checksum = harbor_digests(tasks / "a")[0]
+    for number, name in enumerate(("one/a", "one/a", "two/a-old", "two/a-old"), start=1):
+        write_trial(tmp_path / "job", name, checksum, number)
+    import_paths([tmp_path / "job"])
+    experiment = Experiment.objects.get()
+    before = record_digest(experiment)
+    load(tasks)
+    assert counts() == {"own": ["a"] * 4}
+    for imported in Suite.objects.filter(path=""):
+        separate(imported)
+    assert record_digest(experiment) == before
+    load(tasks)  # what a person separated stays apart
+    assert "own" not in counts()
+
+
+def test_an_archive_of_a_joined_experiment_is_separated_elsewhere(tasks: Path, job: Path, tmp_path: Path) -> None:
+    import_paths([job])
+    before = record_digest(Experiment.objects.get())
+    load(tasks)
+    call_command("export_experiment", str(Experiment.objects.get().public_id), str(tmp_path / "x.tar.zst"))
+    call_command("flush", interactive=False, verbosity=0)
+    import_paths([tmp_path / "x.tar.zst"])
+    load(tasks)  # the folder that the archive names
+    assert counts()["own"] == ["a", "a", "b", "b"]
+    separate(Suite.objects.get(key=SUITE))
+    assert record_digest(Experiment.objects.get()) == before
 
 
 def test_names_that_say_nothing_are_no_proposal(tasks: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import re
 import socket
@@ -148,6 +149,17 @@ SECRET = "sk-proj-Q7fR2mXw9LbT4vKz"
         SECRET.encode().hex(),
         *(base64.b64encode(f"{before}{SECRET}".encode()).decode() for before in ("", "u:", "me:", "a")),
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
+        base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
+        base64.b64encode(SECRET.encode("utf-16-le")).decode(),
+        base64.b32encode(SECRET.encode()).decode(),
+        base64.b85encode(SECRET.encode()).decode(),
+        codecs.encode(SECRET, "rot13"),
+        SECRET.encode().hex()[::-1],
+        "".join(f"\\u{ord(letter):04x}" for letter in SECRET),
+        "".join(f"&#{ord(letter)};" for letter in SECRET),
+        "".join(f"&#x{ord(letter):x};" for letter in SECRET),
+        str(list(SECRET.encode())),
+        "".join(chr(ord(letter) + 0xFEE0) if letter.isalnum() else letter for letter in SECRET),
         f"{SECRET[:12]}...{SECRET[12:]}",
     ],
 )
