@@ -13,7 +13,7 @@ from runner.models import make_model
 from runner.models.litellm.client import TIMEOUT_SECONDS, LiteLLM
 from runner.models.litellm.litellm_package import load_litellm
 from runner.models.preset_file import OPTIONS, looks_like_a_key
-from runner.models.presets import FILES, list_preset_variables, preset_files, read_preset_named
+from runner.models.presets import FILES, list_preset_variables, may_send_key, preset_files, read_preset_named
 from runner.suites import load_suite
 from tests.providers.model_names import KEYS, MODELS
 
@@ -193,3 +193,14 @@ def test_the_setup_covers_a_models_limits_and_not_the_patience_with_its_provider
     assert digest("timeout_seconds: 600\n") == digest()
     assert digest("max_tokens: 4096\n") != digest()
     assert digest("context_window: 32768\n") != digest()
+
+
+def test_a_preset_without_an_address_pairs_its_key_with_no_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plain.yaml").write_text(
+        "provider: openai\nagent_model: gpt-4.1-mini\nhost_model: openai/gpt-4.1-mini\nkey_variable: PLAIN_KEY\n"
+    )
+    monkeypatch.setenv("SKILLGLASS_PRESETS", str(tmp_path))
+    assert read_preset_named("plain").base_url() is None
+    assert not may_send_key("PLAIN_KEY", "evil.example/v1")
