@@ -20,6 +20,7 @@ PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "ve
 LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
 # What a format does not read, where its place alone does not say why.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
+NONE_FOR = "there is none for "  # roles of a family
 _VALUE = re.compile(r"found |\d")  # of a message that differs from task to task
 
 
@@ -40,15 +41,19 @@ def take_account(
     for each in closed:
         findings.note("Cannot be read, so what is in it is not counted", _relative(Path(each), path))
     kept, tried = set(loaded), findings.tasks
-    tasks = {*folders, *kept, *tried}
+    tasks = {*folders, *kept, *tried, *(each for each in findings.members if each.is_dir())}
     read = [each.parent for each in (*kept, *tried)]
     base = Path(os.path.commonpath(read)) if read else path
     set_aside: dict[str, list[Path]] = {}
     left_out: dict[str, list[Path]] = {}
+    own_reasons = {folder: find_reason(problems, folder) for folder, problems in tried.items() if problems}
     for folder in sorted(tasks - kept):
         family = next((each for each in folder.parents if findings.families.get(each)), None)
-        if tried.get(folder):
-            set_aside.setdefault(find_reason(tried[folder], folder), []).append(folder)
+        if folder in own_reasons:
+            set_aside.setdefault(own_reasons[folder], []).append(folder)
+        elif findings.members.get(folder):
+            reason = f"the family is set aside: {_family_reason(findings.members[folder], tasks)}"
+            set_aside.setdefault(reason, []).append(folder)
         elif family is not None:
             reason = f"the family is set aside: {find_reason(findings.families[family], family)}"
             set_aside.setdefault(reason, []).append(folder)
@@ -68,7 +73,19 @@ def find_reason(problems: Sequence[SuiteError], folder: Path) -> str:
     return find_feature(problems) or _reason(problems[0], folder)
 
 
+def _family_reason(problems: Sequence[SuiteError], tasks: set[Path]) -> str:
+    """Names the task that has the problem: the others of its family are set aside for it."""
+    source = Path(problems[0].path)
+    task = next((each for each in (source, *source.parents) if each in tasks), None)
+    reason = find_reason(problems, task or source)
+    return reason if task is None else f"{replace_unprintable(task.name)}: {reason}"
+
+
 def _reason(problem: SuiteError, folder: Path) -> str:
+    if problem.place in ("family", "task"):
+        return f"the key {problem.message}"
+    if problem.message.startswith(NONE_FOR):
+        return f"it has no task for the role {problem.message.removeprefix(NONE_FOR)}"
     where, message = _relative(Path(problem.path), folder), problem.message
     if message.startswith("there is none") or message == "none":
         missing = where if problem.place in ("folder", "file") else problem.place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from runner.base.errors import SetupError, SuiteProblems
 from runner.suites import read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from tests.release_trees import POINTER
-from tests.runner.suites.test_suite_readers import EXAMPLES, write_task
+from tests.runner.suites.test_suite_readers import EXAMPLES, tasks_of, write_task
 
 STEPS = '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n'
 
@@ -226,6 +227,8 @@ def test_a_skillevolbench_family_without_a_role_counts_the_tasks_that_are_there(
     account = caught.value.account
     assert account is not None
     assert (account.found, account.loaded, account.count_set_aside) == (5, 0, 5)
+    (line,) = account.set_aside
+    assert re.fullmatch(r"the family is set aside: it has no task for the role \w+", line.reason)
 
 
 def test_where_nothing_loads_the_refusal_has_the_account(tmp_path: Path) -> None:
@@ -243,3 +246,48 @@ def test_tasks_too_deep_for_any_format_are_named_with_the_folder_to_load(tmp_pat
         write_task(tmp_path / "data/sets/one/tasks" / name)
     with pytest.raises(SetupError, match=r"2 task.toml.*data/sets/one/tasks"):
         read_suite_folder(tmp_path)
+
+
+# --- keys and families ------------------------------------------------------------------------------------------
+
+
+def test_a_made_key_is_never_the_key_of_another_task(tmp_path: Path) -> None:
+    names = ("x.same", "x/same", "y/same", "x/other", "y/other2")
+    for name in names:
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    keys = {str(task.folder.relative_to(tmp_path / "s")): task.key for task in tasks_of(suite)}
+    assert keys == dict(zip(names, ("x.same", "x.same.2", "y.same", "other", "other2"), strict=True))
+    assert "Another task has the key made of its folders, so it ends in a number: x/same" in suite.notes
+
+
+def test_two_made_keys_are_never_the_same(tmp_path: Path) -> None:
+    for name in ("a.b/c", "z/c", "a/b.c", "z/b.c"):
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    assert sorted(task.key for task in tasks_of(suite)) == ["a.b.c", "a.b.c.2", "z.b.c", "z.c"]
+
+
+def test_a_number_never_takes_the_key_that_another_task_has_anyway(tmp_path: Path) -> None:
+    names = ("x.same", "x/same", "x/same.2", "y/same", "y/same.2")
+    for name in names:
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    keys = [task.key for task in sorted(tasks_of(suite), key=lambda task: str(task.folder))]
+    assert keys == ["x.same", "x.same.3", "x.same.2", "y.same", "y.same.2"]
+
+
+def test_a_key_that_is_too_long_is_the_reason_of_every_task_of_its_family(tmp_path: Path) -> None:
+    for name in ("x/" + "n" * 200, "y/" + "n" * 200, "x/other", "z/good"):
+        write_task(tmp_path / "s" / name)
+    account = account_of(tmp_path / "s")
+    found = {task[:7]: reason for reason, tasks in account.set_aside for task in tasks}
+    assert list(found) == ["x/nnnnn", "x/other", "y/nnnnn"]
+    assert all("is longer than 200 characters" in reason for reason in found.values())
+
+
+def test_a_family_of_suite_yaml_names_the_task_it_is_set_aside_for(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(STARTER, tmp_path / "s"))
+    (folder / "tasks/alarm-night/task.toml").write_text("version = ")
+    reason = "the family is set aside: alarm-night: task.toml is not readable TOML"
+    assert (reason, 6) in reasons(account_of(folder).set_aside)
