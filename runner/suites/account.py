@@ -12,9 +12,10 @@ from pathlib import Path
 
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
-from runner.base.text import replace_unprintable
+from runner.base.text import escape_unprintable
 from runner.suites.features import find_feature
 from runner.suites.findings import NOT_DOWNLOADED, Findings
+from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER
 
 PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
 LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
@@ -78,7 +79,7 @@ def _family_reason(problems: Sequence[SuiteError], tasks: set[Path]) -> str:
     source = Path(problems[0].path)
     task = next((each for each in (source, *source.parents) if each in tasks), None)
     reason = find_reason(problems, task or source)
-    return reason if task is None else f"{replace_unprintable(task.name)}: {reason}"
+    return reason if task is None else f"{escape_unprintable(task.name)}: {reason}"
 
 
 def _reason(problem: SuiteError, folder: Path) -> str:
@@ -90,15 +91,38 @@ def _reason(problem: SuiteError, folder: Path) -> str:
     if message.startswith("there is none") or message == "none":
         missing = where if problem.place in ("folder", "file") else problem.place
         return f"no {missing}{' folder' if problem.place == 'folder' else ''}"
-    if problem.place in ("folder", "file", "link", "size") or re.match(r"(byte|line) \d", problem.place):
+    if where == ".":
+        what = "the folder" if problem.place == "folder" else problem.place
+    elif problem.place in ("folder", "file", "link", "size") or re.match(r"(byte|line) \d", problem.place):
         what = where if where.count("/") < 2 else f"a file in {where.partition('/')[0]}/"
     else:
-        what = f"{where}: {problem.place}" if where != "." else problem.place
+        what = f"{where}: {problem.place}"
     if message.startswith("it is a link"):
         return "a link" if where == "." else f"{what} is a link"
+    if problem.expected == NAMED_FOLDER:
+        return _reason_of_name(Path(problem.path).name)
+    if limit := re.fullmatch(r"at most ([\d,]+) (.+)", problem.expected):
+        return f"{what} {_describe_excess(problem, int(limit[1].replace(',', '')), limit[2])}"
     if _VALUE.search(message) or not message.startswith(("it ", "expected")):
         return f"{what} is not {problem.expected}" if problem.expected else f"{what}: {message}"
+    if message.startswith("it "):
+        return f"{what} {message.removeprefix('it ')}" + (f", not {problem.expected}" if problem.expected else "")
     return f"{what}: {message}"
+
+
+def _reason_of_name(name: str) -> str:
+    """The rule that it breaks. The account has the name itself in the same line."""
+    if len(name) > MAX_NAME:
+        return f"the folder's name is longer than {MAX_NAME} characters"
+    if re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        return "the folder's name begins with another character than a letter of a-z or A-Z or a digit"
+    return "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"
+
+
+def _describe_excess(problem: SuiteError, limit: int, unit: str) -> str:
+    if unit == "bytes":
+        return f"is larger than {limit / 1024**2:g} MB"
+    return f"{'is nested deeper' if unit == 'levels' else 'has more'} than {limit:,} {unit}"
 
 
 def _place_of(folder: Path, path: Path, base: Path, tasks: set[Path], format: str) -> str:
@@ -117,15 +141,15 @@ def _place_of(folder: Path, path: Path, base: Path, tasks: set[Path], format: st
     if base not in folder.parents and base != folder:
         shared = len(Path(os.path.commonpath([base, folder])).parts)
         other = Path(*folder.parts[: shared + 1]).relative_to(path)
-        return f"in another set; load {replace_unprintable(other.as_posix())}/ on its own"
+        return f"in another set; load {escape_unprintable(other.as_posix())}/ on its own"
     return ELSEWHERE.get(format, f"in no place where {format} has tasks")
 
 
 def _relative(place: Path, folder: Path) -> str:
     try:
-        return replace_unprintable(place.relative_to(folder).as_posix())
+        return escape_unprintable(place.relative_to(folder).as_posix())
     except ValueError:
-        return replace_unprintable(place.name)
+        return escape_unprintable(place.name)
 
 
 def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...]:
@@ -133,6 +157,6 @@ def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...
 
     def lines() -> Iterator[AccountLine]:
         for reason, folders in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):
-            yield AccountLine(replace_unprintable(reason), tuple(_relative(each, path) for each in folders))
+            yield AccountLine(escape_unprintable(reason), tuple(_relative(each, path) for each in folders))
 
     return tuple(lines())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from runner.base.errors import SuiteError, SuiteProblems
-from runner.base.text import replace_unprintable
+from runner.base.text import escape_unprintable
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120
@@ -84,7 +84,7 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(replace_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
+        return tuple(escape_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
 def _name_places(places: list[str]) -> str:

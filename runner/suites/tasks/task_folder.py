@@ -27,7 +27,9 @@ from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
 
 FORMAT = "task-folder/1"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+MAX_NAME = 200
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
+NAMED_FOLDER = "a folder named with letters, digits, '.', '_' and '-'"  # where NAME is expected
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
 STEPS = "steps"
@@ -254,7 +256,7 @@ def check_name(path: Path) -> None:
     """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
     if path.is_symlink() or not NAME.fullmatch(path.name):
         message = "it is a link" if path.is_symlink() else f"found {shorten_suite_value(path.name)}"
-        raise SuiteError(str(path), "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
+        raise SuiteError(str(path), "folder", NAMED_FOLDER, message)
 
 
 def has_verifier(files: Collection[str]) -> bool:

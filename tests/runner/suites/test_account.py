@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchapp.record.sets.suite_files import SuiteFolder
 from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteProblems
 from runner.suites import read_suite_folder
@@ -291,3 +293,53 @@ def test_a_family_of_suite_yaml_names_the_task_it_is_set_aside_for(tmp_path: Pat
     (folder / "tasks/alarm-night/task.toml").write_text("version = ")
     reason = "the family is set aside: alarm-night: task.toml is not readable TOML"
     assert (reason, 6) in reasons(account_of(folder).set_aside)
+
+
+# --- reasons in words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("two words", "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"),
+        ("-dash", "the folder's name begins with another character than a letter of a-z or A-Z or a digit"),
+        ("n" * 201, "the folder's name is longer than 200 characters"),
+    ],
+)
+def test_a_name_that_is_refused_gives_the_rule_it_breaks(tmp_path: Path, name: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s" / name)
+    assert account_of(tmp_path / "s").set_aside == ((reason, (name,)),)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("task.toml", "#" * (3 * 1024**2), "task.toml is larger than 1 MB"),
+        ("tests/data.bin", "x" * (16 * 1024**2 + 1), "tests/data.bin is larger than 16 MB"),
+        ("instruction.md", " ", "instruction.md is empty, not an instruction"),
+        (
+            "environment/compose.yaml",
+            "services: " + "[" * 200,
+            "environment/compose.yaml is nested deeper than 100 levels",
+        ),
+    ],
+)
+def test_a_file_over_a_limit_gives_the_limit(tmp_path: Path, file: str, content: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s/bad", **{file: content})
+    assert reasons(account_of(tmp_path / "s").set_aside) == [(reason, 1)]
+
+
+def test_names_are_escaped_wherever_they_are_listed(tmp_path: Path) -> None:
+    write_task(tmp_path / "s/good")
+    for name in ("new\nline", "tab\tx"):
+        write_task(tmp_path / "s" / name)
+    (tmp_path / "s/no\ttask").mkdir()
+    folder = SuiteFolder(read_suite_folder(tmp_path / "s"), tmp_path / "s", "harbor")
+    account = folder.suite.account
+    assert account is not None
+    assert account.set_aside[0].tasks == ("new\\nline", "tab\\tx")
+    assert folder.suite.notes == ("Left out, holds no task: no\\ttask",)
+    assert list(folder.as_json()["set_aside"]) == ["task new\\nline", "task tab\\tx"]  # type: ignore[call-overload]
+    assert re.findall(r"(?<!\\)\\[nt]", json.dumps(folder.as_json())) == []
