@@ -13,6 +13,7 @@ from pathlib import Path
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
 from runner.base.text import escape_unprintable
+from runner.suites.compose import NOT_CLOSED, REFERENCE
 from runner.suites.features import find_feature
 from runner.suites.findings import NOT_DOWNLOADED, Findings
 from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER
@@ -22,6 +23,7 @@ LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
 # What a format does not read, where its place alone does not say why.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
 NONE_FOR = "there is none for "  # roles of a family
+NO_REFERENCE = "dollar that is no reference to a variable; write $$ for a dollar"
 _VALUE = re.compile(r"found |\d")  # of a message that differs from task to task
 
 
@@ -88,6 +90,9 @@ def _reason(problem: SuiteError, folder: Path) -> str:
     if problem.message.startswith(NONE_FOR):
         return f"it has no task for the role {problem.message.removeprefix(NONE_FOR)}"
     where, message = _relative(Path(problem.path), folder), problem.message
+    if problem.place == REFERENCE and not problem.expected:
+        is_open = message.endswith(NOT_CLOSED)
+        return f"{where} has a {'variable whose braces are not closed' if is_open else NO_REFERENCE}"
     if message.startswith("there is none") or message == "none":
         missing = where if problem.place in ("folder", "file") else problem.place
         return f"no {missing}{' folder' if problem.place == 'folder' else ''}"

@@ -331,6 +331,20 @@ def test_a_file_over_a_limit_gives_the_limit(tmp_path: Path, file: str, content:
     assert reasons(account_of(tmp_path / "s").set_aside) == [(reason, 1)]
 
 
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ("${VER:-7", "environment/compose.yaml has a variable whose braces are not closed"),
+        ("$(ls)", "environment/compose.yaml has a dollar that is no reference to a variable; write $$ for a dollar"),
+        ("${VER}", "needs a variable that nothing sets"),
+    ],
+)
+def test_a_reference_that_cannot_be_read_is_no_missing_variable(tmp_path: Path, image: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s/bad", **{"environment/compose.yaml": f"services: {{main: {{image: '{image}'}}}}\n"})
+    assert account_of(tmp_path / "s").set_aside == ((reason, ("bad",)),)
+
+
 def test_names_are_escaped_wherever_they_are_listed(tmp_path: Path) -> None:
     write_task(tmp_path / "s/good")
     for name in ("new\nline", "tab\tx"):
