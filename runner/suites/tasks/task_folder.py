@@ -137,6 +137,8 @@ class TaskShelf:
                 toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
         steps = () if toml is None else toml.steps
         self._expect(path, files, steps)
+        if toml is not None:
+            self._note_unlisted_steps(path, files, steps)
         with self.findings.keep_errors():
             if steps:
                 instructions = tuple(_instruction(path / STEPS / step.name / "instruction.md") for step in steps)
@@ -243,6 +245,16 @@ class TaskShelf:
                 self.findings.problems.append(SuiteError(str(path / name), "file", "", message, feature="earlier-work"))
         if not all(f"{folder}solution/solve.sh" in files for folder in folders):
             self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
+
+    def _note_unlisted_steps(self, path: Path, files: Collection[str], steps: Sequence[StepToml]) -> None:
+        """A step is most likely missing in task.toml, and nobody would notice: the task runs without it."""
+        parts = [name.split("/") for name in files]
+        folders = {part[1] for part in parts if part[0] == STEPS and len(part) > 2}
+        for name in sorted(folders - {step.name for step in steps}):
+            where = f"{path.name}/{STEPS}/{name}"
+            self.findings.note(
+                "A folder of a step that [[steps]] of task.toml does not list, so it does not run", where
+            )
 
 
 def _join_instructions(steps: Sequence[StepToml], texts: Sequence[str]) -> str:

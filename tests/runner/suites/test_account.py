@@ -357,3 +357,13 @@ def test_names_are_escaped_wherever_they_are_listed(tmp_path: Path) -> None:
     assert folder.suite.notes == ("Left out, holds no task: no\\ttask",)
     assert list(folder.as_json()["set_aside"]) == ["task new\\nline", "task tab\\tx"]  # type: ignore[call-overload]
     assert re.findall(r"(?<!\\)\\[nt]", json.dumps(folder.as_json())) == []
+
+
+def test_folders_of_steps_that_task_toml_does_not_list_are_one_note(tmp_path: Path) -> None:
+    listed = {f"steps/{name}/{file}": "x\n" for name in ("one", "two") for file in ("instruction.md", "tests/test.sh")}
+    write_task(tmp_path / "s/a", STEPS, **listed, **{"steps/ghost/instruction.md": "x\n", "steps/README.md": "x\n"})
+    write_task(tmp_path / "s/b", **{"steps/ghost/tests/test.sh": "x\n"})
+    write_task(tmp_path / "s/c", STEPS, **listed)
+    notes = [note for note in read_suite_folder(tmp_path / "s", strict=True).notes if "[[steps]]" in note]
+    text = "A folder of a step that [[steps]] of task.toml does not list, so it does not run"
+    assert notes == [f"{text}: a/steps/ghost, b/steps/ghost"]
