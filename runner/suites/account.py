@@ -23,7 +23,7 @@ LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
 # What a format does not read, where its place alone does not say why.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
 NONE_FOR = "there is none for "  # roles of a family
-NO_REFERENCE = "dollar that is no reference to a variable; write $$ for a dollar"
+NO_REFERENCE = "dollar that is not a reference to a variable; write $$ for a dollar"
 _VALUE = re.compile(r"found |\d")  # of a message that differs from task to task
 
 

@@ -335,7 +335,7 @@ def test_a_file_over_a_limit_gives_the_limit(tmp_path: Path, file: str, content:
     ("image", "reason"),
     [
         ("${VER:-7", "environment/compose.yaml has a variable whose braces are not closed"),
-        ("$(ls)", "environment/compose.yaml has a dollar that is no reference to a variable; write $$ for a dollar"),
+        ("$(ls)", "environment/compose.yaml has a dollar that is not a reference to a variable; write $$ for a dollar"),
         ("${VER}", "needs a variable that nothing sets"),
     ],
 )
