@@ -89,6 +89,11 @@ def replace_unprintable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
+def escape_unprintable(text: str) -> str:
+    """For a list of names, where each has one line and stays recognisable: a newline becomes \\n, a tab \\t."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 def storable_value(value: Any, depth: int = 0) -> Any:
     """A JSON value with storable texts, bounded depth and finite numbers (NaN and infinities become their names)."""
     kind = type(value)  # asked first: every value of every step comes by, and abstract classes answer slowly

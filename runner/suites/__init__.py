@@ -179,13 +179,18 @@ def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findi
                 raise SuiteError(str(path), place, "every key once", f"{key!r} occurs more than once")
             if len(key) > MAX_KEY:
                 expected = f"a key of at most {MAX_KEY} characters"
-                raise SuiteError(str(path), place, expected, f"{key[:60]!r}... is longer")
+                raise SuiteError(str(path), place, expected, f"{key[:60]!r}... is longer than {MAX_KEY} characters")
         seen.update(keys)
         return family
 
     kept = []
     for environment in environments:
-        read = [findings.apart(f"family {each.key}", partial(check_keys, each)) for each in environment.families]
+        read = [
+            findings.apart(
+                f"family {each.key}", partial(check_keys, each), members=[task.folder for task in each.tasks]
+            )
+            for each in environment.families
+        ]
         if families := tuple(family for family in read if family is not None):
             kept.append(replace(environment, families=families))
     return tuple(kept)

@@ -12,14 +12,18 @@ from pathlib import Path
 
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
-from runner.base.text import replace_unprintable
+from runner.base.text import escape_unprintable
+from runner.suites.compose import NOT_CLOSED, REFERENCE
 from runner.suites.features import find_feature
 from runner.suites.findings import NOT_DOWNLOADED, Findings
+from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER
 
 PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
 LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
 # What a format does not read, where its place alone does not say why.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
+NONE_FOR = "there is none for "  # roles of a family
+NO_REFERENCE = "dollar that is not a reference to a variable; write $$ for a dollar"
 _VALUE = re.compile(r"found |\d")  # of a message that differs from task to task
 
 
@@ -40,15 +44,19 @@ def take_account(
     for each in closed:
         findings.note("Cannot be read, so what is in it is not counted", _relative(Path(each), path))
     kept, tried = set(loaded), findings.tasks
-    tasks = {*folders, *kept, *tried}
+    tasks = {*folders, *kept, *tried, *(each for each in findings.members if each.is_dir())}
     read = [each.parent for each in (*kept, *tried)]
     base = Path(os.path.commonpath(read)) if read else path
     set_aside: dict[str, list[Path]] = {}
     left_out: dict[str, list[Path]] = {}
+    own_reasons = {folder: find_reason(problems, folder) for folder, problems in tried.items() if problems}
     for folder in sorted(tasks - kept):
         family = next((each for each in folder.parents if findings.families.get(each)), None)
-        if tried.get(folder):
-            set_aside.setdefault(find_reason(tried[folder], folder), []).append(folder)
+        if folder in own_reasons:
+            set_aside.setdefault(own_reasons[folder], []).append(folder)
+        elif findings.members.get(folder):
+            reason = f"the family is set aside: {_family_reason(findings.members[folder], tasks)}"
+            set_aside.setdefault(reason, []).append(folder)
         elif family is not None:
             reason = f"the family is set aside: {find_reason(findings.families[family], family)}"
             set_aside.setdefault(reason, []).append(folder)
@@ -68,20 +76,58 @@ def find_reason(problems: Sequence[SuiteError], folder: Path) -> str:
     return find_feature(problems) or _reason(problems[0], folder)
 
 
+def _family_reason(problems: Sequence[SuiteError], tasks: set[Path]) -> str:
+    """Names the task that has the problem: the others of its family are set aside for it."""
+    source = Path(problems[0].path)
+    task = next((each for each in (source, *source.parents) if each in tasks), None)
+    reason = find_reason(problems, task or source)
+    return reason if task is None else f"{escape_unprintable(task.name)}: {reason}"
+
+
 def _reason(problem: SuiteError, folder: Path) -> str:
+    if problem.place in ("family", "task"):
+        return f"the key {problem.message}"
+    if problem.message.startswith(NONE_FOR):
+        return f"it has no task for the role {problem.message.removeprefix(NONE_FOR)}"
     where, message = _relative(Path(problem.path), folder), problem.message
+    if problem.place == REFERENCE and not problem.expected:
+        is_open = message.endswith(NOT_CLOSED)
+        return f"{where} has a {'variable whose braces are not closed' if is_open else NO_REFERENCE}"
     if message.startswith("there is none") or message == "none":
         missing = where if problem.place in ("folder", "file") else problem.place
         return f"no {missing}{' folder' if problem.place == 'folder' else ''}"
-    if problem.place in ("folder", "file", "link", "size") or re.match(r"(byte|line) \d", problem.place):
+    if where == ".":
+        what = "the folder" if problem.place == "folder" else problem.place
+    elif problem.place in ("folder", "file", "link", "size") or re.match(r"(byte|line) \d", problem.place):
         what = where if where.count("/") < 2 else f"a file in {where.partition('/')[0]}/"
     else:
-        what = f"{where}: {problem.place}" if where != "." else problem.place
+        what = f"{where}: {problem.place}"
     if message.startswith("it is a link"):
         return "a link" if where == "." else f"{what} is a link"
+    if problem.expected == NAMED_FOLDER:
+        return _reason_of_name(Path(problem.path).name)
+    if limit := re.fullmatch(r"at most ([\d,]+) (.+)", problem.expected):
+        return f"{what} {_describe_excess(problem, int(limit[1].replace(',', '')), limit[2])}"
     if _VALUE.search(message) or not message.startswith(("it ", "expected")):
         return f"{what} is not {problem.expected}" if problem.expected else f"{what}: {message}"
+    if message.startswith("it "):
+        return f"{what} {message.removeprefix('it ')}" + (f", not {problem.expected}" if problem.expected else "")
     return f"{what}: {message}"
+
+
+def _reason_of_name(name: str) -> str:
+    """The rule that it breaks. The account has the name itself in the same line."""
+    if len(name) > MAX_NAME:
+        return f"the folder's name is longer than {MAX_NAME} characters"
+    if re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        return "the folder's name begins with another character than a letter of a-z or A-Z or a digit"
+    return "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"
+
+
+def _describe_excess(problem: SuiteError, limit: int, unit: str) -> str:
+    if unit == "bytes":
+        return f"is larger than {limit / 1024**2:g} MB"
+    return f"{'is nested deeper' if unit == 'levels' else 'has more'} than {limit:,} {unit}"
 
 
 def _place_of(folder: Path, path: Path, base: Path, tasks: set[Path], format: str) -> str:
@@ -100,15 +146,15 @@ def _place_of(folder: Path, path: Path, base: Path, tasks: set[Path], format: st
     if base not in folder.parents and base != folder:
         shared = len(Path(os.path.commonpath([base, folder])).parts)
         other = Path(*folder.parts[: shared + 1]).relative_to(path)
-        return f"in another set; load {replace_unprintable(other.as_posix())}/ on its own"
+        return f"in another set; load {escape_unprintable(other.as_posix())}/ on its own"
     return ELSEWHERE.get(format, f"in no place where {format} has tasks")
 
 
 def _relative(place: Path, folder: Path) -> str:
     try:
-        return replace_unprintable(place.relative_to(folder).as_posix())
+        return escape_unprintable(place.relative_to(folder).as_posix())
     except ValueError:
-        return replace_unprintable(place.name)
+        return escape_unprintable(place.name)
 
 
 def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...]:
@@ -116,6 +162,6 @@ def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...
 
     def lines() -> Iterator[AccountLine]:
         for reason, folders in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):
-            yield AccountLine(replace_unprintable(reason), tuple(_relative(each, path) for each in folders))
+            yield AccountLine(escape_unprintable(reason), tuple(_relative(each, path) for each in folders))
 
     return tuple(lines())

@@ -25,6 +25,8 @@ from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 MAIN = "main"
+REFERENCE = "variable"  # the place of a reference that cannot be read: no variable is missing there
+NOT_CLOSED = "has a brace that is not closed"
 DEFAULT = "default"  # the network of services that name none
 MAX_SERVICES, MAX_VALUES = 20, 10_000
 _UNKNOWN = "\0"  # around the name of a variable without a value: no YAML text of ours holds it
@@ -450,7 +452,7 @@ def _closing_brace(text: str, place: int) -> int:
             if not depth:
                 return place
         place += 1
-    raise ValueError(f"{text[:60]!r} has a brace that is not closed")
+    raise ValueError(f"{text[:60]!r} {NOT_CLOSED}")
 
 
 def _mark_unknown(name: str, default: str | None) -> str:
@@ -473,7 +475,7 @@ def _answer_all(value: object, answer: Callable[[str], str], source: Path) -> ob
             try:
                 return answer(each)
             except ValueError as error:
-                raise SuiteError(str(source), "variable", "", str(error), feature="variable") from error
+                raise SuiteError(str(source), REFERENCE, "", str(error)) from error
         if not isinstance(each, dict | list):
             return each
         if depth > MAX_NESTING:

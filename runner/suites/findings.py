@@ -6,14 +6,14 @@ every problem of it; the rest is read on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from runner.base.errors import SuiteError, SuiteProblems
-from runner.base.text import replace_unprintable
+from runner.base.text import escape_unprintable
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120
@@ -29,6 +29,7 @@ class Findings:
     set_aside: dict[str, list[SuiteError]] = field(default_factory=dict)  # "task a" -> its problems
     tasks: dict[Path, list[SuiteError]] = field(default_factory=dict)  # folder of a task that was read -> its problems
     families: dict[Path, list[SuiteError]] = field(default_factory=dict)  # likewise, without those of its tasks
+    members: dict[Path, list[SuiteError]] = field(default_factory=dict)  # folder of a task -> problems of its family
     _notes: dict[str, list[str]] = field(default_factory=dict)  # text -> where
 
     def problem(self, source: Path, place: str, expected: str, message: str) -> None:
@@ -48,10 +49,17 @@ class Findings:
             self.problems.append(error)
 
     def apart(
-        self, what: str, read: Callable[[], Read | None], *, task: Path | None = None, family: Path | None = None
+        self,
+        what: str,
+        read: Callable[[], Read | None],
+        *,
+        task: Path | None = None,
+        family: Path | None = None,
+        members: Collection[Path] = (),
     ) -> Read | None:
         """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it. `task`,
-        `family`: the folder of either."""
+        `family`: the folder of either. `members`: the tasks of a family that has no folder around them; `read` may add to
+        it."""
         before, value = len(self.problems), None
         try:
             with self.keep_errors():
@@ -65,6 +73,8 @@ class Findings:
                 known.setdefault(place, []).extend(mine)
         if not mine:
             return value
+        for member in members:
+            self.members.setdefault(member, []).extend(mine)
         del self.problems[before:]
         self.set_aside.setdefault(what, []).extend(mine)
         return None
@@ -74,7 +84,7 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(replace_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
+        return tuple(escape_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
 def _name_places(places: list[str]) -> str:

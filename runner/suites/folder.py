@@ -115,12 +115,15 @@ def _environment(
     key = _text(entry, "key", source, f"environments[{place}].key")
     families = []
     for slug in map(str, _list(entry, "families", source, f"environments[{place}].families")):
-        family = findings.apart(f"family {slug}", partial(_family, path, shared, key, slug, findings))
+        members: list[Path] = []
+        read = partial(_family, path, shared, key, slug, findings, members)
+        family = findings.apart(f"family {slug}", read, members=members)
         families += [family] if family else []
     return Environment(key, _text(entry, "name", source, f"environments[{place}].name"), tuple(families))
 
 
-def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings) -> Family:
+def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings, members: list[Path]) -> Family:
+    """`members` gets the folders of its tasks, so that each can be counted where the family is set aside."""
     folder = path / "skills" / _folder_name(slug, path / "suite.yaml", f"environments: {environment}")
     source = folder / "meta.yaml"
     meta = read_yaml(source)
@@ -137,6 +140,7 @@ def _family(path: Path, shared: Files, environment: str, slug: str, findings: Fi
     for ordinal, name in enumerate(names, 1):
         with findings.keep_errors():
             place = path / "tasks" / _folder_name(str(name), source, f"tasks[{ordinal - 1}]")
+            members.append(place)
             tasks.append(_task(place, shared, environment, key, ordinal, findings))
     name, description = _text(meta, "name", source), _text(meta, "description", source)
     return Family(key, slug, name, description, environment, tuple(tasks), curated)

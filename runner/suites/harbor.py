@@ -7,9 +7,10 @@ own, whose reference skills these are: what is asked of such a set is how its ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from runner.base.errors import SuiteError
@@ -32,33 +33,43 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     places = _tasks(path)
     for each in _strays(path):
         shelf.findings.note("Left out, holds no task", each.name)
-    names = Counter(place.name for place in places)
+    read = [folder for place in places if (folder := shelf.read(place)) is not None]
+    keys = _choose_keys([folder.path for folder in read], path, Counter(place.name for place in places), shelf)
     families: dict[str, list[tuple[TaskFolder, Callable[..., Task]]]] = {}
-    for place in places:
-        folder = shelf.read(place)
-        if folder is not None:
-            category = "" if place.parent in (path, _base(path)) or place == path else place.parent.name
-            name = _key(place, path, names, shelf)
-            family = folder.toml.metadata.label("family") or (name if folder.skills else category) or key
-            groups: TaskGroups = {"category": (category,)} if category and folder.skills else {}
-            task = partial(folder.task, key=name, title=folder.toml.task.label("name"), groups=groups)
-            families.setdefault(family, []).append((folder, task))
-            if folder.skills:
-                shelf.findings.note("The skills that a task ships are its reference skills", place.name)
+    for folder in read:
+        place, name = folder.path, keys[folder.path]
+        category = "" if place.parent in (path, _base(path)) or place == path else place.parent.name
+        family = folder.toml.metadata.label("family") or (name if folder.skills else category) or key
+        groups: TaskGroups = {"category": (category,)} if category and folder.skills else {}
+        task = partial(folder.task, key=name, title=folder.toml.task.label("name"), groups=groups)
+        families.setdefault(family, []).append((folder, task))
+        if folder.skills:
+            shelf.findings.note("The skills that a task ships are its reference skills", place.name)
     if not places:
         shelf.findings.problem(path, "folder", "folders with a task.toml each", "there is none")
     return tuple(_environment(name, tasks, shelf) for name, tasks in sorted(families.items()))
 
 
-def _key(place: Path, path: Path, names: Counter[str], shelf: TaskShelf) -> str:
-    if names[place.name] == 1:
-        return place.name
-    parts = place.relative_to(_base(path)).parts
-    if len(parts) > 1:
-        shelf.findings.note(
-            "Several folders hold a task of this name, so their keys begin with the folder", "/".join(parts)
-        )
-    return ".".join(parts)
+def _choose_keys(places: Sequence[Path], path: Path, names: Counter[str], shelf: TaskShelf) -> dict[Path, str]:
+    """The key of each task that is read: the folder's name, or a made one where several folders have that name.
+
+    A folder may be named like a made key ("x.same" next to x/same). It keeps its name, and the made key gets a number:
+    two tasks with one key would cost a whole family.
+    """
+    parts = {place: place.relative_to(_base(path)).parts for place in places}
+    keys = {place: place.name for place in places if names[place.name] == 1 or len(parts[place]) == 1}
+    made_keys = {place: ".".join(parts[place]) for place in places if place not in keys}
+    taken = set(keys.values())
+    for place, made in made_keys.items():
+        where = "/".join(parts[place])
+        shelf.findings.note("Several folders hold a task of this name, so their keys begin with the folder", where)
+        if made in taken:
+            shelf.findings.note("Another task has the key made of its folders, so it ends in a number", where)
+            others = taken.union(made_keys.values())
+            made = next(each for number in count(2) if (each := f"{made}.{number}") not in others)
+        taken.add(made)
+        keys[place] = made
+    return keys
 
 
 def _environment(key: str, found: list[tuple[TaskFolder, Callable[..., Task]]], shelf: TaskShelf) -> Environment:

@@ -98,7 +98,9 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     metas = _metas(base / "skills", shelf)
     specs = _specs(base / "tasks", metas, shelf)
     read = [
-        shelf.findings.apart(f"family {meta.slug}", partial(_family, meta, specs, shelf))
+        shelf.findings.apart(
+            f"family {meta.slug}", partial(_family, meta, specs, shelf), members=_list_members(meta, specs)
+        )
         for _, meta in sorted(metas.items())
     ]
     families = [family for family in read if family is not None]
@@ -162,6 +164,10 @@ def _meta(folder: Path, known: Mapping[str, Meta], shelf: TaskShelf) -> Meta:
         message = f"{key} is also the family of skills/{known[key].slug}"
         table.problem("family_id", "every family once", message)
     return Meta(key, folder.name, name, description, skill, curated)
+
+
+def _list_members(meta: Meta, specs: Mapping[str, Spec]) -> list[Path]:
+    return [specs[key].folder.path for index in range(1, 7) if (key := f"{meta.key}-T{index}") in specs]
 
 
 def _family(meta: Meta, specs: Mapping[str, Spec], shelf: TaskShelf) -> Family | None:

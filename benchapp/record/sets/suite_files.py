@@ -16,7 +16,7 @@ from benchapp.record.writing.human_acts import note_activity
 from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
-from runner.base.text import replace_unprintable
+from runner.base.text import escape_unprintable, replace_unprintable
 from runner.base.types import Task
 from runner.base.var_folder import MANAGE
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
@@ -56,7 +56,10 @@ class SuiteFolder:
             "tasks": len(self.tasks),
             "notes": list(self.suite.notes),
             "account": account_as_json(self.suite.account),
-            "set_aside": {what: list(map(problem_as_json, mine)) for what, mine in self.suite.set_aside.items()},
+            "set_aside": {
+                escape_unprintable(what): list(map(problem_as_json, mine))
+                for what, mine in self.suite.set_aside.items()
+            },
         }
 
 
@@ -90,7 +93,7 @@ def problem_as_json(error: SetupError) -> dict[str, str]:
     """path, place, expected and message, fit for a terminal. Of other errors than SuiteError only the message."""
     parts = ("", "", "", str(error))
     if isinstance(error, SuiteError):
-        parts = (error.path, error.place, error.expected, error.message)
+        parts = (escape_unprintable(error.path), error.place, error.expected, error.message)
     return dict(zip(("path", "place", "expected", "message"), map(replace_unprintable, parts), strict=True))
 
 

@@ -27,7 +27,9 @@ from runner.suites.tasks.task_groups import read_stated
 from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
 
 FORMAT = "task-folder/1"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+MAX_NAME = 200
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
+NAMED_FOLDER = "a folder named with letters, digits, '.', '_' and '-'"  # where NAME is expected
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
 STEPS = "steps"
@@ -135,6 +137,8 @@ class TaskShelf:
                 toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
         steps = () if toml is None else toml.steps
         self._expect(path, files, steps)
+        if toml is not None:
+            self._note_unlisted_steps(path, files, steps)
         with self.findings.keep_errors():
             if steps:
                 instructions = tuple(_instruction(path / STEPS / step.name / "instruction.md") for step in steps)
@@ -242,6 +246,16 @@ class TaskShelf:
         if not all(f"{folder}solution/solve.sh" in files for folder in folders):
             self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
 
+    def _note_unlisted_steps(self, path: Path, files: Collection[str], steps: Sequence[StepToml]) -> None:
+        """A step is most likely missing in task.toml, and nobody would notice: the task runs without it."""
+        parts = [name.split("/") for name in files]
+        folders = {part[1] for part in parts if part[0] == STEPS and len(part) > 2}
+        for name in sorted(folders - {step.name for step in steps}):
+            where = f"{path.name}/{STEPS}/{name}"
+            self.findings.note(
+                "A folder of a step that [[steps]] of task.toml does not list, so it does not run", where
+            )
+
 
 def _join_instructions(steps: Sequence[StepToml], texts: Sequence[str]) -> str:
     """For people who read the task as a whole: an agent is given one after the other."""
@@ -254,7 +268,7 @@ def check_name(path: Path) -> None:
     """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
     if path.is_symlink() or not NAME.fullmatch(path.name):
         message = "it is a link" if path.is_symlink() else f"found {shorten_suite_value(path.name)}"
-        raise SuiteError(str(path), "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
+        raise SuiteError(str(path), "folder", NAMED_FOLDER, message)
 
 
 def has_verifier(files: Collection[str]) -> bool:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from benchapp.record.sets.suite_files import SuiteFolder
 from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteProblems
 from runner.suites import read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from tests.release_trees import POINTER
-from tests.runner.suites.test_suite_readers import EXAMPLES, write_task
+from tests.runner.suites.test_suite_readers import EXAMPLES, tasks_of, write_task
 
 STEPS = '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n'
 
@@ -226,6 +229,8 @@ def test_a_skillevolbench_family_without_a_role_counts_the_tasks_that_are_there(
     account = caught.value.account
     assert account is not None
     assert (account.found, account.loaded, account.count_set_aside) == (5, 0, 5)
+    (line,) = account.set_aside
+    assert re.fullmatch(r"the family is set aside: it has no task for the role \w+", line.reason)
 
 
 def test_where_nothing_loads_the_refusal_has_the_account(tmp_path: Path) -> None:
@@ -243,3 +248,122 @@ def test_tasks_too_deep_for_any_format_are_named_with_the_folder_to_load(tmp_pat
         write_task(tmp_path / "data/sets/one/tasks" / name)
     with pytest.raises(SetupError, match=r"2 task.toml.*data/sets/one/tasks"):
         read_suite_folder(tmp_path)
+
+
+# --- keys and families ------------------------------------------------------------------------------------------
+
+
+def test_a_made_key_is_never_the_key_of_another_task(tmp_path: Path) -> None:
+    names = ("x.same", "x/same", "y/same", "x/other", "y/other2")
+    for name in names:
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    keys = {str(task.folder.relative_to(tmp_path / "s")): task.key for task in tasks_of(suite)}
+    assert keys == dict(zip(names, ("x.same", "x.same.2", "y.same", "other", "other2"), strict=True))
+    assert "Another task has the key made of its folders, so it ends in a number: x/same" in suite.notes
+
+
+def test_two_made_keys_are_never_the_same(tmp_path: Path) -> None:
+    for name in ("a.b/c", "z/c", "a/b.c", "z/b.c"):
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    assert sorted(task.key for task in tasks_of(suite)) == ["a.b.c", "a.b.c.2", "z.b.c", "z.c"]
+
+
+def test_a_number_never_takes_the_key_that_another_task_has_anyway(tmp_path: Path) -> None:
+    names = ("x.same", "x/same", "x/same.2", "y/same", "y/same.2")
+    for name in names:
+        write_task(tmp_path / "s" / name)
+    suite = read_suite_folder(tmp_path / "s", strict=True)
+    keys = [task.key for task in sorted(tasks_of(suite), key=lambda task: str(task.folder))]
+    assert keys == ["x.same", "x.same.3", "x.same.2", "y.same", "y.same.2"]
+
+
+def test_a_key_that_is_too_long_is_the_reason_of_every_task_of_its_family(tmp_path: Path) -> None:
+    for name in ("x/" + "n" * 200, "y/" + "n" * 200, "x/other", "z/good"):
+        write_task(tmp_path / "s" / name)
+    account = account_of(tmp_path / "s")
+    found = {task[:7]: reason for reason, tasks in account.set_aside for task in tasks}
+    assert list(found) == ["x/nnnnn", "x/other", "y/nnnnn"]
+    assert all("is longer than 200 characters" in reason for reason in found.values())
+
+
+def test_a_family_of_suite_yaml_names_the_task_it_is_set_aside_for(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(STARTER, tmp_path / "s"))
+    (folder / "tasks/alarm-night/task.toml").write_text("version = ")
+    reason = "the family is set aside: alarm-night: task.toml is not readable TOML"
+    assert (reason, 6) in reasons(account_of(folder).set_aside)
+
+
+# --- reasons in words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("two words", "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"),
+        ("-dash", "the folder's name begins with another character than a letter of a-z or A-Z or a digit"),
+        ("n" * 201, "the folder's name is longer than 200 characters"),
+    ],
+)
+def test_a_name_that_is_refused_gives_the_rule_it_breaks(tmp_path: Path, name: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s" / name)
+    assert account_of(tmp_path / "s").set_aside == ((reason, (name,)),)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("task.toml", "#" * (3 * 1024**2), "task.toml is larger than 1 MB"),
+        ("tests/data.bin", "x" * (16 * 1024**2 + 1), "tests/data.bin is larger than 16 MB"),
+        ("instruction.md", " ", "instruction.md is empty, not an instruction"),
+        (
+            "environment/compose.yaml",
+            "services: " + "[" * 200,
+            "environment/compose.yaml is nested deeper than 100 levels",
+        ),
+    ],
+)
+def test_a_file_over_a_limit_gives_the_limit(tmp_path: Path, file: str, content: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s/bad", **{file: content})
+    assert reasons(account_of(tmp_path / "s").set_aside) == [(reason, 1)]
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ("${VER:-7", "environment/compose.yaml has a variable whose braces are not closed"),
+        ("$(ls)", "environment/compose.yaml has a dollar that is not a reference to a variable; write $$ for a dollar"),
+        ("${VER}", "needs a variable that nothing sets"),
+    ],
+)
+def test_a_reference_that_cannot_be_read_is_no_missing_variable(tmp_path: Path, image: str, reason: str) -> None:
+    write_task(tmp_path / "s/good")
+    write_task(tmp_path / "s/bad", **{"environment/compose.yaml": f"services: {{main: {{image: '{image}'}}}}\n"})
+    assert account_of(tmp_path / "s").set_aside == ((reason, ("bad",)),)
+
+
+def test_names_are_escaped_wherever_they_are_listed(tmp_path: Path) -> None:
+    write_task(tmp_path / "s/good")
+    for name in ("new\nline", "tab\tx"):
+        write_task(tmp_path / "s" / name)
+    (tmp_path / "s/no\ttask").mkdir()
+    folder = SuiteFolder(read_suite_folder(tmp_path / "s"), tmp_path / "s", "harbor")
+    account = folder.suite.account
+    assert account is not None
+    assert account.set_aside[0].tasks == ("new\\nline", "tab\\tx")
+    assert folder.suite.notes == ("Left out, holds no task: no\\ttask",)
+    assert list(folder.as_json()["set_aside"]) == ["task new\\nline", "task tab\\tx"]  # type: ignore[call-overload]
+    assert re.findall(r"(?<!\\)\\[nt]", json.dumps(folder.as_json())) == []
+
+
+def test_folders_of_steps_that_task_toml_does_not_list_are_one_note(tmp_path: Path) -> None:
+    listed = {f"steps/{name}/{file}": "x\n" for name in ("one", "two") for file in ("instruction.md", "tests/test.sh")}
+    write_task(tmp_path / "s/a", STEPS, **listed, **{"steps/ghost/instruction.md": "x\n", "steps/README.md": "x\n"})
+    write_task(tmp_path / "s/b", **{"steps/ghost/tests/test.sh": "x\n"})
+    write_task(tmp_path / "s/c", STEPS, **listed)
+    notes = [note for note in read_suite_folder(tmp_path / "s", strict=True).notes if "[[steps]]" in note]
+    text = "A folder of a step that [[steps]] of task.toml does not list, so it does not run"
+    assert notes == [f"{text}: a/steps/ghost, b/steps/ghost"]
