@@ -536,6 +536,14 @@ def test_a_session_is_titled_by_the_first_thing_a_person_asked(tmp_path, said, t
     assert Task.objects.get().title == title
 
 
+def test_no_mark_of_a_document_is_in_a_title(tmp_path):
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK" * 100}
+    prompt: Any = [{"type": "document", "source": source}, {"type": "text", "text": "Sum it."}]
+    claude_session(tmp_path / "s-1.jsonl", prompt=prompt)
+    bring_in(tmp_path)
+    assert Task.objects.get().title == "Sum it."
+
+
 def test_sessions_that_were_asked_the_same_have_titles_of_their_own(tmp_path):
     claude_session(tmp_path / "s-1.jsonl", "s-1")
     other = claude_session(tmp_path / "s-2.jsonl", "s-2")
