@@ -642,6 +642,17 @@ def test_a_subagents_file_goes_with_its_session(tmp_path):
     assert Trial.objects.get().task.title == "Sum the column."
 
 
+def test_a_subagents_file_without_its_session_is_imported_and_reported(tmp_path):
+    claude_session(tmp_path / "s-9" / "subagents" / "agent-a1.jsonl", "s-9", side=True, prompt="Look deeper.")
+    (problem,) = bring_in(tmp_path).problems
+    assert (problem.expected, problem.message) == (
+        "the session that started this sub-agent",
+        "it is not here; the sub-agent's log is imported as a session of its own",
+    )
+    assert problem.path.endswith("agent-a1.jsonl")
+    assert Trial.objects.get().task.title == "Look deeper."
+
+
 def test_a_sub_agent_in_a_session_is_a_trajectory_whose_tokens_are_counted_once(tmp_path):
     (tmp_path / "session.jsonl").write_bytes(AGENTS.read_bytes())
     assert bring_in(tmp_path).as_json()["problems"] == []
