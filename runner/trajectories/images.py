@@ -25,6 +25,8 @@ Kept: TypeAlias = dict[str, object]
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 PARTS = "content_parts"  # in the extra of a step or an observation
 MARK = re.compile(r"^\[image[^\]\n]*\][ \t]*\n?", re.MULTILINE)  # replaces an image in a text
+# Replaces a document or other inline data, which is not kept: nothing but the text shows that it was there.
+DATA_MARK = re.compile(r"^\[[^\]\n]*: [\d,]+ characters of \w+ data left out\][ \t]*\n?", re.MULTILINE)
 _DATA_URL = re.compile(r"data:([\w.+-]{1,50}/[\w.+-]{1,80})?(?:;[\w=.-]{1,80}){0,4}?;base64,", re.IGNORECASE)
 
 

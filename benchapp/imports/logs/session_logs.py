@@ -93,7 +93,10 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
         grouped[by_place.get(above.parent, session.key) if is_inside else session.key].append(session)
     kept: list[Session] = []
     for key, mine in grouped.items():
-        wholes = _set_snapshots_aside([session for session in mine if not session.is_side]) or mine[:1]
+        wholes = _set_snapshots_aside([session for session in mine if not session.is_side])
+        if not wholes:
+            wholes = mine[:1]
+            wholes[0].report_orphan(len(mine) - 1)
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
         for number, session in enumerate(wholes[1:], start=2):
             expected = "an id of its own for every session"
@@ -162,6 +165,11 @@ class Session:
     def report_snapshot(self, whole: str) -> None:
         told = f"a snapshot of the session in {whole}, which has all of it; set aside"
         self.root.report(self.entry.path, "", "each session once", told)
+
+    def report_orphan(self, others: int) -> None:
+        more = f", with {others:,} more of its sub-agents" if others else ""
+        found = f"it is not here; the sub-agent's log is imported as a session of its own{more}"
+        self.root.report(self.entry.path, "", "the session that started this sub-agent", found)
 
     def _open(self) -> ReadTrajectory:
         copied = self.lineage.lines if self.lineage else 0

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 
 from runner.base.types import Source, Step
+from runner.trajectories.images import DATA_MARK, list_parts
 from runner.trajectories.images import MARK as IMAGE
-from runner.trajectories.images import list_parts
 
 # Elements that the programs write. Whatever else stands in angle brackets is a person's.
 _TAGS = (
@@ -50,7 +50,7 @@ def find_request(steps: Iterable[Step]) -> str:
         if step.source is not Source.USER or step.is_copied_context or _NOT_A_PERSON & (step.extra or {}).keys():
             continue
         message = IMAGE.sub("", step.message) if list_parts(step.extra) else step.message
-        if text := strip_additions(message):
+        if text := strip_additions(DATA_MARK.sub("", message)):
             return text
         command = command or _command_in(message)
     return command

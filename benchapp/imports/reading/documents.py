@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +15,7 @@ from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import read_value, walk
-from runner.trajectories.readers.plain_json import list_oddities, read_plain
+from runner.trajectories.readers.plain_json import list_oddities, read_lenient, read_plain
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
@@ -234,7 +235,7 @@ def _report_oddities(root: Root, path: Path, content: bytes, value: object) -> N
 
 def _line_object(root: Root, path: Path, number: int, line: bytes, odd: Problems) -> Document | None:
     try:
-        found = json.loads(line.decode("utf-8-sig", "replace"), parse_constant=lambda _: None)
+        found = read_lenient(line.decode("utf-8-sig", "replace"), partial(odd.count, f"line {number}"))
         value = storable_value(found)
     except (ValueError, RecursionError):
         value = None

@@ -19,6 +19,7 @@ Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 MAX_EXTRA_KEYS = 100
 MAX_EVENT_KINDS = 100
 ATIF = "atif"
+UNKNOWN_PROGRAM = "unknown-program"
 PLAIN_TEXT = "plain-text"  # its steps are paragraphs, neither model turns nor calls
 
 READERS: dict[str, str] = {
@@ -68,6 +69,8 @@ EVIDENCE = {
 # Logs that are recognised and that nothing reads, in words: better named than taken for another program's.
 UNREAD = {
     "factory-droid": "a session of Factory Droid",
+    "pi": "a session of Pi",
+    UNKNOWN_PROGRAM: "a session of an unknown program",
     "telemetry": "telemetry (OpenTelemetry records of Qwen Code or Gemini CLI)",
     "openhands": "events of OpenHands",
     "aider-history": "a chat history of aider in Markdown",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import ijson
@@ -22,16 +22,20 @@ from runner.base.text import MAX_DEPTH, TOO_DEEP, mark_left_out, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.plain_json import (
+    FINITE,
     MAX_DIGITS,
     MAX_OPENINGS,
+    NO_HALF,
     NO_NUL,
     ONCE,
+    ORDINARY,
     SMALL_BYTES,
     TWICE,
     has_long_number,
     is_deeper,
     list_oddities,
     plain_object,
+    read_lenient,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +53,10 @@ UTF8_MARK = codecs.BOM_UTF8
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE])" % (MAX_DIGITS + 1))
+_HIGH_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_ESCAPE = re.compile(  # a whole pair; half of one; any other escape
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
 _IN_NUMBERS = b"+-.0123456789EINaefintyd"
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _Events = Iterator[tuple[str, Any]]  # as ijson gives them: the value of an event is of any type
@@ -170,13 +178,34 @@ class Numbers:
         is_whole = found[-1:].isdigit()
         if is_whole not in self._reported:
             self._reported.add(is_whole)
-            expected, done = (
-                (f"integers of at most {MAX_DIGITS} digits", "kept as text")
-                if is_whole
-                else ("finite numbers", "read as null")
-            )
+            expected, done = (ORDINARY, "kept as text") if is_whole else (FINITE, "read as null")
             self._problems.add("whole file", expected, f"found {found[:40].decode()}: {done}")
         return b'"' + found + b'"' if is_whole else b"null"
+
+
+class Halves:
+    """Passes JSON bytes through with U+FFFD for halves of surrogate pairs, and reports them: the parser replaces them without
+    a word. Expects chunks that end outside of an escape, as StringCap gives them."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems, self._pending = problems, b""
+
+    def feed(self, chunk: bytes, final: bool = False) -> bytes:
+        chunk, self._pending = self._pending + chunk, b""
+        if b"\\ud" not in chunk and b"\\uD" not in chunk:
+            return chunk
+        slashes = len(chunk[:-5]) - len(chunk[:-5].rstrip(b"\\"))
+        if (
+            not final and slashes % 2 and _HIGH_HALF.fullmatch(chunk[-6:])
+        ):  # the other half may come with the next chunk
+            chunk, self._pending = chunk[:-6], chunk[-6:]
+        return _ESCAPE.sub(self._replace, chunk)
+
+    def _replace(self, match: re.Match[bytes]) -> bytes:
+        if match[2] is None:
+            return match[0]
+        self._problems.count("whole file", NO_HALF, "found, shown as \ufffd")
+        return b"\\ufffd"
 
 
 def _open_number(chunk: bytes) -> int:
@@ -268,6 +297,7 @@ class _BoundedStream:
     def __init__(self, start: bytes, rest: BinaryIO, problems: Problems) -> None:
         self._start, self._rest, self._done, self._problems = start, rest, False, problems
         self._utf8, self._cap, self._numbers = Utf8(problems), StringCap(problems, "whole file"), Numbers(problems)
+        self._halves = Halves(problems)
 
     def read(self, size: int = CHUNK) -> bytes:
         while not self._done and size != 0:
@@ -277,7 +307,8 @@ class _BoundedStream:
             if b"\\u0000" in chunk or b"\0" in chunk:
                 self._problems.count("whole file", NO_NUL, "found, shown as \u2400")
             text = self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done)
-            clean = self._numbers.feed(self._cap.feed(text), final=self._done)
+            whole = self._halves.feed(self._cap.feed(text), final=self._done)
+            clean = self._numbers.feed(whole, final=self._done)
             if clean:
                 return clean
         return b""
@@ -470,9 +501,11 @@ def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict
     for number, offset, line in raw_lines(stream, problems):
         if not line.strip():
             continue
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError:
+        value: object = _UNREADABLE
+        if not has_long_number(line):  # orjson reads a long integer as a float, without an error
+            with suppress(orjson.JSONDecodeError):
+                value = orjson.loads(line)
+        if value is _UNREADABLE:
             value, utf8_reported = _lenient(line, number, offset, problems, utf8_reported)
         if isinstance(value, dict):
             for _, expected, message in list_oddities(line, value):
@@ -494,7 +527,7 @@ def _shallow(value: dict[str, object], line: bytes, number: int, problems: Probl
 
 
 def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:
-    """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, NaN and raw control characters."""
+    """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, odd numbers and raw control characters."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -503,7 +536,8 @@ def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_rep
         utf8_reported = True
         text = line.decode(errors="replace")
     try:
-        return json.loads(text, strict=False), utf8_reported
+        place = f"line {number}"
+        return read_lenient(text, lambda expected, message: problems.count(place, expected, message)), utf8_reported
     except RecursionError:
         problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the line is left out")
     except ValueError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import orjson
@@ -21,6 +21,7 @@ MAX_DIGITS = 18  # of an integer that any database holds
 TWICE = "named twice; the last value was taken"
 ONCE, NO_NUL = "each name once in an object", "text without NUL characters"
 NO_HALF = "text without halves of surrogate pairs"
+FINITE, ORDINARY = "finite numbers", f"integers of at most {MAX_DIGITS} digits"
 _NAME_ENDS = b'":'
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 
@@ -64,6 +65,22 @@ def plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     except (ValueError, RecursionError):
         return None
     return None if is_deeper(dict(pairs), MAX_DEPTH) else pairs
+
+
+def read_lenient(text: str, note: Callable[[str, str], None]) -> object:
+    """The value, with null for NaN and infinities and texts for integers that no database holds; `note` is called with what
+    was expected and what was found for each. Raw control characters are taken."""
+
+    def read_constant(name: str) -> None:
+        note(FINITE, f"found {name}: read as null")
+
+    def read_integer(digits: str) -> int | str:
+        if len(digits.removeprefix("-")) <= MAX_DIGITS:
+            return int(digits)
+        note(ORDINARY, f"found {digits[:40]}: kept as text")
+        return digits
+
+    return json.loads(text, parse_constant=read_constant, parse_int=read_integer, strict=False)
 
 
 def _pairs(text: str, decoder: json.JSONDecoder, in_haste: bool) -> list[tuple[str, JsonValue]]:
@@ -141,7 +158,7 @@ def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str
         return found
 
     try:
-        value = json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=take, strict=False)
+        value = json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=take, parse_int=str, strict=False)
     except (ValueError, RecursionError):  # the reader of the value reports it
         return
     letters = "".join(_list_texts(value))

@@ -11,7 +11,7 @@ import ijson
 
 from runner.base.file_digests import GIT_LFS
 from runner.base.types import JsonValue
-from runner.trajectories.readers import Opener, ReadTrajectory, reader
+from runner.trajectories.readers import UNKNOWN_PROGRAM, Opener, ReadTrajectory, reader
 from runner.trajectories.readers.line_streams import UTF8_MARK, in_utf8
 
 __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff", "sniff_markdown"]
@@ -23,6 +23,7 @@ PIECE = 1024  # parsed at once: a broken end must not hide a good beginning
 _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
+_CLAUDE_IDS = {"session_id", "uuid", "message/id", "parent_tool_use_id"}
 _CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
 # Events of OpenHands name who caused them; entries of SWE-agent's history have roles.
 _OPENHANDS_SOURCE = re.compile(rb'"source"\s*:\s*"(?:agent|user|environment)"')
@@ -33,6 +34,10 @@ _SIDES = re.compile(  # headings, or bold words at the beginning of a line, that
     r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b",
     re.MULTILINE | re.IGNORECASE,
 )
+_PI_REPLY = re.compile(rb'"(?:stopReason|provider)"\s*:')  # Factory Droid's messages have neither
+_GEMINI_REPLY = re.compile(rb'"type"\s*:\s*"gemini"')
+# Codex writes these into a session's head; some clients of its app server put their own name in `originator`.
+_CODEX_HEAD = {f"payload/{key}" for key in ("source", "model_provider", "instructions", "base_instructions")}
 _CODEX_TYPES = ("thread.", "turn.", "item.")
 _ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
@@ -83,15 +88,21 @@ def sniff(source: Path | BinaryIO) -> str:
         if "role" in keys:
             return "mini-swe-agent" if any(mark in start for mark in _MINI_MARKS) else "chat-messages"
         return "plain-text"
+    fallback = "plain-text"
     for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
         if line.lstrip().startswith(b"{"):
             keys = _top_keys(line, until_atif=True)
-            found = _unread_format(keys, start) or _swe_agent_format(keys, start) or _object_format(keys)
+            if unread := _unread_format(keys, start):
+                return unread
+            found = _swe_agent_format(keys, start) or _object_format(keys, start)
+            if found == UNKNOWN_PROGRAM:  # a later line may still show whose log it is
+                fallback = found
+                continue
             if found == "claude-stream-json" and _CURSOR_CALL.search(start):
                 return "cursor-stream-json"
             if found is not None:
                 return found
-    return "plain-text"
+    return fallback
 
 
 def sniff_markdown(source: BinaryIO) -> str:
@@ -106,6 +117,12 @@ def sniff_markdown(source: BinaryIO) -> str:
 def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     """A key of UNREAD."""
     kind = keys.get("type")
+    if kind == "session" and {"id", "cwd"} <= keys.keys():
+        return "pi"
+    if kind == "message" and {"parentId", "message/role"} <= keys.keys() and _PI_REPLY.search(start):
+        return "pi"
+    if kind == "session_meta" and _is_of_another_program(keys):
+        return UNKNOWN_PROGRAM
     droid_message = kind == "message" and ("message/role" in keys or {"text", "session_id"} <= keys.keys())
     if kind == "session_start" or droid_message or (kind == "completion" and "finalText" in keys):
         return "factory-droid"
@@ -114,6 +131,13 @@ def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     if {"resource", "attributes"} <= keys.keys() or "resourceSpans" in keys or {"hrTime", "attributes"} <= keys.keys():
         return "telemetry"
     return "openhands" if _is_openhands(keys, start) else None
+
+
+def _is_of_another_program(keys: dict[str, JsonValue]) -> bool:
+    """Does the head of a rollout name a program other than Codex, and have nothing that only Codex writes?"""
+    originator = keys.get("payload/originator")
+    names_another = isinstance(originator, str) and not originator.lower().startswith("codex")
+    return names_another and not _CODEX_HEAD & keys.keys()
 
 
 def _is_openhands(keys: dict[str, JsonValue], start: bytes) -> bool:
@@ -135,12 +159,14 @@ def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     return "swe-agent" if "history" in keys and b'"role"' in start and b'"agent"' in start else None
 
 
-def _object_format(keys: dict[str, JsonValue]) -> str | None:
+def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     kind = keys.get("type")
     if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
-        return "gemini-native"
+        if "projectHash" in keys or _GEMINI_REPLY.search(start):
+            return "gemini-native"
+        return "chat-messages" if b'"role"' in start else UNKNOWN_PROGRAM
     if {"sessionId", "projectHash"} <= keys.keys():
         return "gemini-session"
     if {"id", "epoch", "input"} <= keys.keys():
@@ -176,18 +202,20 @@ def _object_format(keys: dict[str, JsonValue]) -> str | None:
     if kind == "system" and "apiKeySource" in keys and not _CLAUDE_KEYS & keys.keys():
         return "cursor-stream-json"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
-        return "claude-stream-json"
+        # Claude Code names the session or the message; other programs have taken over the form of its lines.
+        is_claude = "sessionId" not in keys and bool(_CLAUDE_IDS & keys.keys())
+        return "claude-stream-json" if is_claude else UNKNOWN_PROGRAM
     return None
 
 
 def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
     """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
 
-    The keys of its `message` are there too, as "message/<key>". With `until_atif`, reading ends at a schema version
+    Those of its `message` and `payload` are there too, as "message/<key>". With `until_atif`, reading ends at a schema version
     of ATIF, which decides the format.
     """
     found: dict[str, JsonValue] = {}
-    depth, key = 0, ""
+    depth, key, inner = 0, "", ""
     try:
         for event, value in ijson.basic_parse(BytesIO(start), use_float=True, buf_size=PIECE):
             if event in ("end_map", "end_array"):
@@ -195,12 +223,15 @@ def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]
                 if depth == 0:
                     break
             elif event == "map_key" and depth == 1:
-                key = value
+                key, inner = value, ""
                 found[key] = None
-            elif event == "map_key" and depth == 2 and key == "message":
-                found[f"message/{value}"] = None
+            elif event == "map_key" and depth == 2 and key in ("message", "payload"):
+                inner = f"{key}/{value}"
+                found[inner] = None
             elif event in ("start_map", "start_array"):
                 depth += 1
+            elif depth == 2 and inner:
+                found[inner] = value
             elif depth == 1:
                 found[key] = value
                 if until_atif and key == "schema_version" and str(value).startswith("ATIF"):

@@ -536,6 +536,14 @@ def test_a_session_is_titled_by_the_first_thing_a_person_asked(tmp_path, said, t
     assert Task.objects.get().title == title
 
 
+def test_no_mark_of_a_document_is_in_a_title(tmp_path):
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK" * 100}
+    prompt: Any = [{"type": "document", "source": source}, {"type": "text", "text": "Sum it."}]
+    claude_session(tmp_path / "s-1.jsonl", prompt=prompt)
+    bring_in(tmp_path)
+    assert Task.objects.get().title == "Sum it."
+
+
 def test_sessions_that_were_asked_the_same_have_titles_of_their_own(tmp_path):
     claude_session(tmp_path / "s-1.jsonl", "s-1")
     other = claude_session(tmp_path / "s-2.jsonl", "s-2")
@@ -632,6 +640,17 @@ def test_a_subagents_file_goes_with_its_session(tmp_path):
     bring_in(tmp_path)
     assert set(Trajectory.objects.values_list("kind", "name")) == {("main", "main"), ("subagent", "agent-a1")}
     assert Trial.objects.get().task.title == "Sum the column."
+
+
+def test_a_subagents_file_without_its_session_is_imported_and_reported(tmp_path):
+    claude_session(tmp_path / "s-9" / "subagents" / "agent-a1.jsonl", "s-9", side=True, prompt="Look deeper.")
+    (problem,) = bring_in(tmp_path).problems
+    assert (problem.expected, problem.message) == (
+        "the session that started this sub-agent",
+        "it is not here; the sub-agent's log is imported as a session of its own",
+    )
+    assert problem.path.endswith("agent-a1.jsonl")
+    assert Trial.objects.get().task.title == "Look deeper."
 
 
 def test_a_sub_agent_in_a_session_is_a_trajectory_whose_tokens_are_counted_once(tmp_path):

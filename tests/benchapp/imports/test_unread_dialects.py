@@ -52,7 +52,37 @@ SAW = {"id": 2, "timestamp": AT, "source": "agent", "observation": "run", "conte
 EVENT = {"id": "e1", "timestamp": AT, "source": "agent", "kind": "MessageEvent", "llm_message": {"role": "user"}}
 OPENHANDS = {"instance_id": "x-1", "instruction": "Go", "history": [ASKED, RAN, SAW], "metrics": {}, "error": None}
 ROLES = [{**SAW, "role": "agent", "tool_call_metadata": {}}]
+PI = [
+    {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "/w"},
+    {"type": "message", "id": "a", "parentId": None, "timestamp": AT, "message": {"role": "user", "content": "Go"}},
+    {
+        **{"type": "message", "id": "b", "parentId": "a", "timestamp": AT},
+        "message": {"role": "assistant", "content": [], "provider": "lab", "stopReason": "stop"},
+    },
+]
+GO = {"role": "user", "content": "Go"}
+OTHERS = [
+    {"type": "user", "message": GO, "agent": "MyAgent/1.0"},
+    {"type": "assistant", "message": {"role": "assistant", "content": "Done."}, "agent": "MyAgent/1.0"},
+]
+ROLLOUT_HEAD = {"id": "r1", "originator": "rival_cli", "cwd": "/w", "cli_version": "9"}
+ROLLOUT = [
+    {"timestamp": AT, "type": "session_meta", "payload": ROLLOUT_HEAD},
+    {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}},
+]
+RIVAL = {
+    "sessionId": "g1",
+    "startTime": AT,
+    "messages": [{"id": "1", "type": "rival", "content": "Go", "timestamp": AT}],
+}
+UNKNOWN = "a session of an unknown program"
 LOGS = [
+    ("pi.jsonl", lines(*PI), "a session of Pi"),
+    ("pi-rest.jsonl", lines(*PI[1:]), "a session of Pi"),
+    ("other.jsonl", lines(*OTHERS), UNKNOWN),
+    ("producer.jsonl", lines({"sessionId": "x1", "type": "user", "message": GO, "producer": "NotClaude"}), UNKNOWN),
+    ("rollout.jsonl", lines(*ROLLOUT), UNKNOWN),
+    ("rival.json", json.dumps(RIVAL), UNKNOWN),
     ("session.jsonl", lines(*DROID), "a session of Factory Droid"),
     ("rest.jsonl", lines(*DROID[1:]), "a session of Factory Droid"),
     ("stream.jsonl", lines(*DROID_STREAM), "a session of Factory Droid"),
@@ -85,6 +115,19 @@ def test_a_log_that_nothing_reads_is_named_in_one_line(tmp_path, name, content, 
     assert told.message.endswith(f"; no reader exists: {name}") or "no reader exists" in told.message
     assert name in f"{told.path} {told.message}"
     assert not Trial.objects.exists()
+
+
+def test_a_rollout_that_a_client_of_codex_named_is_still_one_of_codex(tmp_path):
+    head = {**ROLLOUT_HEAD, "originator": "Xcode", "source": "vscode", "model_provider": "openai"}
+    path = tmp_path / "rollout.jsonl"
+    path.write_text(lines({**ROLLOUT[0], "payload": head}, *ROLLOUT[1:]))
+    assert sniff(path) == "codex-rollout"
+
+
+def test_a_later_line_shows_whose_log_it_is(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text(lines(*OTHERS[:1], {"type": "user", "uuid": "u1", "sessionId": "s1", "message": GO}))
+    assert sniff(path) == "claude-session"
 
 
 def test_other_markdown_is_not_reported(tmp_path):

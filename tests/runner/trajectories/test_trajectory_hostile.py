@@ -392,6 +392,40 @@ def test_doubled_names_nul_and_half_pairs_of_lines_are_reported_once_each_and_co
     ]
 
 
+def test_odd_numbers_of_lines_are_reported_and_cost_only_themselves() -> None:
+    odd = b'{"a": NaN, "b": 1}\n{"a": "NaN"}\n{"a": -Infinity, "c": "\\ud800"}\n{"a": [12345678901234567890, -7]}\n'
+    found = Problems()
+    assert [value for _, value in json_lines(BytesIO(odd), found)] == [
+        {"a": None, "b": 1},
+        {"a": "NaN"},
+        {"a": None, "c": "\ud800"},
+        {"a": ["12345678901234567890", -7]},
+    ]
+    assert [(problem.place, problem.expected, problem.message) for problem in found] == [
+        ("line 1", plain_json.FINITE, "found NaN: read as null (1 more of the same kind)"),
+        ("line 3", plain_json.NO_HALF, "1 found, shown as �"),
+        ("line 4", plain_json.ORDINARY, "found 12345678901234567890: kept as text"),
+    ]
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_half_a_pair_in_a_document_with_nan_is_reported_as_well(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_streams, "CHUNK", size)
+    content = b'{"n":NaN,"half":"x \\ud83d y\\uDE00","pair":"\\ud83d\\ude00","plain":"\\\\ud83d","last":"\\ud83d"}'
+    found = Problems()
+    assert dict(walk(BytesIO(content), found)) == {
+        "n": None,
+        "half": "x \ufffd y\ufffd",
+        "pair": "\U0001f600",
+        "plain": "\\ud83d",
+        "last": "\ufffd",
+    }
+    assert [(problem.expected, problem.message) for problem in found] == [
+        (plain_json.FINITE, "found NaN: read as null"),
+        (plain_json.NO_HALF, "found, shown as � (2 more of the same kind)"),
+    ]
+
+
 def test_a_document_with_doubled_names_and_nul_is_reported() -> None:
     found = Problems()
     content = b'{"a": {"b": 1, "b": 2, "b": 3}, "c": "x\\u0000", "d": {"e": 1}}'
