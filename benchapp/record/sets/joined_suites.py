@@ -145,8 +145,8 @@ def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
     if not joined:
         raise SetupError(f"{imported.key}: none of its tasks is joined with another suite's")
     moved = Trial.objects.filter(task_revision__task__in=joined).exclude(task__suite=imported)
-    loaded = Suite.objects.filter(Q(tasks__joined__in=joined) | Q(tasks__trials__in=moved)).distinct()
-    loaded = list(loaded.order_by("key"))
+    counting = Suite.objects.filter(Q(tasks__joined__in=joined) | Q(tasks__trials__in=moved))
+    loaded = list(counting.distinct().order_by("key"))
     experiments = Experiment.objects.filter(runs__episodes__trials__task_revision__task__in=joined)
     mine = {row.pk for row in experiments.filter(suite__in=loaded, origin=Experiment.Origin.IMPORTED)}
     Task.objects.filter(pk__in=[task.pk for task in joined]).update(same_as=None)
