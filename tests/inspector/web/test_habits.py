@@ -27,6 +27,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
     "suite-families": "inspector/suites/test_suites",
+    "suite-join": "inspector/suites/test_joined_suites",
     "suite-workflows-file": "inspector/suites/test_workflow_pages",
     "review-save": "inspector/review/test_coding_page",
     "review-submit": "inspector/review/test_coding_page",
