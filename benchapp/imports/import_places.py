@@ -112,11 +112,12 @@ class Places:
         found = {row.key: row for row in rows}
         unknown = {key: source for key, source in zip(keys, sources, strict=True) if key not in found}
         loaded = find_by_content({source.revision for source in unknown.values()} - {UNKNOWN})
+        apart = {other for other in {task.suite for task in loaded.values()} if was_separated(suite, other)}
         new = {}
         for key, source in unknown.items():
             found[key] = new[key] = self._new_task(suite, key, source)
             same = loaded.get(source.revision)
-            new[key].same_as = same if same and not was_separated(suite, same.suite) else None
+            new[key].same_as = same if same and same.suite not in apart else None
         Task.objects.bulk_create(new.values())
         self._tasks |= {(source.suite, source.key): found[key] for key, source in zip(keys, sources, strict=True)}
         joined = Counter(task.same_as.suite for task in new.values() if task.same_as)

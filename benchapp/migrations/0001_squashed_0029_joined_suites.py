@@ -26,7 +26,7 @@ def make_index(apps, schema_editor):
 
 
 class CreateModels(Operation):
-    """As one `CreateModel` after the other, in a third of the time: Django draws up its models anew after each of them."""
+    """Creates all models in one operation. After each single `CreateModel`, Django would build every model class again."""
 
     def __init__(self, *models):
         self.models = models
@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    # A database that was set up by these, one after the other, has the same tables; one half-way goes on with them.
+    # Older databases were set up by these. One that has applied only some of them runs the rest.
     replaces = [
         ('benchapp', '0001_initial'),
         ('benchapp', '0002_comparisons'),

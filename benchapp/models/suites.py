@@ -69,10 +69,10 @@ class Family(models.Model):
 
 
 class Task(PublicModel):
-    """A task of a suite, whatever its revisions: its key, title, family and role.
+    """A task of a suite: key, title, family and role, which all its revisions share.
 
-    A task that came in with imported runs may be joined with the task of a loaded suite: then its trials count there,
-    and keep a revision of this one (benchapp/record/sets/joined_suites.py).
+    An imported task may be joined with a task of a loaded suite. Its trials then count there, and each keeps its revision
+    of this one (benchapp/record/sets/joined_suites.py).
     """
 
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="tasks")

@@ -57,34 +57,33 @@ class Proposal(Shaped):
 
 def find_by_content(digests: Iterable[str]) -> dict[str, Task]:
     """The loaded task that each digest names, for those that name exactly one."""
-    wanted = {digest.removeprefix(HARBOR_PREFIX): digest for digest in digests}
-    found: defaultdict[str, dict[int, Task]] = defaultdict(dict)
-    loaded = TaskRevision.objects.exclude(task__suite__path="").select_related("task__suite", "task__family")
-    for revision in loaded if wanted else ():
-        for digest in wanted.keys() & {revision.digest, *revision.foreign_digests}:
-            found[wanted[digest]][revision.task_id] = revision.task
-    return {digest: task for digest, tasks in found.items() if len(tasks) == 1 for task in tasks.values()}
+    if not (wanted := {digest: digest.removeprefix(HARBOR_PREFIX) for digest in digests}):
+        return {}
+    found: defaultdict[str, set[Task]] = defaultdict(set)
+    for revision in TaskRevision.objects.exclude(task__suite__path="").select_related("task__suite", "task__family"):
+        for digest in {revision.digest, *revision.foreign_digests}:
+            found[digest].add(revision.task)
+    return {digest: next(iter(found[bare])) for digest, bare in wanted.items() if len(found[bare]) == 1}
 
 
 def was_separated(imported: Suite, loaded: Suite) -> bool:
     """Did a person take a join of these back? What they decided is not undone by equal contents."""
-    acts = Activity.objects.filter(verb=SEPARATED, target_id=loaded.public_id, detail__from=imported.key)
-    return acts.exists()
+    return Activity.objects.filter(verb=SEPARATED, target_id=loaded.public_id, detail__from=imported.key).exists()
 
 
 @transaction.atomic
-def join_by_content(loaded: Suite) -> dict[Suite, int]:
-    """Joins imported tasks with those of a suite that have the same content. Returns how many, by the imported suite."""
+def join_by_content(loaded: Suite) -> None:
+    """Joins imported tasks with those of a suite that have the same content."""
     revisions = TaskRevision.objects.filter(task__suite__path="", task__suite__digest="", task__same_as=None)
     rows = list(revisions.select_related("task__suite").order_by("pk"))
     same = find_by_content({row.digest for row in rows})
     pairs: defaultdict[Suite, dict[Task, Task]] = defaultdict(dict)
     for row in rows:
-        if (task := same.get(row.digest)) and task.suite_id == loaded.pk and not was_separated(row.task.suite, loaded):
+        if (task := same.get(row.digest)) and task.suite_id == loaded.pk:
             pairs[row.task.suite][row.task] = task
     for imported, found in pairs.items():
-        _join(imported, loaded, found, None, EQUAL_CONTENT)
-    return {imported: len(found) for imported, found in pairs.items()}
+        if not was_separated(imported, loaded):
+            _join(imported, loaded, found, None, EQUAL_CONTENT)
 
 
 def propose_by_name(suite: Suite) -> list[Proposal]:
@@ -174,9 +173,12 @@ def _join(imported: Suite, loaded: Suite, pairs: Mapping[Task, Task], by: User |
         task.save(update_fields=["same_as"])
         _copy_key_points(task, same)
         _move_trials(task, same)
-    elsewhere = Trial.objects.exclude(task__suite=loaded).values("episode__run__experiment")
-    whole = Experiment.objects.filter(suite=imported, origin=Experiment.Origin.IMPORTED).exclude(pk__in=elsewhere)
-    whole.update(suite=loaded)
+    of_import = Experiment.objects.filter(suite=imported, origin=Experiment.Origin.IMPORTED)
+    elsewhere = Trial.objects.filter(episode__run__experiment__in=of_import).exclude(task__suite=loaded)
+    whole = set(of_import.values_list("pk", flat=True)) - set(
+        elsewhere.values_list("episode__run__experiment", flat=True)
+    )
+    Experiment.objects.filter(pk__in=whole).update(suite=loaded)
     note_join(imported, loaded, len(pairs), by, reason)
 
 
