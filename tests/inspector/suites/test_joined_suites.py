@@ -19,6 +19,7 @@ from benchapp.record.record_digest import record_digest
 from benchapp.record.sets.joined_suites import join_by_name, propose_by_name, separate
 from runner.base.errors import SetupError
 from runner.suites.harbor_digests import harbor_digests
+from tests.benchapp.archived import forget_everything
 from tests.conftest import require
 from tests.queries import assert_queries_flat
 from tests.runner.suites.test_account import write_task
@@ -172,7 +173,7 @@ def test_an_archive_of_a_joined_experiment_is_separated_elsewhere(tasks: Path, j
     before = record_digest(Experiment.objects.get())
     load(tasks)
     call_command("export_experiment", str(Experiment.objects.get().public_id), str(tmp_path / "x.tar.zst"))
-    call_command("flush", interactive=False, verbosity=0)
+    forget_everything()
     import_paths([tmp_path / "x.tar.zst"])
     load(tasks)  # the folder that the archive names
     assert counts()["own"] == ["a", "a", "b", "b"]
