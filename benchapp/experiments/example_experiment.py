@@ -7,6 +7,7 @@ must give again is what `read_outcome` reads: results and libraries, without ids
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,6 +23,7 @@ from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.analysis.lineage.telling import rank_telling_changes
 from benchapp.experiments.launch import launch
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
+from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Run, Trial
 from runner.base.types import Phase
@@ -73,33 +75,38 @@ def list_episodes(experiment: Experiment) -> QuerySet[Episode]:
 
 
 def work_off(episodes: QuerySet[Episode], *, workers: int = 1) -> None:
-    """Carries each of them to its end, in this process. Unfinished where one cannot go on."""
-    ids = [str(each.public_id) for each in episodes.order_by("ordinal", "id")]
+    """Carry each of them to its end, in this process, a trial of each in turn: so conditions run interleaved, as a worker runs
+    them. Unfinished where one cannot go on."""
+    waiting = deque(str(each.public_id) for each in episodes.order_by(*EPISODE_ORDER))
     if workers == 1:
-        for public_id in ids:
-            _work_off_episode(public_id)
+        _work_off_waiting(waiting)
     else:
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(_work_off_and_close, ids))
+            list(pool.map(_work_off_and_close, [waiting] * workers))
     if left := episodes.exclude(status=Episode.Status.DONE).first():
         raise Unfinished(f"{left.run.experiment.name}: {left.title} is {left.status}, not done")
 
 
-def _work_off_and_close(public_id: str) -> None:
+def _work_off_and_close(waiting: deque[str]) -> None:
     try:
-        _work_off_episode(public_id)
+        _work_off_waiting(waiting)
     finally:
         connection.close()
 
 
-def _work_off_episode(public_id: str) -> None:
-    while True:
+def _work_off_waiting(waiting: deque[str]) -> None:
+    while waiting:
+        try:
+            public_id = waiting.popleft()
+        except IndexError:  # another thread took the last one
+            return
         before = _read_place(public_id)
         if not Episode.Status(before[0]).is_open:
-            return
+            continue
         advance.advance(public_id)
         if _read_place(public_id) == before:
             time.sleep(PAUSE_SECONDS)
+        waiting.append(public_id)
 
 
 def _read_place(public_id: str) -> tuple[str, int]:

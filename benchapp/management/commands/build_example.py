@@ -36,5 +36,6 @@ class Command(BaseCommand):
         except Unfinished as error:
             raise CommandError(str(error)) from error
         for experiment, name in zip(made, NAMES, strict=True):
+            experiment.refresh_from_db()
             written = write_archive(experiment, folder / name)
             self.stdout.write(f"{folder / name}: {written.runs} runs, {written.bytes:,} bytes")
