@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.urls import URLPattern, path
 
 from inspector.pages.compare import (
+    certainty_view,
     chart_view,
     compare_view,
     compared_libraries_view,
@@ -128,6 +129,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("trials/", compared_trials_view.compared_trials, "compare-trials"),
         page("libraries/", compared_libraries_view.compared_libraries, "compare-libraries"),
         page("replay/", replay_view.replay, "compare-replay"),
+        page("certainty/", certainty_view.certainty, "compare-certainty"),
         page("failures/", failures_view.failures, "compare-failures"),
         page("lines/", lines_view.lines, "compare-lines"),
         page("dictionary/", exports_view.dictionary, "compare-dictionary"),

@@ -115,6 +115,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "compare-trials": list,
     "compare-libraries": list,
     "compare-replay": list,
+    "compare-certainty": list,
     "compare-failures": list,
     "compare-lines": list,
     "compare-dictionary": list,

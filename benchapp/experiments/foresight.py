@@ -9,8 +9,7 @@ from functools import partial
 from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison_sentences import LEVEL
-from benchapp.stats.inference.clusters import clusters_for
+from benchapp.stats.inference.model import FEWEST_EPISODES
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.errors import SandboxError, SetupError, SuiteError
@@ -98,19 +97,17 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
 
 
 def _describe_futile(prepared: Prepared) -> Iterator[str]:
-    """Declared differences that no result could show: known from the plan, since clusters are never more than episodes. With
-    replicates the test that decides can reach any p."""
+    """Declared differences that no result could show: known from the plan."""
     plans = {cell.arm.condition: found for cell, found in prepared.plans.items()}
-    needed = clusters_for(LEVEL)
     for each in prepared.spec.hypotheses:
         metric, own = METRICS[each.metric], plans[each.condition]
         episodes = sum(any(_is_covered(metric, plan, slot) for slot in slots(plan)) for plan in own)
         told = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
         if not episodes:
             yield f"{told} No trial of this plan counts for {each.metric}."
-        elif prepared.spec.replicates == 1 and needed is not None and episodes < needed:
+        elif prepared.spec.replicates == 1 and episodes < FEWEST_EPISODES:
             have = f"{episodes} episode{'' if episodes == 1 else 's'} with one replicate"
-            yield f"{told} It has {have}, and takes {needed} episodes, or two replicates."
+            yield f"{told} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
 
 
 def _describe_models(prepared: Prepared) -> Iterator[str]:

@@ -69,7 +69,7 @@ class ProbeResult:
     def effect(self) -> Effect:
         """What the lines that were taken back did: the round with them against this probe."""
         if CONTROL not in self.tests:
-            return Effect.UNTESTED
+            return Effect.TOO_SMALL
         return judge_test(self.tests[CONTROL])
 
     @property
@@ -100,10 +100,10 @@ class ProbeResult:
 
 SIDES = (CONTROL, ORIGINAL, NO_SKILL)
 FINDINGS = {
-    Effect.UP: "The lines helped",
-    Effect.DOWN: "The lines hurt",
+    Effect.BETTER: "The lines helped",
+    Effect.WORSE: "The lines hurt",
     Effect.OPEN: "No clear effect of the lines",
-    Effect.UNTESTED: "Too few trials to show an effect of the lines",
+    Effect.TOO_SMALL: "Too few trials to show an effect of the lines",
 }
 _Key = tuple[int, int, str]  # run, task, phase
 _Counts = Mapping[_Key, TrialTally]

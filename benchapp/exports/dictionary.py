@@ -231,28 +231,19 @@ DIFFERENCES = (
         "share of other",
         "other is not above 0, or is a share below 0.05; a judge's score, whose 0 does not mean none",
     ),
-    Column(
-        "method",
-        ValueKind.TEXT,
-        "primary test: welch, sign-flip, swap (sign-flip and swaps, of one run against several) or none",
-    ),
-    Column("low", ValueKind.NUMBER, "low end of the primary 95 % interval", IN_UNIT, WHAT_IS_TESTED),
+    Column("claim", ValueKind.TEXT, "what decides: one run, run (interleaved replicates) or rerun (others)"),
+    Column("error", ValueKind.NUMBER, "standard error of the difference for that claim", IN_UNIT, WHAT_IS_TESTED),
+    Column("freedom", ValueKind.NUMBER, "its degrees of freedom", missing=WHAT_IS_TESTED),
+    Column("comparisons", ValueKind.INTEGER, "differences that are judged together"),
+    Column("low", ValueKind.NUMBER, "low end of the 95 % interval, for these together", IN_UNIT, WHAT_IS_TESTED),
     Column("high", ValueKind.NUMBER, "its high end", IN_UNIT, WHAT_IS_TESTED),
-    Column("p", ValueKind.NUMBER, "two-sided p of the primary test, uncorrected", missing=WHAT_IS_TESTED),
     Column(
-        "p_holm",
-        ValueKind.NUMBER,
-        "Holm's corrected p over the declared set of a saved comparison",
-        missing="no set was declared: not a saved comparison, or a metric outside the set; or no p",
+        "rerun_low", ValueKind.NUMBER, "low end of the second claim's, if rerun", IN_UNIT, "there is no second claim"
     ),
+    Column("rerun_high", ValueKind.NUMBER, "its high end", IN_UNIT, "there is no second claim"),
     Column(
-        "p_joint",
-        ValueKind.NUMBER,
-        "the same by joint sign flips; decides where it has a value",
-        missing="as p_holm; or saved with Holm's correction; or not all differences of the set are sign flips over the same clusters",
+        "p_holm", ValueKind.NUMBER, "two-sided p, corrected for these together (Holm's steps)", missing=WHAT_IS_TESTED
     ),
-    Column("smallest_p", ValueKind.NUMBER, "smallest p the test can give here", missing="it has no such bound"),
-    Column("excludes_zero", ValueKind.BOOLEAN, "whether the primary interval excludes 0"),
     Column("only_own", ValueKind.INTEGER, "tasks only the group passed; descriptive", "tasks", "not one result a task"),
     Column(
         "only_other", ValueKind.INTEGER, "tasks only the baseline passed; descriptive", "tasks", "not one result a task"

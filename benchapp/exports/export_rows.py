@@ -17,6 +17,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.metrics.catalogue import RUN_METRICS
 from benchapp.stats.metrics.metric import RunMetric, TrialMetric
 from skillglass import record_columns
@@ -109,7 +110,7 @@ def _run_aggregate(comparison: GroupComparison, group: Group, metric: RunMetric)
 def difference_rows(
     comparison: GroupComparison, metrics: tuple[TrialMetric, ...], corrected: Corrected | None = None
 ) -> Iterator[Row]:
-    """`corrected`: the declared set of a saved comparison, for p_holm and p_joint."""
+    """`corrected`: the declared set of a saved comparison, whose differences are corrected together."""
     for group in comparison.groups.all:
         baseline = comparison.groups.baseline_of(group)
         for metric in metrics:
@@ -125,11 +126,13 @@ def _difference(
     comparison: GroupComparison,
     corrected: Corrected | None,
 ) -> Row:
-    note = " ".join(filter(None, (found.note, comparison.judged_by if metric.is_judged else "")))
+    declared = corrected.find(group, baseline, metric) if corrected else None
+    found = (declared and declared.difference) or found
+    test, rerun = found.test, found.rerun_interval
+    why = "" if test else explain_no_test(found)
+    note = " ".join(filter(None, (why, comparison.judged_by if metric.is_judged else "")))
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
-    place = corrected.find(group, baseline, metric) if corrected else None
-    declared = corrected.hypotheses[place] if corrected and place is not None else None
     return _plain(
         *_cell(group, comparison, metric),
         metric.key,
@@ -146,14 +149,15 @@ def _difference(
         found.other,
         found.delta,
         metric.relate(found.own, found.other),
-        found.method,
+        found.claim.value,
+        test.error if test else None,
+        test.freedom if test else None,
+        found.comparisons,
         low,
         high,
+        rerun.low if rerun else None,
+        rerun.high if rerun else None,
         found.p,
-        declared.holm if declared else None,
-        declared.joint if declared else None,
-        found.smallest_p,
-        found.excludes_zero,
         only_own,
         only_other,
         note,

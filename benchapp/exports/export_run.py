@@ -49,7 +49,8 @@ class Export:
         if self.what != "trials":
             return []
         tasks = trials_behind(self.choices, self.narrowing).values("task")
-        return TaskGroup.objects.filter(task__in=tasks).order_by().list_attributes()
+        # By name, as a reader of archives lists them.
+        return sorted(TaskGroup.objects.filter(task__in=tasks).order_by().list_attributes())
 
     @cached_property
     def comparison(self) -> GroupComparison:
@@ -61,7 +62,7 @@ class Export:
         metrics = metrics_of(self.comparison)
         if self.what == "aggregates":
             return aggregate_rows(self.comparison, metrics)
-        corrected = Corrected.of(self.comparison, self.declared, self.by) if self.declared else None
+        corrected = Corrected.of(self.comparison, self.declared) if self.declared else None
         further = tuple(metric for metric in self.declared if metric not in metrics)
         return difference_rows(self.comparison, metrics + further, corrected)
 

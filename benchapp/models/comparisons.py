@@ -11,17 +11,12 @@ class Comparison(PublicModel):
     """A saved comparison: what is looked at, as of when, and which differences are corrected together.
 
     Appended, never edited: another question is another comparison, so nobody can shrink the set of hypotheses after
-    having seen them. What was saved before joint sign flips were there keeps Holm's correction.
+    having seen them.
     """
-
-    class CorrectedBy(models.TextChoices):
-        HOLM = "holm"
-        JOINT = "joint"
 
     name = models.CharField(max_length=200)
     query = models.TextField()  # the choices, written as a query string that says `as_of`
     metrics = models.JSONField(default=list)  # keys of the metrics that are corrected together, every group of each
-    correction = models.CharField(max_length=8, choices=CorrectedBy, default=CorrectedBy.HOLM)
     fingerprint = models.CharField(max_length=64)  # of the numbers it was saved with
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -8,11 +8,11 @@ from django.utils.safestring import SafeString
 
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
+from benchapp.stats.metrics.amounts import render_change
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
-from inspector.charts.drawing.forest_rows import METHODS
 from inspector.pages.compare.bar_lanes import draw_share
 from inspector.pages.compare.forest_lanes import ForestLane
 from inspector.templatetags.page_tags import condition
@@ -31,9 +31,9 @@ def metric_note(metric: TrialMetric) -> str:
 
 
 @register.filter
-def test_name(method: str | None) -> str:
-    """The test behind a p in a word or two."""
-    return METHODS[method or "none"].partition(" over ")[0]
+def change(value: float, metric: TrialMetric) -> str:
+    """A difference in points or in the metric's unit, with its sign."""
+    return render_change(value, metric.unit)
 
 
 @register.filter

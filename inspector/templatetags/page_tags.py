@@ -164,7 +164,7 @@ def role_title(role: str) -> str:
 def judged(effect: Effect, text: str = "") -> SafeString:
     """The glyph and words of an effect; `text` is shown in their place."""
     tone = f"{effect.tone}{' clear' if effect.is_clear else ''}"
-    return format_html('<span class="judged {}"><span>{}</span>{}</span>', tone, effect.glyph, text or effect.value)
+    return format_html('<span class="judged {}"><span>{}</span>{}</span>', tone, effect.glyph, text or effect.words)
 
 
 @register.simple_tag

@@ -12,28 +12,29 @@ from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
-from benchapp.stats.comparing.effects import CLEAR, LIKELY, Effect, answer_question, judge_effect, say_so_far
+from benchapp.stats.comparing.effects import (
+    Effect,
+    answer_question,
+    describe_effect,
+    judge_effect,
+    name_claim,
+    name_effect,
+)
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.primary_metric import choose_metric
 from benchapp.stats.comparing.ranks import Ranks, rank_groups
-from benchapp.stats.inference.correction import Correction, correct
-from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.interim import InterimEvidence
-from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
 from benchapp.stats.planning.settling import Route, Settling
 
-ORDER = (
-    Effect.UP,
-    Effect.LIKELY_UP,
-    Effect.DIFFERENT,
-    Effect.LIKELY_DIFFERENT,
-)  # what the best is looked for among, before all others
+BEST_CANDIDATES = (Effect.BETTER,)  # effects that may be called "best" before all others
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration(Shaped):
-    """Whether an experiment that declares hypotheses declared this difference."""
+    """Was this difference declared before the run? Only for experiments that declare hypotheses."""
 
     is_declared: bool
 
@@ -42,52 +43,54 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `correction`: over its family, this one at `place` of it. `more`: further
-    replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan does.
-    `questions`: of all groups judged in this metric. `interim`: of runs that have not ended, what may be looked at at any time.
-    `declaration`: None where the experiment declares nothing."""
+    """One group in one metric, against its baseline. `difference`: corrected over its family, or over what was declared. `more`:
+    further replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan
+    does. `questions`: of all groups judged in this metric. `interim`: before the end, what may be looked at at any time.
+    `declaration`: None where the experiment declares nothing. `is_primary`: whether the metric may earn a verdict."""
 
     group: Group
     baseline: Group
     metric: TrialMetric
     cell: MetricCell
     difference: Difference
-    correction: Correction
-    place: int
     questions: OpenQuestions
+    is_primary: bool = True
     interim: InterimEvidence | None = None
     declaration: Declaration | None = None
 
     json_shape = JsonShape(
-        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=holm", "p_joint=joint"),
+        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
+        ("claim", lambda judged: judged.difference.claim.value),
         *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim", "*declaration"),
     )
 
     @property
-    def holm(self) -> float | None:
-        return self.correction.holm[self.place]
-
-    @property
-    def joint(self) -> float | None:
-        return self.correction.joint[self.place] if self.correction.joint else None
-
-    @property
-    def corrected(self) -> float | None:
-        """The p that decides."""
-        return self.correction.decides[self.place]
+    def is_unfinished(self) -> bool:
+        return self.group.is_unfinished or self.baseline.is_unfinished
 
     @property
     def effect(self) -> Effect:
-        return judge_effect(self.difference, self.corrected, self.metric)
+        return judge_effect(self.difference, self.metric, is_final=self.is_primary and not self.is_unfinished)
 
     @property
-    def says(self) -> str:
-        """One sentence, and what is left of its p after the correction."""
-        said = difference_in_words(self.difference, self.group, self.baseline, self.metric)
-        if self.corrected is None or self.effect is Effect.UNTESTED or len(self.correction.holm) == 1:
-            return said
-        how = self.correction.says
-        return f"{said} {how[0].upper()}{how[1:]}: {say_p(self.corrected)}."
+    def words(self) -> str:
+        """The verdict; why there is none."""
+        if self.is_unfinished:
+            return "no verdict before the end"
+        return "" if self.effect is Effect.ESTIMATE else describe_effect(self.effect, self.difference)
+
+    @property
+    def short(self) -> str:
+        """The verdict without what it holds for; `claim` is that."""
+        return name_effect(self.effect, self.difference) if self.words and not self.is_unfinished else self.words
+
+    @property
+    def claim(self) -> str:
+        return name_claim(self.effect, self.difference)
+
+    @property
+    def sentence(self) -> str:
+        return difference_in_words(self.difference, self.group, self.baseline, self.metric, self.words)
 
     @property
     def settling(self) -> Settling | None:
@@ -95,10 +98,10 @@ class JudgedGroup(Shaped):
 
     @property
     def _route(self) -> Route | None:
-        """More of what the test that decided counts."""
+        """More of what the claim that decides counts."""
         if (settling := self.settling) is None:
             return None
-        return settling.find_route("replicate" if self.difference.method == "welch" else "episode")
+        return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
 
     @property
     def more(self) -> int | None:
@@ -112,43 +115,32 @@ class JudgedGroup(Shaped):
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
     """Every group that shares a scored task with its baseline, corrected over its family; what was declared before the run, over
     what was declared."""
-    groups = comparison.groups
-    pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
     found = [
-        (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
+        (group, baseline, difference)
+        for group, baseline in comparison.groups.pairs
+        if (difference := comparison.difference(group, metric)) is not None
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
-    judged, hypotheses = {}, correct_hypotheses(comparison)
-    planned = {pairs[at][0].identity: len(family) for family in split_families(pairs) for at in family}
-    for family in split_families([pair[:2] for pair in found]):
-        correction = correct([found[at][2] for at in family])
-        for place, at in enumerate(family):
-            own = hypotheses.get(found[at][0].first.experiment_id)
-            listed = own.find(*found[at][:2], metric) if own else None
-            corrected = (correction, place) if own is None or listed is None else (own.correction, listed)
-            group, baseline, difference = found[at]
-            interim = (
-                comparison.evidence(group, baseline, metric, planned[group.identity])
-                if own is None or listed is None
-                else own.hypotheses[listed].interim
+    hypotheses, is_primary = correct_hypotheses(comparison), metric.key == choose_metric(comparison).key
+    judged = []
+    for group, baseline, difference in found:
+        declared = hypotheses.get(group.first.experiment_id)
+        listed = declared.find(group, baseline, metric) if declared else None
+        difference = (listed and listed.difference) or difference
+        judged.append(
+            JudgedGroup(
+                group,
+                baseline,
+                metric,
+                comparison.cell(group, metric),
+                difference,
+                questions,
+                is_primary=is_primary or listed is not None,
+                interim=comparison.evidence(group, baseline, metric, difference.comparisons),
+                declaration=Declaration(listed is not None) if declared else None,
             )
-            judged[at] = JudgedGroup(
-                *(group, baseline, metric, comparison.cell(group, metric), difference, *corrected, questions, interim),
-                Declaration(listed is not None) if own else None,
-            )
-    return [judged[at] for at in range(len(found))]
-
-
-def split_families(pairs: Sequence[tuple[Group, Group]]) -> list[list[int]]:
-    """The places of what is corrected together: the groups of one experiment, and those of experiments that share a group or
-    use a baseline of each other. Each experiment asks a question of its own, so that what else is shown beside it changes no
-    verdict."""
-    reached = [{run.experiment_id for group in pair for run in group.runs} for pair in pairs]
-    families: list[set[int]] = []
-    for own in reached:
-        joined = own.union(*(each for each in families if each & own))
-        families = [*(each for each in families if not each & own), joined]
-    return [[at for at, own in enumerate(reached) if own <= family] for family in families]
+        )
+    return judged
 
 
 def arrange(groups: Iterable[Group]) -> list[Group]:
@@ -184,25 +176,15 @@ class Answer:
         return rank_groups(self.comparison, self.metric)
 
     @property
-    def corrections(self) -> list[Correction]:
-        """Of the heading's metric, one for each family."""
-        return list({id(each.correction): each.correction for each in self.judged}.values())
-
-    @property
     def declared(self) -> int | None:
         """How many of the heading's metric were declared before the run; None where no experiment declares any."""
         stated = [each.declaration for each in self.judged if each.declaration]
         return sum(each.is_declared for each in stated) if stated else None
 
     @property
-    def is_joint(self) -> bool:
-        """Whether joint flips decide in every family with a p value."""
-        return all(each.joint is not None for each in self.corrections if any(each.holm))
-
-    @property
     def tested(self) -> list[JudgedGroup]:
         """The headline is about these: single trials of one more experiment do not change it."""
-        return [each for each in self.judged if each.effect is not Effect.UNTESTED]
+        return [each for each in self.judged if each.effect is not Effect.TOO_SMALL]
 
     @property
     def every(self) -> list[JudgedGroup]:
@@ -215,22 +197,22 @@ class Answer:
 
     @property
     def is_few(self) -> bool:
-        """One learning run a side over fewer than six episodes: trials are drawn then, and no intervals."""
+        """One learning run a side over too few episodes for a test: trials are drawn then, and no intervals."""
         alone = all(group.replicates == 1 for group in self.comparison.groups.all)
-        return alone and bool(self.judged) and all(each.effect is Effect.UNTESTED for each in self.judged)
+        return alone and bool(self.judged) and all(each.difference.test is None for each in self.judged)
 
     @cached_property
     def best(self) -> JudgedGroup | None:
         """Of those with the surest gain the one with the largest; None where nothing could be compared. Where no direction is a
         gain, the largest difference."""
-        for effect in ORDER:
+        for effect in BEST_CANDIDATES:
             if sure := [each for each in self.judged if each.effect is effect]:
                 return max(sure, key=self._gain)
         return max(self.tested or self.judged, key=self._gain, default=None)
 
     @property
     def alike(self) -> list[JudgedGroup]:
-        """The best and all that are no worse than it by value and by effect, in the order of every list."""
+        """The best and all that do as well by value and by effect, in the order of every list."""
         best = self.best
         found = [
             each
@@ -277,51 +259,41 @@ class Answer:
         return f"How do groups differ from “{name_condition(baseline).title}”?"
 
     @property
-    def heading(self) -> str:
-        """One sentence about all groups in the metric asked for."""
-        is_early = bool(self.comparison.unfinished) or any(each.interim for each in self.judged)
-        is_found = any(each.effect.is_found for each in self.judged)
-        return say_so_far(self._conclusion) if is_early and is_found else self._conclusion
+    def is_comparable(self) -> bool:
+        """May one heading stand over all groups? Not over several experiments whose setups differ in more than is compared."""
+        experiments = {run.experiment_id for run in self.comparison.runs}
+        return len(experiments) < 2 or not self.comparison.setups.differs
 
     @property
-    def _conclusion(self) -> str:
+    def heading(self) -> str:
+        """One sentence about all groups in the metric asked for."""
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
+        if self.comparison.unfinished:
+            return "No verdict before the end."
+        if not self.is_comparable:
+            return "Not comparable as a whole."
+        if set(effects) == {Effect.ESTIMATE}:
+            return "No verdict in this metric."
         is_asked = self.comparison.groups.compares_with_no_skill and self.asks_for_help
-        if is_asked or set(effects) == {Effect.UNTESTED}:
-            return answer_question(effects, self.episodes)
-        found = {effect: count for effect in CLEAR if (count := self.count(effect))}
+        if is_asked or set(effects) == {Effect.TOO_SMALL}:
+            clear = [each.difference.claim for each in self.judged if each.effect is not Effect.TOO_SMALL]
+            return answer_question(effects, clear)
+        found = {effect: count for effect in (Effect.BETTER, Effect.WORSE) if (count := self.count(effect))}
         if found and len(self.tested) == 1:
             (effect,) = found
-            return f"{effect.value.capitalize()}." if len(effects) == 1 else f"The one group tested is {effect.value}."
+            words = describe_effect(effect, self.tested[0].difference)
+            return f"{words.capitalize()}." if len(effects) == 1 else f"The one group tested is {words}."
         if found:
-            counts = (f"{count} {effect.value}" for effect, count in found.items())
+            counts = (f"{count} {effect.words}" for effect, count in found.items())
             return f"Of {len(self.tested)} groups: {', '.join(counts)}."
-        if any(effect.is_likely for effect in effects):
-            return "A likely difference, but not beyond doubt."
-        return "Not clear yet."
-
-    @property
-    def elsewhere(self) -> list[tuple[TrialMetric, dict[Effect, int]]]:
-        """Other primary metrics with a difference that leaves out zero, and how many groups show each effect."""
-        found = []
-        for metric in self.metrics:
-            if metric.key != self.metric.key:
-                effects = [each.effect for each in self.by_metric[metric.key]]
-                counts = {effect: effects.count(effect) for effect in (*CLEAR, *LIKELY) if effect in effects}
-                found += [(metric, counts)] if counts else []
-        return found
+        return "Not settled."
 
     @cached_property
     def worse(self) -> list[JudgedGroup]:
-        """Every group that got worse, clearly or likely, in the heading's metric, else in another primary one."""
-        first = {self.metric.key: self.judged, **self.by_metric}
-        found: dict[tuple[object, ...], JudgedGroup] = {}
-        for effect in (Effect.DOWN, Effect.LIKELY_DOWN):
-            for judged in (each for group in first.values() for each in group if each.effect is effect):
-                found.setdefault(judged.group.identity, judged)
-        return list(found.values())
+        """Every group that is clearly worse in the heading's metric."""
+        return [each for each in self.judged if each.effect is Effect.WORSE]
 
     @cached_property
     def still_open(self) -> list[JudgedGroup]:

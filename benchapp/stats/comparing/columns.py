@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import count, groupby
@@ -47,8 +47,14 @@ NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of 
     "skills_mounted": "skills_mounted",
     "skills_read": "skills_read",
 }
-TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_done", "success", *NUMBERS)
-TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "done", "success", *NUMBERS.values())
+TRIAL = (
+    *("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_done", "status", "finished_at"),
+    *("success", *NUMBERS),
+)
+TRIAL_COLUMNS = (
+    *("episode", "trial", "task", "phase", "sample", "library", "done", "skipped", "finished"),
+    *("success", *NUMBERS.values()),
+)
 
 Row = Sequence[Any]  # values as the database gives them: of one row, or of one column
 KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
@@ -125,6 +131,8 @@ def _columns(
     ]
     columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))
     columns["position"] = _positions(columns["episode"], columns["phase"])
+    columns["skipped"] = [status == Trial.Status.SKIPPED for status in columns["skipped"]]
+    columns["finished"] = list(map(_seconds_of, columns["finished"]))
     columns["library"] = [-1 if key is None else key for key in columns["library"]]
     columns["family"] = [-1 if key is None else key for key in family]
     columns["environment"] = [-1 if key is None else key for key in environment]
@@ -132,6 +140,14 @@ def _columns(
     columns["role"] = [ROLE_CODES.get(name, 0) for name in role]
     columns["corpus"] = [CORPUS_CODES.get(name or "", 0) for name in kind]
     return outcomes_from(columns)
+
+
+def _seconds_of(moment: str | datetime | None) -> float | None:
+    """Since 1970. SQLite gives its text, in UTC without a zone."""
+    if moment is None:
+        return None
+    found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 @lru_cache(maxsize=20_000)

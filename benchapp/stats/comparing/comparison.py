@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from statistics import fmean
 
 import numpy as np
@@ -18,9 +19,15 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import MAX_NAMED, outcomes_of, read_settled_after
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
-from benchapp.stats.inference.difference import Difference, MissingBounds, compare, difference_of_means
-from benchapp.stats.inference.interim import InterimEvidence, add_finished
-from benchapp.stats.inference.random_effects import SecondOpinion, opine
+from benchapp.stats.inference.difference import (
+    Difference,
+    MissingBounds,
+    compare,
+    correct_together,
+    difference_of_means,
+)
+from benchapp.stats.inference.interim import InterimEvidence
+from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
@@ -40,7 +47,7 @@ from runner.base.types import Phase
 # Without what came later than saved comparisons, so that these keep their fingerprint.
 FINGERPRINTED = (
     *("phase", "role", "sample", "ordinal", "tainted"),
-    *(name for name in MEASURED if name != "skills_invoked"),
+    *(name for name in MEASURED if name not in ("skills_invoked", "finished")),
 )
 
 
@@ -94,6 +101,8 @@ class GroupComparison:
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[object, ...], Difference | None] = {}
+        self._judged: dict[str, dict[Hashable, Difference | None]] = {}
+        self._factors: dict[tuple[object, ...], RunFactor | None] = {}
         # What pages made of these numbers under some choices: it lives as long as they do.
         self.drawn: Recent[Hashable, object] = Recent(24)
 
@@ -198,35 +207,84 @@ class GroupComparison:
             self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
-    def difference(self, group: Group, metric: TrialMetric, *, describe: bool = False) -> Difference | None:
-        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared.
+    def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
+        """To its baseline, over the tasks scored on both sides, judged together with its family. None for a baseline and where
+        nothing can be compared."""
+        if metric.key not in self._judged:
+            self._judged[metric.key] = dict(self._judge(metric))
+        return self._judged[metric.key].get(group.identity)
 
-        `describe` adds the secondary intervals that cost more than the test; none of them decides anything.
-        """
-        baseline = self.groups.baseline_of(group)
-        return self.between(group, baseline, metric, describe=describe) if baseline else None
+    def _judge(self, metric: TrialMetric) -> Iterator[tuple[Hashable, Difference | None]]:
+        for family in self.groups.families:
+            planned = [pair for pair in family if self.cell(pair[0], metric).rate.planned]
+            found = correct_together([self.between(*pair, metric) for pair in planned])
+            yield from zip((group.identity for group, _ in planned), found, strict=True)
 
-    def between(
-        self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
-    ) -> Difference | None:
-        key = group.identity, baseline.identity, metric.key, describe
+    def between(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
+        """One difference by itself, before it is judged together with others."""
+        key = group.identity, baseline.identity, metric.key
         if key not in self._differences:
-            self._differences[key] = self._compare(group, baseline, metric, describe=describe)
+            self._differences[key] = self._compare(group, baseline, metric)
         return self._differences[key]
 
-    def _compare(self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool) -> Difference | None:
-        found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
+    def _compare(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
+        found = self._compare_replicates(group, baseline, metric, self.runs)
         if found is None or not metric.is_share:
             return found
-        return replace(found.within(1.0), missing=self._bound_missing(group, baseline, metric))
+        return replace(found, missing=self._bound_missing(group, baseline, metric))
 
-    def second_opinion(self, group: Group, metric: TrialMetric) -> SecondOpinion | None:
-        """Of its difference to its baseline, a share over few episodes; it decides nothing."""
-        baseline = self.groups.baseline_of(group)
-        if baseline is None or not metric.is_share or metric.macro:
+    def _compare_replicates(
+        self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[Run]
+    ) -> Difference | None:
+        """Of those replicates among `runs` that were scored at all; of blocks, on both sides."""
+        own, other = self.sides(group, baseline, metric)
+        kept = [
+            [run in runs and len(means.task) > 0 for run, means in zip(side.runs, found, strict=True)]
+            for side, found in ((group, own), (baseline, other))
+        ]
+        is_block = self.are_blocks(group, baseline)
+        if is_block:
+            kept = [[all(both) for both in zip(*kept, strict=True)]] * 2
+        own, other = list(compress(own, kept[0])), list(compress(other, kept[1]))
+        paired = pair(own, other, by_family=metric.macro)
+        if paired is None:
             return None
-        paired = pair(*self.sides(group, baseline, metric))
-        return opine(paired) if paired else None
+        factor = self._measure_factor(group, baseline, metric) if min(paired.replicates) > 1 else None
+        return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor)
+
+    def are_blocks(self, group: Group, baseline: Group) -> bool:
+        """Did each replicate of both run interleaved, with one seed? By the times of the record, whoever ran them."""
+        if len(group.runs) < 2 or len(group.runs) != len(baseline.runs):
+            return False
+        return all(
+            own.replicate is not None
+            and (own.replicate, own.seed) == (other.replicate, other.seed)
+            and self.outcomes[own.pk].is_interleaved_with(self.outcomes[other.pk])
+            for own, other in zip(group.runs, baseline.runs, strict=True)
+        )
+
+    def _measure_factor(self, group: Group, baseline: Group, metric: TrialMetric) -> RunFactor | None:
+        """Over all groups with this baseline: those whose replicates are blocks with it, or all where this one's are none."""
+        is_block = self.are_blocks(group, baseline)
+        key = baseline.identity, metric.key, is_block
+        if key not in self._factors:
+            members = [own for own, other in self.groups.pairs if other is baseline and own is not group]
+            shown = [own for own in (group, *members) if not is_block or self.are_blocks(own, baseline)]
+            self._factors[key] = self._vary_by_run([*shown, baseline], baseline, metric, is_block=is_block)
+        return self._factors[key]
+
+    def _vary_by_run(
+        self, groups: Sequence[Group], baseline: Group, metric: TrialMetric, *, is_block: bool
+    ) -> RunFactor | None:
+        phases = self._reference(baseline, metric)
+        sides = [self._task_means(each, metric, phases if each is baseline else None) for each in groups]
+        every = [means for side in sides for means in side if len(means.task)]
+        paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to line them up
+        if paired is None:
+            return None
+        cells = paired.cells(paired.own)
+        ends = np.cumsum([sum(len(means.task) > 0 for means in side) for side in sides])
+        return measure_run_factor([each for each in np.split(cells, ends[:-1]) if len(each)], is_block=is_block)
 
     def count_waiting(self, *groups: Group) -> int:
         """Trials that these still wait for."""
@@ -234,23 +292,12 @@ class GroupComparison:
         return sum(each.total - each.done for each in tallies)
 
     def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
-        """Before all planned trials of one run against one have ended, or where they never will. None else: at the end the test
-        decides, and replicates have none. Nor have a judge's scores, which come later than ends. `comparisons`: planned together, so that no run that starts takes back what was found,
-        this one among them."""
-        if metric.is_judged:
+        """Before the end, over the replicates that are whole on both sides. None at the end, where the test decides."""
+        if not (group.is_unfinished or baseline.is_unfinished):
             return None
-        own, other = self.of_group(group), self.of_group(baseline)
-        if (len(own), len(other)) != (1, 1) or (own[0].done.all() and other[0].done.all()):
-            return None
-        scored = pair(*self.sides(group, baseline, metric))
-        if scored is None:
-            return None
-        ended, order = metric.plan(own[0])
-        planned = pair([ended], [metric.plan(other[0], self._reference(baseline, metric))[0]])
-        if planned is None:
-            return None
-        added = add_finished(planned, order, scored, by_family=metric.macro)
-        return InterimEvidence.of(added, comparisons)
+        whole = {run for run in (*group.runs, *baseline.runs) if TrialTally.of(self.outcomes[run.pk]).is_over}
+        found = self._compare_replicates(group, baseline, metric, whole)
+        return InterimEvidence.of(found, comparisons) if found else None
 
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
         """None also for runs at work: their trials are still to come."""
@@ -354,10 +401,7 @@ class GroupComparison:
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
-        return (
-            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Results are preliminary and may"
-            " change. Checking repeatedly inflates false positives."
-        )
+        return f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. No verdict before the end."
 
     @cached_property
     def tainted(self) -> int:

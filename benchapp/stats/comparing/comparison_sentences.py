@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
@@ -12,21 +11,16 @@ from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amount
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric, say_metric
 
-LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
 
-def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
-    """One sentence about a group's difference to its baseline, from the primary test; empty if there is none."""
-    difference, baseline = comparison.difference(group, metric), comparison.groups.baseline_of(group)
-    if difference is None or baseline is None:
-        return ""
-    return difference_in_words(difference, group, baseline, metric)
-
-
-def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
+def difference_in_words(
+    difference: Difference, group: Group, baseline: Group, metric: TrialMetric, verdict: str = ""
+) -> str:
     own, other = _name_apart(group, baseline)
-    return sentence(difference, own=own, other=other, metric=say_metric(metric), wording=wording_of(metric))
+    return sentence(
+        difference, own=own, other=other, metric=say_metric(metric), verdict=verdict, wording=wording_of(metric)
+    )
 
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
@@ -35,13 +29,6 @@ def wording_of(metric: TrialMetric) -> DifferenceWording:
     if metric.macro:
         return replace(wording, verb=None, over="families")
     return replace(wording, verb=name_metric(metric).did) if metric.is_share else wording
-
-
-def leaves_out_zero(difference: Difference) -> bool:
-    """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
-    return difference.excludes_zero or (
-        difference.interval is None and difference.p is not None and difference.p <= LEVEL
-    )
 
 
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:

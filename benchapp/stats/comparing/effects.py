@@ -1,32 +1,33 @@
-"""What a difference means in one of nine words, by one rule, wherever it is shown."""
+"""The verdict on a difference: one of four, by one rule, wherever it is shown; and the heading over several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from math import ceil
 
-from benchapp.stats.comparing.comparison_sentences import LEVEL, leaves_out_zero
-from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.sentences import SAME
+from benchapp.stats.inference.difference import Claim, Difference
+from benchapp.stats.inference.model import ALPHA
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
+ABOUT_NOTHING = 0.10  # shares: a difference that is shown to be smaller is settled; what planning looks for, too
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 class Effect(StrEnum):
-    """The value is what a page says. Up is better, also where less of the metric is better. Where neither direction is, a
-    difference is that alone."""
+    """The value is a code. Better is better, also where less of the metric is better."""
 
-    UP = "clearly better"
-    DOWN = "clearly worse"
-    LIKELY_UP = "likely better"
-    LIKELY_DOWN = "likely worse"
-    DIFFERENT = "clearly different"
-    LIKELY_DIFFERENT = "likely different"
-    SAME = "about the same"
-    OPEN = "no clear difference yet"
-    UNTESTED = "cannot be tested yet"
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "no-large-difference"
+    OPEN = "not-settled"
+    TOO_SMALL = "too-small"
+    ESTIMATE = "estimate"  # no verdict: before the end, or of a metric that was not declared
+
+    @property
+    def words(self) -> str:
+        return WORDS[self]
 
     @property
     def glyph(self) -> str:
@@ -34,117 +35,117 @@ class Effect(StrEnum):
 
     @property
     def is_clear(self) -> bool:
-        return self in CLEAR
-
-    @property
-    def is_likely(self) -> bool:
-        return self in LIKELY
-
-    @property
-    def is_found(self) -> bool:
-        """Clear or likely: the test alone leaves out zero."""
-        return self.is_clear or self.is_likely
+        return self in (Effect.BETTER, Effect.WORSE)
 
     @property
     def tone(self) -> str:
-        """A class of the style sheet: better, worse or empty. What is only different has no colour."""
-        better = self in (Effect.UP, Effect.LIKELY_UP)
-        return "better" if better else "worse" if self in (Effect.DOWN, Effect.LIKELY_DOWN) else ""
+        """A class of the style sheet; empty for the others."""
+        return self.value if self.is_clear else ""
 
 
-CLEAR = (Effect.UP, Effect.DOWN, Effect.DIFFERENT)
-LIKELY = (Effect.LIKELY_UP, Effect.LIKELY_DOWN, Effect.LIKELY_DIFFERENT)
+WORDS = {
+    Effect.BETTER: "clearly better",
+    Effect.WORSE: "clearly worse",
+    Effect.SAME: f"no difference larger than {100 * ABOUT_NOTHING:.0f} points",
+    Effect.OPEN: "not settled",
+    Effect.TOO_SMALL: "too small to test",
+    Effect.ESTIMATE: "no verdict",
+}
 GLYPHS = {
-    **{Effect.UP: "▲", Effect.DOWN: "▼", Effect.LIKELY_UP: "△", Effect.LIKELY_DOWN: "▽"},
-    **{Effect.DIFFERENT: "◆", Effect.LIKELY_DIFFERENT: "◇"},
-    **{Effect.SAME: "≈", Effect.OPEN: "↔", Effect.UNTESTED: "–"},
+    **{Effect.BETTER: "▲", Effect.WORSE: "▼", Effect.SAME: "≈"},
+    **{Effect.OPEN: "↔", Effect.TOO_SMALL: "–", Effect.ESTIMATE: "·"},
+}
+CLAIMS = {  # of what the verdict holds
+    Claim.ONE_RUN: "in this run; reruns not measured",
+    Claim.RUN: "in these runs",
+    Claim.RERUN: "also if rerun",
 }
 
 
-def judge_effect(difference: Difference | None, corrected: float | None, metric: TrialMetric) -> Effect:
-    """Clearly: the interval leaves out 0, and so does the test after correction over all rows shown together (`corrected`:
-    Holm's p). Likely: only before the correction. About the same: a share whose interval lies within 5 points of 0.
-    """
-    if difference is None or not _is_tested(difference):
-        return Effect.UNTESTED
-    interval = difference.interval
-    if leaves_out_zero(difference):
-        is_clear = corrected is not None and corrected <= LEVEL
-        if not metric.has_better:
-            return Effect.DIFFERENT if is_clear else Effect.LIKELY_DIFFERENT
-        if (difference.delta > 0) == (metric.better is Better.HIGHER):
-            return Effect.UP if is_clear else Effect.LIKELY_UP
-        return Effect.DOWN if is_clear else Effect.LIKELY_DOWN
-    if metric.is_share and interval and interval.low >= -SAME and interval.high <= SAME:
+def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final: bool = True) -> Effect:
+    """By the corrected p; no large difference where its bound is within 10 points. is_final: all trials ended, and the metric is
+    the primary one or was declared; else there is no verdict."""
+    if not is_final or not metric.has_better:
+        return Effect.ESTIMATE
+    if difference is None or difference.test is None:
+        return Effect.TOO_SMALL
+    if difference.is_clear:
+        return Effect.BETTER if (difference.delta > 0) == (metric.better is Better.HIGHER) else Effect.WORSE
+    bound = difference.bound_of_difference
+    if metric.is_share and bound is not None and bound <= ABOUT_NOTHING:
         return Effect.SAME
     return Effect.OPEN
+
+
+def name_effect(effect: Effect, difference: Difference | None) -> str:
+    """The words, with the bound in whole points of what has no large difference."""
+    bound = difference.bound_of_difference if difference else None
+    if effect is not Effect.SAME or bound is None:
+        return effect.words
+    return f"no difference larger than {ceil(100 * bound)} points"
+
+
+def name_claim(effect: Effect, difference: Difference | None) -> str:
+    """What the verdict holds for; empty where nothing is claimed."""
+    return CLAIMS[difference.claim] if difference and (effect.is_clear or effect is Effect.SAME) else ""
+
+
+def describe_effect(effect: Effect, difference: Difference | None) -> str:
+    return ", ".join(filter(None, (name_effect(effect, difference), name_claim(effect, difference))))
 
 
 def judge_test(test: StratifiedTest) -> Effect:
     """What the other side did, of the same tasks run in two ways: an exact test alone, so there is nothing to correct and no
     interval that could show them to be about the same."""
     if not test.is_enough:
-        return Effect.UNTESTED
-    if test.p > LEVEL:
+        return Effect.TOO_SMALL
+    if test.p > ALPHA:
         return Effect.OPEN
-    return Effect.UP if test.excess < 0 else Effect.DOWN
+    return Effect.BETTER if test.excess < 0 else Effect.WORSE
 
 
-def _is_tested(difference: Difference) -> bool:
-    """Whether any outcome could have reached the level."""
-    if difference.interval is not None:
-        return True
-    return difference.p is not None and (difference.smallest_p or 0.0) <= LEVEL
-
-
-def say_so_far(answer: str) -> str:
-    """Before the end, or where it will not come: the test was made for all planned trials."""
-    return f"So far: {answer[:1].lower()}{answer[1:]}"
-
-
-def answer_question(effects: Sequence[Effect], episodes: int) -> str:
-    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill. What cannot be
-    tested is not counted among those that did not help."""
-    tested = [each for each in effects if each is not Effect.UNTESTED]
+def answer_question(effects: Sequence[Effect], claims: Sequence[Claim] = ()) -> str:
+    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill, and of what it
+    holds. What cannot be tested is not counted among those that did not help."""
+    if not effects:
+        return "Nothing to compare yet."
+    if set(effects) == {Effect.ESTIMATE}:
+        return "No verdict."
+    tested = [each for each in effects if each is not Effect.TOO_SMALL]
+    if not tested:
+        return "Too small to test."
     count = len(tested)
     what = "tested conditions" if count < len(effects) else "conditions"
-    better, likely, hurts = (
-        tested.count(Effect.UP),
-        tested.count(Effect.LIKELY_UP),
-        _say_harm(tested, is_all=count == len(effects)),
-    )
+    better, worse = tested.count(Effect.BETTER), tested.count(Effect.WORSE)
+    hurt = _describe_harm(worse, count, is_all=count == len(effects), is_named=better > 0)
+    where = f", {CLAIMS[claims[0]]}" if len(set(claims)) == 1 and (better or worse) else ""
     if better:
-        return f"Yes, {_say_part(better, count, what)} clearly helped{hurts}."
-    if not tested:
-        if not episodes:
-            return "Nothing to compare yet."
-        return f"Too little data for an answer ({episodes} episode{'s' if episodes > 1 else ''})."
-    if likely:
-        return f"Likely: {_say_part(likely, count, what)} helped, but not beyond doubt{hurts}."
-    if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):
-        no = "Not by more than 5 points" if Effect.SAME in tested else "No"
-        return f"{no}{', as far as tested' if count < len(effects) else ''}{hurts}."
-    return f"Not clear yet{hurts}."
+        return f"Yes, {_describe_part(better, count, what)} clearly helped{hurt}{where}."
+    if worse == count:
+        return f"No{hurt}{where}."
+    if worse + tested.count(Effect.SAME) == count:
+        limited = ", as far as tested" if count < len(effects) else ""
+        return f"Not by more than {100 * ABOUT_NOTHING:.0f} points{limited}{hurt}{where}."
+    return f"Not settled{hurt}{where}."
 
 
-def _say_count(count: int) -> str:
+def _count_in_words(count: int) -> str:
     return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
 
 
-def _say_harm(tested: Sequence[Effect], *, is_all: bool) -> str:
-    """No heading hides it, clear or likely: "; one clearly hurt", one condition where none was named before."""
-    said, is_named = "", Effect.UP in tested or Effect.LIKELY_UP in tested
-    for effect, sure in ((Effect.DOWN, "clearly"), (Effect.LIKELY_DOWN, "likely")):
-        if worse := tested.count(effect):
-            noun = "" if is_named or said else " condition" if worse == 1 else " conditions"
-            who = ("skills" if is_all else "the one tested condition") if len(tested) == 1 else _say_count(worse) + noun
-            said += f"{', ' if said else '; '}{who} {sure} hurt"
-    return said
+def _describe_harm(worse: int, count: int, *, is_all: bool, is_named: bool) -> str:
+    """No heading hides it: "; one clearly hurt", one condition where none was named before."""
+    if not worse:
+        return ""
+    if count == 1:
+        return f"; {'skills' if is_all else 'the one tested condition'} clearly hurt"
+    noun = "" if is_named else " condition" if worse == 1 else " conditions"
+    return f"; {_count_in_words(worse)}{noun} clearly hurt"
 
 
-def _say_part(part: int, count: int, what: str) -> str:
+def _describe_part(part: int, count: int, what: str) -> str:
     """The subject of a sentence about conditions: "one of three conditions", "both conditions"."""
     if part < count:
-        return f"{_say_count(part)} of {_say_count(count)} {what}"
+        return f"{_count_in_words(part)} of {_count_in_words(count)} {what}"
     one = "skills" if what == "conditions" else "the one tested condition"
-    return {1: one, 2: f"both {what}"}.get(count, f"all {_say_count(count)} {what}")
+    return {1: one, 2: f"both {what}"}.get(count, f"all {_count_in_words(count)} {what}")

@@ -7,21 +7,17 @@ from dataclasses import asdict, dataclass
 
 from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
-from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect, say_so_far
-from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.primary_metric import choose_metric
 from benchapp.stats.comparing.selection import MAX_RUNS
-from benchapp.stats.inference.correction import correct
-from benchapp.stats.inference.difference import Difference
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, take_fact
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
-from benchapp.stats.metrics.metric import TrialMetric
 
-TELLING = (Effect.UP, Effect.LIKELY_UP, Effect.DOWN, Effect.LIKELY_DOWN)  # the first of these is the headline
+HEADLINES = (Effect.BETTER, Effect.WORSE)  # the first of these with a way is the headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +27,14 @@ class JudgedWay(Shaped):
     condition: str
     label: str
     effect: Effect
+    words: str
     delta: float
     own: float
     other: float
     low: float | None
     high: float | None
 
-    json_shape = JsonShape("condition", "label", "effect", "delta", "own", "other", "low", "high")
+    json_shape = JsonShape("condition", "label", "effect", "words", "delta", "own", "other", "low", "high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,8 @@ class ExperimentVerdict(Shaped):
 
     @property
     def headline(self) -> JudgedWay | None:
-        """The way that tells most: clearly better before likely better before worse, the largest first."""
-        for effect in TELLING:
+        """The way to name first: the largest clear gain, else the largest clear loss."""
+        for effect in HEADLINES:
             if found := [way for way in self.ways if way.effect is effect]:
                 return max(found, key=lambda way: abs(way.delta))
         return None
@@ -69,7 +66,7 @@ class ExperimentVerdict(Shaped):
             return self.headline.effect
         if effects == {Effect.SAME}:
             return Effect.SAME
-        return Effect.OPEN if effects - {Effect.UNTESTED} else Effect.UNTESTED
+        return next((each for each in (Effect.OPEN, Effect.ESTIMATE) if each in effects), Effect.TOO_SMALL)
 
     @property
     def gain(self) -> float | None:
@@ -81,15 +78,15 @@ class ExperimentVerdict(Shaped):
 
     @property
     def better(self) -> int:
-        return self.count(Effect.UP)
+        return self.count(Effect.BETTER)
 
     @property
     def worse(self) -> int:
-        return self.count(Effect.DOWN)
+        return self.count(Effect.WORSE)
 
 
 KEPT: Recent[Hashable, ExperimentVerdict] = Recent(5_000)
-FACT = "verdict"  # its name on disk
+FACT = "answer"  # its name on disk
 
 
 def judge_experiments(experiments: Mapping[Experiment, Sequence[Run]]) -> dict[int, ExperimentVerdict]:
@@ -125,46 +122,25 @@ def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
 
 def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, with_judge=False)
-    metric = choose_metric(comparison)
-    groups = comparison.groups
-    others = [group for group in groups.all if groups.baseline_of(group)]
-    pairs = [(group, found) for group in others if (found := comparison.difference(group, metric)) is not None]
-    hypotheses = correct_hypotheses(comparison).get(experiment.pk)
-    corrected = list(correct([found for _, found in pairs]).decides)
-    for at, (group, _) in enumerate(pairs):
-        baseline = groups.baseline_of(group)
-        if hypotheses and baseline and (listed := hypotheses.find(group, baseline, metric)) is not None:
-            corrected[at] = hypotheses.correction.decides[listed]
-    ways = tuple(_judge_way(*pair, p, metric) for pair, p in zip(pairs, corrected, strict=True))
-    episodes = max((found.clusters for _, found in pairs), default=0)
-    answer = answer_question([way.effect for way in ways], episodes)
-    if any(way.effect.is_found for way in ways) and _is_early(comparison, [group for group, _ in pairs], metric):
-        answer = say_so_far(answer)
-    alone = all(map(groups.is_baseline, groups.all))
-    return ExperimentVerdict(answer, metric.key, ways, bool(others), alone, episodes)
+    metric, groups = choose_metric(comparison), comparison.groups
+    answer = Answer(comparison, (), metric)
+    return ExperimentVerdict(
+        answer=answer.heading,
+        metric=metric.key,
+        ways=tuple(map(_summarise, answer.judged)),
+        has_baseline=bool(groups.pairs),
+        is_baseline_alone=all(map(groups.is_baseline, groups.all)),
+        episodes=answer.episodes,
+    )
 
 
-def _is_early(comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric) -> bool:
-    """Whether one of them was stopped before its end."""
-    pairs = ((group, comparison.groups.baseline_of(group)) for group in groups)
-    return any(baseline and comparison.evidence(group, baseline, metric, 1) for group, baseline in pairs)
-
-
-def choose_metric(comparison: GroupComparison) -> TrialMetric:
-    """Deployment success; where nothing was deployed, the first share of the table that fits these trials."""
-    metric = METRICS[DEFAULT_METRIC]
-    if comparison.has(metric):
-        return metric
-    fitting = TABLES[table_for(comparison.outcomes.values())]
-    return next((each for each in fitting if each.is_share and comparison.has(each)), metric)
-
-
-def _judge_way(group: Group, found: Difference, corrected: float | None, metric: TrialMetric) -> JudgedWay:
-    interval = found.interval
+def _summarise(judged: JudgedGroup) -> JudgedWay:
+    found, interval = judged.difference, judged.difference.interval
     return JudgedWay(
-        condition=group.condition,
-        label=group.label,
-        effect=judge_effect(found, corrected, metric),
+        condition=judged.group.condition,
+        label=judged.group.label,
+        effect=judged.effect,
+        words=judged.words,
         delta=found.delta,
         own=found.own,
         other=found.other,

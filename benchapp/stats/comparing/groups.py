@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from benchapp.models import Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
@@ -18,7 +19,7 @@ UNFINISHED = "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The replicates of one cell of one experiment. `label` distinguishes it from the other groups of a comparison.
+    """The replicates of one cell of one experiment, by their number. `label` distinguishes it from the other groups of a comparison.
     `is_unfinished`: one of its runs has trials that have not ended; the label says so."""
 
     runs: tuple[Run, ...]
@@ -82,7 +83,7 @@ class Group:
         return choices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Groups:
     """All groups of a comparison, and which of them another is held against."""
 
@@ -97,7 +98,8 @@ class Groups:
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
         groups = [
-            Group(tuple(found), is_unfinished=any(run.pk in unfinished for run in found)) for found in members.values()
+            Group(tuple(sorted(found, key=_by_replicate)), is_unfinished=any(run.pk in unfinished for run in found))
+            for found in members.values()
         ]
         labelled = [replace(group, label=label) for group, label in zip(groups, _labels(groups), strict=True)]
         places: dict[tuple[object, ...], list[Group]] = {}
@@ -135,9 +137,30 @@ class Groups:
             return group.agent_model == self.baseline.removeprefix(MODEL)
         return group.condition == self.baseline
 
+    @cached_property
+    def pairs(self) -> list[tuple[Group, Group]]:
+        """Every group that has a baseline, with it."""
+        return [(group, baseline) for group in self.all if (baseline := self.baseline_of(group)) is not None]
+
+    @cached_property
+    def families(self) -> list[list[tuple[Group, Group]]]:
+        """Pairs that are judged together: those of one experiment, and of experiments that share a group or use a baseline of
+        each other. Each experiment asks a question of its own, so that what else a page shows changes no verdict."""
+        reached = [{run.experiment_id for group in pair for run in group.runs} for pair in self.pairs]
+        joined: list[set[int]] = []
+        for own in reached:
+            whole = own.union(*(each for each in joined if each & own))
+            joined = [*(each for each in joined if not each & own), whole]
+        return [[pair for pair, own in zip(self.pairs, reached, strict=True) if own <= family] for family in joined]
+
     @property
     def compares_with_no_skill(self) -> bool:
         return self.baseline == NO_SKILL
+
+
+def _by_replicate(run: Run) -> tuple[bool, int, int]:
+    """Those without a number last, so that replicates of two groups line up."""
+    return run.replicate is None, run.replicate or 0, run.pk
 
 
 def _describe_authoring(group: Group) -> str:

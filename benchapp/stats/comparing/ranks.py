@@ -16,8 +16,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect, judge_effect
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.correction import correct
-from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.inference.difference import correct_together
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 FEWEST = 3  # two conditions have a verdict, which says the same
@@ -79,26 +78,17 @@ def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Gr
 
 
 def _rank_arm(comparison: GroupComparison, metric: TrialMetric, arm: Sequence[Group]) -> Iterator[RankRange]:
-    pairs = list(
-        combinations(sorted(arm, key=comparison.groups.is_baseline), 2)
-    )  # what is held against a baseline comes first
-    differences = [_differ(comparison, metric, *pair) for pair in pairs]
-    above, below = (
-        dict.fromkeys((group.identity for group in arm), 0),
-        dict.fromkeys((group.identity for group in arm), 0),
-    )
-    for (own, other), difference, p in zip(pairs, differences, correct(differences).decides, strict=True):
-        effect = judge_effect(difference, p, metric)
+    # What is compared with a baseline comes first, as every difference to it is made.
+    pairs = list(combinations(sorted(arm, key=comparison.groups.is_baseline), 2))
+    is_final = not any(group.is_unfinished for group in arm)
+    above = dict.fromkeys((group.identity for group in arm), 0)
+    below = dict(above)
+    differences = correct_together([comparison.between(*pair, metric) for pair in pairs])
+    for (own, other), difference in zip(pairs, differences, strict=True):
+        effect = judge_effect(difference, metric, is_final=is_final)
         if effect.is_clear:
-            better, worse = (own, other) if effect is Effect.UP else (other, own)
+            better, worse = (own, other) if effect is Effect.BETTER else (other, own)
             above[worse.identity] += 1
             below[better.identity] += 1
     for group in arm:
         yield RankRange(group, 1 + above[group.identity], len(arm) - below[group.identity], len(arm))
-
-
-def _differ(comparison: GroupComparison, metric: TrialMetric, own: Group, other: Group) -> Difference | None:
-    """As every difference to a baseline is made, without what only describes."""
-    if comparison.groups.baseline_of(own) is other:
-        return comparison.difference(own, metric)
-    return compare(*comparison.sides(own, other, metric), describe=False, by_family=metric.macro)

@@ -1,28 +1,33 @@
-"""The difference between two conditions: one primary test, chosen by a fixed rule, and what only describes."""
+"""A difference between two conditions on the tasks that both were scored on: an estimate, two claims, one corrected p."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-
-import numpy as np
-from scipy.special import stdtr
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.clusters import (
-    FLIPS,
-    is_enumerated,
-    one_against_several,
-    sign_flip,
-    student_interval,
-    swap_p_many,
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.model import (
+    ALPHA,
+    ClaimTest,
+    Estimate,
+    RunFactor,
+    claim_rerun,
+    claim_run,
+    correct,
+    count_runs,
+    estimate_difference,
 )
-from benchapp.stats.inference.interval import ZERO, Floats, Interval, Outcome
-from benchapp.stats.inference.joint_flips import Flips
-from benchapp.stats.inference.proportions import newcombe_paired, pairs
-from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch, welch_parts
-from benchapp.stats.inference.resampling import family_bootstrap
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
+
+
+class Claim(StrEnum):
+    """What a difference is claimed of. The plan picks the one that decides, and never the outcome."""
+
+    ONE_RUN = "one run"  # of these episodes: what reruns would do was not measured
+    RUN = "run"  # these conditions, run like this: replicates that ran interleaved
+    RERUN = "rerun"  # if all was learned again: replicates that did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +43,16 @@ class MissingBounds(Shaped):
     high: float
 
 
-def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> float:
-    """The difference alone, 0 where they share no task."""
-    paired = pair(own, other, by_family=by_family)
-    return float(paired.delta @ paired.weight) if paired else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Difference(Shaped):
     """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
 
-    tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
+    tasks, clusters (episodes), replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
     own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
-    method: "welch", "sign-flip", "swap" or "none". smallest_p: the smallest p that the last three can give here.
-    missing: None where every planned trial has a verdict, and where that is not what the metric counts.
-    is_exact: under the null both sides could be exchanged, one run for one, and every way to do so was tried.
-    secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
-    passed, where both have one pass-or-fail result a task. note: why something is missing.
-    flips: what a joint test of several differences needs; None where it is no sign-flip that decides.
+    claim: what decides. run, rerun: both claims, None where too little is there. factor: how much runs differ beyond their cells.
+    comparisons, p: how many are judged together, and the corrected p of the deciding claim; None before `correct_together`.
+    bound: the largest possible difference, where there is one. discordant: tasks that only own passed, that only other passed,
+    where both have one pass-or-fail result a task. missing: None where every planned trial has a verdict.
     """
 
     tasks: int
@@ -64,120 +61,123 @@ class Difference(Shaped):
     own: float
     other: float
     delta: float
-    method: str
-    interval: Interval | None
-    p: float | None
-    smallest_p: float | None
-    secondary: tuple[Interval, ...] = ()
+    claim: Claim
+    run: ClaimTest | None
+    rerun: ClaimTest | None
+    factor: RunFactor | None = None
+    comparisons: int = 1
+    p: float | None = None
+    bound: float | None = None
     discordant: tuple[int, int] | None = None
     dropped: int = 0
-    note: str = ""
-    is_exact: bool = False
     missing: MissingBounds | None = None
-    flips: Flips | None = field(default=None, compare=False, repr=False)
 
     json_shape = JsonShape(
-        *("tasks", "clusters", "replicates", "own", "other", "delta", "method", "interval", "p", "smallest_p"),
-        *("secondary", "discordant", "dropped", "missing", "note", "excludes_zero"),
+        *("tasks", "clusters", "replicates", "own", "other", "delta"),
+        ("claim", lambda found: found.claim.value),
+        "comparisons",
+        "interval",
+        ("p_holm", lambda found: found.p),
+        *("bound_of_difference", "rerun_interval", "discordant", "dropped", "missing"),
     )
 
     @property
-    def excludes_zero(self) -> bool:
-        """Whether the primary interval does; the others never decide."""
-        return self.interval is not None and self.interval.excludes_zero
+    def test(self) -> ClaimTest | None:
+        """Of the claim that decides; None where the data are too few for one."""
+        return self.rerun if self.claim is Claim.RERUN else self.run
 
-    def within(self, bound: float) -> Difference:
-        """With every interval cut to what a difference can be: -bound..bound. Two rates cannot be 112 points apart."""
-        interval = self.interval.within(bound) if self.interval else None
-        return replace(self, interval=interval, secondary=tuple(each.within(bound) for each in self.secondary))
+    @property
+    def interval(self) -> Interval | None:
+        """95 % for all comparisons together. Where the steps of the correction rule zero out, it ends there at the most."""
+        found = self._around(self.test)
+        if found is None or self.p is None or self.p > ALPHA:
+            return found
+        low, high = (max(found.low, 0.0), found.high) if self.delta > 0 else (found.low, min(found.high, 0.0))
+        return replace(found, low=low, high=high)
+
+    @property
+    def rerun_interval(self) -> Interval | None:
+        """Of the second claim, where the run decides."""
+        return None if self.claim is Claim.RERUN else self._around(self.rerun)
+
+    @property
+    def is_clear(self) -> bool:
+        return self.p is not None and self.p <= ALPHA
+
+    @property
+    def bound_of_difference(self) -> float | None:
+        """The farther end of the interval: no difference is larger (two one-sided tests: Schuirmann 1987)."""
+        return None if self.test is None else abs(self.delta) + self.test.half_width(self.comparisons)
+
+    def _around(self, test: ClaimTest | None) -> Interval | None:
+        if test is None:
+            return None
+        half, bound = test.half_width(self.comparisons), self.bound
+        low, high = self.delta - half, self.delta + half
+        if bound is not None:
+            low, high = max(low, -bound), min(high, bound)
+        return Interval(low, high, method="t, jointly over comparisons" if self.comparisons > 1 else "t")
 
 
 def compare(
-    own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: bool = True, by_family: bool = False
-) -> Difference | None:
-    """Compare two conditions, each given by its replicates; None where they share no task.
-
-    Without `describe` the secondary intervals that cost more than the test are left out. `by_family`: every family
-    weighs the same, whatever the number of its tasks; else every task.
-    """
-    paired = pair(own, other, by_family=by_family)
-    if paired is None:
-        return None
-    outcome = primary(paired)
-    is_flipped = len(paired.own) == len(paired.other) and outcome.method in ("sign-flip", "none")
-    counts = pairs(paired.own[0], paired.other[0]) if paired.binary else None
+    paired: Paired,
+    *,
+    is_share: bool,
+    is_block: bool = False,
+    factor: RunFactor | None = None,
+) -> Difference:
+    """Compare two conditions that are lined up. is_block: see `estimate_difference`. factor: of all conditions of their family,
+    which the second claim needs."""
+    own, other = paired.cells(paired.own), paired.cells(paired.other)
+    estimate = estimate_difference(own, other, paired.trial_variance if is_share else 0.0, is_block=is_block)
+    assert estimate is not None  # every cell is there
+    claim = Claim.RUN if is_block else Claim.RERUN
+    if min(count_runs(own), count_runs(other)) < 2:
+        claim = Claim.ONE_RUN
+    both = paired.binary and is_share
     return Difference(
         tasks=len(paired.task),
         clusters=paired.clusters,
         replicates=paired.replicates,
-        own=float((paired.own @ paired.weight).mean()),
-        other=float((paired.other @ paired.weight).mean()),
-        delta=float(paired.delta @ paired.weight),
-        method=outcome.method,
-        interval=outcome.interval,
-        p=outcome.p,
-        smallest_p=outcome.smallest_p,
-        secondary=(*_beside(paired, outcome.method), *(_describe(paired, outcome.method) if describe else ())),
-        discordant=counts.discordant if counts else None,
+        own=float(own.mean()),
+        other=float(other.mean()),
+        delta=estimate.delta,
+        claim=claim,
+        run=_if_any_error(claim_run(estimate)),
+        rerun=_if_any_error(_claim_rerun(estimate, paired, factor, is_block=is_block)),
+        factor=factor,
+        bound=1.0 if is_share else None,
+        discordant=_count_discordant(paired) if both else None,
         dropped=paired.dropped,
-        note=outcome.note,
-        is_exact=paired.is_even and paired.replicates == (1, 1) and is_enumerated(paired.clusters),
-        flips=_flips_of(paired) if is_flipped else None,
     )
 
 
-def _flips_of(paired: Paired) -> Flips:
-    return Flips(paired.cluster_means * paired.shares, paired.task, paired.named, paired.cluster)
+def _claim_rerun(estimate: Estimate, paired: Paired, factor: RunFactor | None, *, is_block: bool) -> ClaimTest | None:
+    if paired.clusters == 1 and not is_block and estimate.is_replicated:
+        return claim_run(estimate)  # of one episode, cells are whole runs
+    return claim_rerun(estimate, factor)
 
 
-def primary(paired: Paired) -> Outcome:
-    """The one test that decides: over replicates where both sides have two, else over clusters."""
-    if paired.replicates == (1, 1):
-        return sign_flip(paired.cluster_means, paired.shares)
-    if min(paired.replicates) < MIN_REPLICATES:
-        return one_against_several(_differences_to_each(paired), paired.shares)
-    outcome = welch(paired.own @ paired.weight, paired.other @ paired.weight)
-    if outcome.interval:
-        return outcome
-    instead = sign_flip(paired.cluster_means, paired.shares)
-    return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
+def _if_any_error(test: ClaimTest | None) -> ClaimTest | None:
+    """Amounts that are the same everywhere show no error, so nothing can be said."""
+    return test if test is not None and test.error > 0 else None
 
 
-def primary_p_many(own: Floats, other: Floats, shares: Floats, most: int = FLIPS) -> Floats:
-    """The p of `primary` for k comparisons, [k]: own [k, r, m], other [k, s, m], the mean of each cluster in each replicate;
-    shares: [m], sum 1. `most`: see `swap_p_many`."""
-    values = own.mean(axis=1) - other.mean(axis=1)
-    r, s = own.shape[1], other.shape[1]
-    if min(r, s) < MIN_REPLICATES:
-        flipped = swap_p_many(values, shares, most)
-        if r == s:
-            return flipped
-        return np.maximum(flipped, swap_p_many(np.swapaxes(own - other, 1, 2), shares, most))
-    estimate, error, freedom = welch_parts(own @ shares, other @ shares)
-    scale = np.maximum(np.abs(own).max(axis=(1, 2)), np.abs(other).max(axis=(1, 2)))
-    alike = error <= ZERO * scale
-    p = 2 * stdtr(freedom, -np.abs(estimate) / np.where(alike, 1.0, error))
-    if alike.any():
-        p[alike] = swap_p_many(values[alike], shares, most)
-    return np.asarray(p)
+def _count_discordant(paired: Paired) -> tuple[int, int]:
+    own, other = paired.own[0] == 1, paired.other[0] == 1
+    return int((own & ~other).sum()), int((other & ~own).sum())
 
 
-def _differences_to_each(paired: Paired) -> Floats:
-    """Of the only run of one side to each of the other's r: mean in each cluster, [clusters, r]."""
-    return np.stack([paired.in_clusters(row) for row in paired.own - paired.other], axis=1)
+def correct_together(family: Sequence[Difference | None], comparisons: int | None = None) -> list[Difference | None]:
+    """Give each its corrected p and the interval that holds for all together. comparisons: how many were planned; what was not
+    scored counts too."""
+    planned = max(len(family), comparisons or 0)
+    ps = [each.test.p if each and each.test else None for each in family]
+    found = correct([*ps, *[None] * (planned - len(family))])
+    return [replace(each, comparisons=planned, p=p) if each else None for each, p in zip(family, found, strict=False)]
 
 
-def _beside(paired: Paired, method: str) -> Iterator[Interval]:
-    """Student's interval next to a test over clusters."""
-    if method in ("sign-flip", "swap"):
-        yield from filter(None, [student_interval(paired.cluster_means, paired.shares)])
-
-
-def _describe(paired: Paired, method: str) -> Iterator[Interval]:
-    """What describes: each under assumptions that its name states and that the primary test does not need."""
-    if method == "welch" and paired.clusters > 1:
-        own, other = (np.stack([paired.in_clusters(row) for row in side]) for side in (paired.own, paired.other))
-        yield from filter(None, [stratified(own, other, paired.shares).interval])
-    if paired.binary and paired.one_task_per_family:
-        yield newcombe_paired(pairs(paired.own[0], paired.other[0]))
-    yield from filter(None, [family_bootstrap(paired.delta, paired.cluster, paired.family, paired.weight)])
+def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> float:
+    """The difference alone, 0 where they share no task."""
+    paired = pair(own, other, by_family=by_family)
+    return float(paired.delta @ paired.weight) if paired else 0.0

@@ -1,8 +1,8 @@
-"""The result of a test: an interval, a p value, and why one of them is missing."""
+"""An interval, and the level of all of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from benchapp.record.json_shape import Shaped
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 LEVEL = 0.95  # every interval here; every test is two-sided at 1 - LEVEL
 TAIL = (1 - LEVEL) / 2
@@ -29,22 +30,3 @@ class Interval(Shaped):
     @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
-
-    def within(self, bound: float) -> Interval:
-        """Cut to -bound..bound; it covers what is possible no less often."""
-        return replace(self, low=max(self.low, -bound), high=min(self.high, bound))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of one test. A value that cannot be computed is None; `note` gives the reason.
-
-    estimate: what the interval is about. smallest_p: the smallest p value this test can give on so many units.
-    """
-
-    method: str
-    estimate: float
-    interval: Interval | None = None
-    p: float | None = None
-    smallest_p: float | None = None
-    note: str = ""

@@ -1,24 +1,23 @@
-"""A difference in one plain sentence, from its primary test."""
+"""A difference in one plain sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.random_effects import SecondOpinion
-from benchapp.stats.inference.replicates import ALIKE, SMALLER, is_lopsided
+from benchapp.stats.inference.difference import Claim, Difference
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.model import ALPHA
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.inference.strata import LEVEL
 from benchapp.stats.metrics.amounts import render_signed
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceWording:
-    """How a metric's numbers are said. value: a mean with its unit; number: a difference with its sign; unit: of differences.
+    """How a metric's numbers are written. value: a mean with its unit; number: a difference with its sign; unit: of differences.
 
     verb: what a condition did to the tasks counted, for metrics that count tasks; None where the values are no counts.
-    over: what the means are over, where it is not the tasks. same: a difference that is about none, where there is one.
+    over: what the means are over, where it is not the tasks.
     """
 
     value: Callable[[float], str]
@@ -26,7 +25,6 @@ class DifferenceWording:
     unit: str
     verb: str | None = None
     over: str = ""
-    same: float | None = None
 
     def change(self, value: float) -> str:
         return f"{self.number(value)} {self.unit}".rstrip()
@@ -36,14 +34,12 @@ class DifferenceWording:
         return f"{self.number(low)} to {self.change(high)}"
 
 
-SMALLEST = 0.001  # a p below it is only said to be
-SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
+SMALLEST = 0.001  # a smaller p is only written as smaller
 SHARES = DifferenceWording(
     value=lambda share: f"{percent_text(share, 1)} %",
     number=lambda share: render_signed(100 * share, 1),
     unit="points",
     verb="solved",
-    same=SAME,
 )
 
 
@@ -62,14 +58,15 @@ def sentence(
     own: str,
     other: str,
     metric: str,
+    verdict: str = "",
     wording: DifferenceWording = SHARES,
 ) -> str:
-    """One sentence: what each side reached, the difference, its interval and test, and what it covers."""
+    """One sentence: what each side reached, the difference with its interval, the verdict and what it holds for."""
     parts = [
         f"{metric}: {_sides(difference, own, other, wording)}: {_delta(difference, wording)}",
-        _verdict(difference, wording),
-        _second(difference, wording),
-        _covers(difference),
+        verdict,
+        _second_claim(difference, wording),
+        _dropped(difference),
         _missing(difference, wording),
     ]
     return "; ".join(filter(None, parts)) + "."
@@ -99,41 +96,29 @@ def _runs(replicates: tuple[int, int]) -> str:
 
 
 def _delta(difference: Difference, wording: DifferenceWording) -> str:
-    said = wording.change(difference.delta)
-    if difference.interval is None:
-        return said
-    interval = difference.interval
-    level = f"{100 * interval.level:.0f} % interval {wording.span(interval.low, interval.high)}"
-    return f"{said} ({level}; {_test(difference)}, {say_p(difference.p)})"
+    change, interval = wording.change(difference.delta), difference.interval
+    if interval is None:
+        return f"{change} ({explain_no_test(difference)})"
+    p = f", {write_p(difference.p)}" if difference.p is not None else ""
+    return f"{change} ({_interval(interval, difference.comparisons, wording)}{p})"
 
 
-def _test(difference: Difference) -> str:
-    if difference.method == "welch":
-        lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
-        return f"Welch's t over the means of replicates{lopsided}"
-    over = f"over {count(difference.clusters, 'episode')}"
-    if difference.method == "swap":
-        return f"sign-flip and swap of replicates {over}"
-    return f"{'exact ' if difference.is_exact else ''}sign-flip {over}"
+def _interval(interval: Interval, comparisons: int, wording: DifferenceWording) -> str:
+    jointly = f" for {comparisons} comparisons together" if comparisons > 1 else ""
+    return f"95 % interval{jointly} {wording.span(interval.low, interval.high)}"
 
 
-def say_opinion(opinion: SecondOpinion) -> str:
-    """A sentence beside the one of the difference, in which nothing changes for it."""
-    return (
-        f"Second opinion, deciding nothing: random effects over {opinion.episodes} episodes, each counted alike, give {SHARES.change(opinion.mean)}"
-        f" (95 % interval {SHARES.span(opinion.low, opinion.high)}), above 0 with probability {_say_chance(opinion.above)}."
-    )
+def explain_no_test(difference: Difference) -> str:
+    """Why there is no interval."""
+    if difference.claim is Claim.RERUN and difference.run is not None:
+        return "nothing shows how much reruns differ"
+    episodes = count(difference.clusters, "episode")
+    if min(difference.replicates) > 1:
+        return f"replicates of {episodes} do not differ, so they show no error"
+    return f"{episodes} with one replicate show too little of chance"
 
 
-def _say_chance(chance: float) -> str:
-    if chance > 0.99:
-        return "over 0.99"
-    return f"{chance:.2f}" if chance >= 0.01 else "under 0.01"
-
-
-def say_p(p: float | None) -> str:
-    if p is None:
-        return "no p"
+def write_p(p: float) -> str:
     return f"p {render_p(p)}" if p < SMALLEST else f"p = {render_p(p)}"
 
 
@@ -144,52 +129,22 @@ def render_p(p: float) -> str:
     if p >= 0.1:
         return f"{p:.2f}"
     places = (3, 4, 5, 6)
-    return next((f"{p:.{each}f}" for each in places if p <= LEVEL or round(p, each) > LEVEL), f"{p:.7f}")
+    return next((f"{p:.{each}f}" for each in places if p <= ALPHA or round(p, each) > ALPHA), f"{p:.7f}")
 
 
-def _verdict(difference: Difference, wording: DifferenceWording) -> str:
-    if difference.method == "none":
-        return _too_few(difference)
-    if difference.interval is None:
-        return f"{difference.note} ({_test(difference)}, {say_p(difference.p)})"
-    if difference.excludes_zero:
-        return "more than chance alone would usually give"
-    return "; ".join(
-        filter(None, ("no clear difference: chance alone could give this", _left_out(difference, wording)))
-    )
-
-
-def _left_out(difference: Difference, wording: DifferenceWording) -> str:
-    """What the interval shows all the same: that the one is not worse, or not better, by more than about nothing."""
-    interval, same = difference.interval, wording.same
-    if interval is None or same is None:
+def _second_claim(difference: Difference, wording: DifferenceWording) -> str:
+    """What reruns would show, after a claim about these runs."""
+    if difference.claim is not Claim.RUN:
         return ""
-    # Of few passes a sign-flip's interval is too short for this: Student's, where it stands beside, must say the same.
-    both = [interval, *difference.secondary[:1]] if difference.method in ("sign-flip", "swap") else [interval]
-    low, high = min(each.low for each in both), max(each.high for each in both)
-    sides = [name for name, out in (("drop", low >= -same), ("rise", high <= same)) if out]
-    if not sides:
-        return ""
-    what = sides[0] if len(sides) == 1 else "difference"
-    return f"the interval leaves out a {what} of more than {100 * same:.0f} points"
+    interval = difference.rerun_interval
+    if interval is None:
+        return "reruns: unknown"
+    return f"if rerun: {wording.span(interval.low, interval.high)}"
 
 
-def _too_few(difference: Difference) -> str:
-    """What keeps the test over episodes from deciding; before it, what kept the one over replicates."""
-    alike = f"{ALIKE}; " if min(difference.replicates) > 1 else ""
-    if difference.clusters == 1:
-        return f"{alike}all tasks come from one episode, so chance cannot be ruled out"
-    least = f"{difference.smallest_p:.2g}"
-    return f"{alike}{difference.clusters} episodes are too few to rule out chance (the smallest p they can reach is {least})"
-
-
-def _second(difference: Difference, wording: DifferenceWording) -> str:
-    """The interval that stands beside the test over clusters, narrower and under an assumption more."""
-    if difference.method not in ("sign-flip", "swap") or not difference.secondary or difference.interval is None:
-        return ""
-    beside = difference.secondary[0]
-    ends = wording.span(beside.low, beside.high)
-    return f"if the means of episodes were normal, {ends} (Student's t, deciding nothing)"
+def _dropped(difference: Difference) -> str:
+    out = difference.dropped
+    return f"{count(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else ""
 
 
 def _missing(difference: Difference, wording: DifferenceWording) -> str:
@@ -202,12 +157,3 @@ def _missing(difference: Difference, wording: DifferenceWording) -> str:
     if {bounds.low, bounds.high} == {bounds.failed, bounds.passed}:  # on one side alone
         return f"{counted}: {alike}"
     return f"{counted}: {alike}, and in any case {wording.span(bounds.low, bounds.high)}"
-
-
-def _covers(difference: Difference) -> str:
-    runs, out = difference.replicates, difference.dropped
-    dropped = f"{count(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else ""
-    if difference.method == "none" or min(runs) > 1:
-        return dropped
-    which = "one replicate per condition" if max(runs) == 1 else "one replicate on one side"
-    return "; ".join(filter(None, (f"{which}: this covers tasks, not reruns", dropped)))

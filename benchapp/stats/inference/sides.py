@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +58,19 @@ class TaskMeans:
 class Paired:
     """n tasks scored in every replicate of both sides, in the order of their keys.
 
-    task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n].
-    named: [n], the cluster as the first replicate of the own side names it.
+    task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n]. samples: [n], of each replicate.
     weight: what a task weighs in every mean of these, [n], sum 1.
     dropped: tasks scored in some replicate but not in all, which no number here uses.
-    is_even: every replicate of both sides has as many samples of a task as the others.
     """
 
     task: Ints
     cluster: Ints
-    named: Ints
     family: Ints
     own: Floats
     other: Floats
+    samples: Floats
     weight: Floats
     dropped: int
-    is_even: bool = True
 
     @property
     def clusters(self) -> int:
@@ -84,33 +80,26 @@ class Paired:
     def replicates(self) -> tuple[int, int]:
         return len(self.own), len(self.other)
 
-    @cached_property
+    @property
     def delta(self) -> Floats:
         """Own minus other for each task, over the means of the replicates: [n], in the metric's unit."""
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
-    @cached_property
-    def shares(self) -> Floats:
-        """What each cluster weighs: [clusters], sum 1."""
-        return np.bincount(self.cluster, weights=self.weight).astype(np.float64)
+    def cells(self, values: Floats) -> Floats:
+        """Mean of each replicate in each cluster, times what the cluster weighs in the whole over an equal part of it:
+        [r, n] -> [r, clusters], so that the mean over clusters is the weighted mean over tasks."""
+        weighted = values * self.weight * self.clusters
+        return np.stack([np.bincount(self.cluster, weights=row) for row in weighted])
 
-    @cached_property
-    def cluster_means(self) -> Floats:
-        """Mean of `delta` in each cluster: [clusters], in the metric's unit. Weighed by `shares` they give the mean over tasks again."""
-        return self.in_clusters(self.delta)
-
-    def in_clusters(self, values: Floats) -> Floats:
-        """Mean of one value per task in each cluster: [n] -> [clusters], in the unit of `values`."""
-        return np.asarray(np.bincount(self.cluster, weights=self.weight * values) / self.shares)
+    @property
+    def trial_variance(self) -> float:
+        """The variance of such a cell over that of one trial, mean over clusters: 1 / tasks where all are alike."""
+        return float(self.clusters * (self.weight**2 / self.samples).sum())
 
     @property
     def binary(self) -> bool:
         """One replicate a side and one pass-or-fail sample a task: counts say everything."""
         return self.replicates == (1, 1) and bool(np.isin((self.own, self.other), (0.0, 1.0)).all())
-
-    @property
-    def one_task_per_family(self) -> bool:
-        return len(np.unique(self.family)) == len(self.family)
 
 
 def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
@@ -137,17 +126,15 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
         return None
     sides = [_pick(side, task) for side in sides]
     first, values = sides[0], np.array([side.value for side in sides])
-    samples = np.array([side.samples for side in sides])
     return Paired(
         task=task,
         cluster=join_partitions([side.cluster for side in sides]),
-        named=first.cluster,
         family=first.family,
         own=values[: len(own)],
         other=values[len(own) :],
+        samples=np.mean([np.asarray(side.samples) for side in sides], axis=0),
         weight=weights_of(task, first.family, by_family=by_family),
         dropped=seen - len(task),
-        is_even=bool((samples == samples[0]).all()),
     )
 
 

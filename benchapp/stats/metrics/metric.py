@@ -183,12 +183,6 @@ class TrialMetric:
         """Per task the mean over its samples that have a value, [tasks], in the metric's unit; tasks without one are left out."""
         return self._over_tasks(outcomes.column(self.column), outcomes, phases)
 
-    def plan(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> tuple[TaskMeans, TaskMeans]:
-        """Of every task that it covers by plan the share of its trials that ended, and a number that grows along the plan: rows of
-        a run are written in its order, before the first result."""
-        ended, place = outcomes.done.astype(np.float64), outcomes.trial.astype(np.float64)
-        return self._over_tasks(ended, outcomes, phases), self._over_tasks(place, outcomes, phases)
-
     def _over_tasks(self, values: Floats, outcomes: Outcomes, phases: tuple[Phase, ...] | None) -> TaskMeans:
         covered = self.mask(outcomes, phases)
         known = np.flatnonzero(covered & ~np.isnan(values))

@@ -49,7 +49,7 @@ class Outcomes:
     (SkillLearnBench); of a condition without a library, what the others learn from without a number. `position` is the place inside episode and phase in the
     order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
     `ordered`: its episode ran its tasks one after another. `skills_invoked`: skills of its library that the harness' skill tool
-    opened; NaN where the harness has no such tool.
+    opened; NaN where the harness has no such tool. `finished`: seconds since 1970; NaN: not ended, or not known when.
     """
 
     trial: Ints
@@ -67,8 +67,10 @@ class Outcomes:
     library: Ints
     tainted: Mask
     done: Mask
+    skipped: Mask
     ordered: Mask
     seed: Mask
+    finished: Floats
     success: Floats
     reward: Floats
     outcome: Floats
@@ -86,6 +88,11 @@ class Outcomes:
 
     def __len__(self) -> int:
         return len(self.trial)
+
+    @property
+    def ended(self) -> Mask:
+        """[n]: nothing more will come of them: those that an operator skipped, too."""
+        return np.asarray(self.done | self.skipped)
 
     def column(self, name: str) -> Floats:
         """A measured column, one of DERIVED, or a judge's: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
@@ -137,6 +144,15 @@ class Outcomes:
         if role is not None:
             mask &= self.role == ROLE_CODES[role]
         return mask
+
+    def is_interleaved_with(self, other: Outcomes) -> bool:
+        """Did both run at the same time? At least half of the shorter one while the other one ran."""
+        known = [each.finished[~np.isnan(each.finished)] for each in (self, other)]
+        if not all(map(len, known)):
+            return False
+        starts, ends = zip(*((each.min(), each.max()) for each in known), strict=True)
+        both = min(ends) - max(starts)
+        return bool(both > 0 and 2 * both >= min(ends[0] - starts[0], ends[1] - starts[1]))
 
     def fill_missing(self, success: float) -> Outcomes:
         """As if every trial without a verdict had this one, 0 or 1."""

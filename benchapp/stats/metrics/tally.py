@@ -19,7 +19,7 @@ from benchapp.stats.metrics.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class TrialTally(Shaped):
-    """How many trials are planned (`total`), have ended (`done`), are scored, and passed."""
+    """How many trials are planned (`total`), have ended (`done`, the skipped ones too), are scored, and passed."""
 
     total: int = 0
     done: int = 0
@@ -38,7 +38,7 @@ class TrialTally(Shaped):
     def of(cls, outcomes: Outcomes) -> TrialTally:
         """Of a run's trials as columns."""
         scored = ~np.isnan(outcomes.success)
-        return cls(len(outcomes), int(outcomes.done.sum()), int(scored.sum()), int((outcomes.success == 1).sum()))
+        return cls(len(outcomes), int(outcomes.ended.sum()), int(scored.sum()), int((outcomes.success == 1).sum()))
 
     @property
     def unscored(self) -> int:
@@ -65,7 +65,7 @@ def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, TrialTally]:
         .values_list(*fields)
         .annotate(
             in_all=Count("pk"),
-            ended=Count("pk", filter=Q(is_done=True)),
+            ended=Count("pk", filter=Q(is_done=True) | Q(status=Trial.Status.SKIPPED)),
             with_score=Count("pk", filter=Q(success__isnull=False)),
             passing=Count("pk", filter=Q(success=True)),
         )

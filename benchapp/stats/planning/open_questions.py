@@ -22,7 +22,7 @@ MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own
 
 
 class OpenQuestions:
-    """Of all groups judged in one metric, each with its baseline. Groups that are held against one baseline with as many
+    """Of all groups judged in one metric, each with its baseline. Groups with one baseline and as many
     replicates share what is measured, since one pair shows little of what reruns do, and the design: one plan for all."""
 
     def __init__(self, comparison: GroupComparison, metric: TrialMetric, pairs: Sequence[tuple[Group, Group]]) -> None:
@@ -70,9 +70,11 @@ class OpenQuestions:
     def _design(self, group: Group, baseline: Group, paired: Paired) -> Design:
         sides = self.comparison.sides(group, baseline, self.metric)
         samples = np.concatenate([np.asarray(each.samples) for side in sides for each in side])
-        weights = tuple(paired.shares.round(9).tolist()) if self.metric.macro else None
+        shares = np.bincount(paired.cluster, weights=paired.weight)
+        weights = tuple(shares.round(9).tolist()) if self.metric.macro else None
         tasks = tuple(np.bincount(paired.cluster).tolist())
-        return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights)
+        is_block = paired.replicates == (1, 1) or self.comparison.are_blocks(group, baseline)
+        return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights, is_block)
 
     # --- what it took ----------------------------------------------------------------------------------------------
 

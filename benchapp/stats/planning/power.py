@@ -1,43 +1,31 @@
-"""How often a design finds a difference: the test that will decide, tried on runs that are drawn (see `difference.primary`).
-
-No formula: shares have ties, few clusters a smallest p, and few replicates degrees of freedom that depend on what they show.
-"""
+"""How often a design finds a difference: the noncentral t of the claim that will decide, with the spread of runs like these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import nctdtr, stdtrit
 
-from benchapp.stats.inference.clusters import clusters_for
-from benchapp.stats.inference.difference import primary_p_many
+from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.interval import TAIL, Floats
-from benchapp.stats.inference.replicates import MIN_REPLICATES
-from benchapp.stats.planning.spread import ENDS, FARTHEST, LogOdds, Spread, bisect, expect, to_log_odds
+from benchapp.stats.inference.model import LEAST_FREEDOM
+from benchapp.stats.planning.spread import Spread
 
 POWER = 0.8
-LEVEL = 2 * TAIL + 1e-12
-COMPARISONS = 4_000  # a Monte-Carlo error of a point; a test over clusters, which takes longer, is tried half as often
-LADDER = (0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96)  # points
-CELLS = 1_500_000  # trials drawn for one side
-MANY = 64  # clusters, from which on fewer comparisons are tried: a plan takes no longer
-SAME = 1e-9  # of means, which are about 1: equal, but for rounding
-PATTERNS = 2**11  # of a sign-flip, of 2**14: one rejects as often with either, but for half a point
-SEED = 20_011  # any number will do as long as it stays
+MOST_POINTS = 96  # a larger difference of shares is never planned for
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """tasks: of each episode. replicates: of both sides. samples: of each task. weights: of each episode in the mean that is
-    compared, any scale; None: as many as it has tasks."""
+    compared, any scale; None: as many as it has tasks. is_block: replicates of both sides run interleaved."""
 
     tasks: tuple[int, ...]
     replicates: tuple[int, int]
     samples: int = 1
     weights: tuple[float, ...] | None = None
+    is_block: bool = True
 
     @property
     def shares(self) -> Floats:
@@ -45,90 +33,47 @@ class Design:
         return np.asarray(weights / weights.sum())
 
     @property
-    def can_find(self) -> bool:
-        """Whether any result could."""
-        return min(self.replicates) >= MIN_REPLICATES or len(self.tasks) >= (clusters_for(2 * TAIL) or 0)
+    def claim(self) -> Claim:
+        if min(self.replicates) < 2:
+            return Claim.ONE_RUN
+        return Claim.RUN if self.is_block and self.replicates[0] == self.replicates[1] else Claim.RERUN
+
+    def expect_error(self, spread: Spread) -> tuple[float, float]:
+        """Standard error of the difference, a share, and its degrees of freedom, by the rule of `inference.model`."""
+        episodes, (own, other) = len(self.tasks), self.replicates
+        size = (episodes * self.shares) ** 2  # of what an episode weighs over an equal part
+        trial = float((size * spread.sample**2 / (np.asarray(self.tasks) * self.samples)).mean())
+        cell = float(size.mean()) * spread.episode**2 + trial
+        each = 1 / own + 1 / other
+        if self.claim is Claim.ONE_RUN:
+            return float(np.sqrt(cell * each / episodes)), episodes - 1.5
+        if self.claim is Claim.RUN:  # what moves a whole run moves both sides alike
+            return float(np.sqrt(cell * each / episodes)), episodes * (own - 1) - 0.5
+        variance = (cell + episodes * spread.rerun**2) * each / episodes
+        reruns = own + other - 2
+        return float(np.sqrt(variance)), 1 / (1 / reruns + 1 / (episodes * reruns - 0.5))
 
 
 def predict_power(design: Design, spread: Spread, difference: float) -> float | None:
     """How often the design finds a true `difference` of shares, above 0, in its direction: 0..1; None where no two shares
-    differ so.
-
-    One side passes half the difference less than `spread.share`, the other half more, as far as there is room. Runs of both have
-    the same spread on the log-odds.
-    """
-    low = max(ENDS, min(spread.share - difference / 2, 1 - ENDS - difference))
-    if low + difference > 1 - ENDS + 1e-9:
+    differ so."""
+    if difference > 1:
         return None
-    return _simulate(design, spread, low, low + difference) if design.can_find else 0.0
+    error, freedom = design.expect_error(spread)
+    if freedom < LEAST_FREEDOM:
+        return 0.0
+    if error <= 0:
+        return 1.0
+    found = 1 - float(nctdtr(freedom, difference / error, stdtrit(freedom, 1 - TAIL)))
+    return min(1.0, max(0.0, found)) if np.isfinite(found) else 1.0
 
 
 def count_found(power: float | None) -> int:
-    """Of 100 comparisons those that find it; what is simulated is never sure."""
+    """Of 100 comparisons those that find it; a plan is never sure."""
     return min(99, round(100 * (power or 0.0)))
 
 
 def find_least(design: Design, spread: Spread) -> float | None:
-    """The smallest difference of whole points that is found 8 times of 10; None where none is.
-
-    Looked for from below: where nearly all passes and nearly nothing does, replicates of few tasks are all alike, and no
-    test finds a thing.
-    """
-
-    def finds(points: int) -> bool:
-        return (predict_power(design, spread, points / 100) or 0.0) >= POWER
-
-    found = next((place for place, points in enumerate(LADDER) if place and finds(points)), None)
-    if found is None:
-        return None
-    low, high = LADDER[found - 1], LADDER[found]
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if finds(middle) else (middle, high)
-    return high / 100
-
-
-@lru_cache(maxsize=2_000)
-def _simulate(design: Design, spread: Spread, low: float, high: float) -> float:
-    odds = to_log_odds(spread)
-    sides = [
-        _draw_runs(design.tasks, design.samples, odds, share, seed)
-        for seed, share in enumerate((high, low), start=SEED)
-    ]
-    by_runs = min(design.replicates) >= MIN_REPLICATES
-    tried = COMPARISONS if by_runs else int(np.clip(COMPARISONS // 2 * MANY / len(design.tasks), 500, COMPARISONS // 2))
-    rng, shares = np.random.default_rng(SEED), design.shares
-    places = [rng.integers(0, len(runs), (tried, count)) for runs, count in zip(sides, design.replicates, strict=True)]
-    own, other = ((runs @ shares)[drawn] for runs, drawn in zip(sides, places, strict=True))
-    p, by_clusters = np.ones(tried), np.arange(tried)
-    if by_runs:
-        p = primary_p_many(own[..., np.newaxis], other[..., np.newaxis], np.ones(1))
-        by_clusters = np.flatnonzero((np.ptp(own, axis=1) < SAME) & (np.ptp(other, axis=1) < SAME))
-    if len(by_clusters):
-        whole = [runs[drawn[by_clusters]] for runs, drawn in zip(sides, places, strict=True)]
-        p[by_clusters] = primary_p_many(whole[0], whole[1], shares, PATTERNS)
-    return float(((p <= LEVEL) & (own.mean(axis=1) > other.mean(axis=1))).mean())
-
-
-@lru_cache(maxsize=24)  # both sides of a ladder; at most 2 MB each
-def _draw_runs(tasks: tuple[int, ...], samples: int, odds: LogOdds, share: float, seed: int) -> Floats:
-    """Mean of each episode in many learning runs of one condition over the same tasks, [runs, episodes]."""
-    rng, hard = np.random.default_rng(seed), _place_tasks(sum(tasks), odds.task)
-    runs = max(500, min(2 * COMPARISONS, CELLS // (len(hard) * samples)))
-    middle = bisect(lambda each: float(expect(hard + each, odds.learning).mean()) - share, -FARTHEST, FARTHEST)
-    owner, starts = np.repeat(np.arange(len(tasks)), tasks), np.cumsum([0, *tasks[:-1]])
-    library = _normal(rng, (runs, len(tasks))) * np.float32(odds.episode)
-    library += _normal(rng, (runs, 1)) * np.float32(odds.rerun)
-    chance = expit((hard + middle).astype(np.float32) + library[:, owner])
-    passes = sum(rng.random(chance.shape, dtype=np.float32) < chance for _ in range(samples))
-    return np.asarray(np.add.reduceat(passes, starts, axis=1, dtype=np.float64) / samples / np.array(tasks))
-
-
-def _place_tasks(count: int, sd: float) -> Floats:
-    """Log-odds of tasks, [count], in the same random order for every side: evenly over a normal distribution."""
-    places = np.random.default_rng(SEED).permutation(count)
-    return np.asarray(sd * ndtri((places + 0.5) / count))
-
-
-def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    return rng.standard_normal(shape, dtype=np.float32)
+    """The smallest difference of whole points that is found 8 times of 10; None where none is."""
+    found = (points / 100 for points in range(1, MOST_POINTS + 1))
+    return next((each for each in found if (predict_power(design, spread, each) or 0.0) >= POWER), None)

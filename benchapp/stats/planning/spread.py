@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from scipy.special import expit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import Floats, Ints
@@ -17,10 +15,6 @@ from benchapp.stats.inference.sides import Paired
 FEW = 4  # degrees of freedom: fewer reruns show hardly anything of what differs between them
 ENDS = 0.005  # shares closer to 0 and 1 have no spread to plan with
 MOST = 0.98  # of what a share can vary at all: that tasks, episodes and reruns may take
-WIDEST, FARTHEST = 400.0, 60.0  # variance and mean of log-odds: everything passes or nothing
-PARTS = np.linspace(0, 1, 33) ** 2  # of a variance
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ def _measure_pair(paired: Paired) -> tuple[float, ...]:
     sides = [_vary_by_rerun(side, cluster) for side in (own, other) if len(side) > 1]
     if len(sides) == 2:
         episode, rerun = np.mean(sides, axis=0)
-    else:  # what the episodes of one difference show; the sign-flip takes effects that differ between them for chance, too
+    else:  # what the episodes of one difference show, effects that differ between them among it
         within, across = _products(paired.delta, cluster)
         episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
         rerun = sides[0][1] if sides else GUESS.rerun**2
@@ -152,64 +146,3 @@ def _products(values: Floats, cluster: Ints) -> tuple[float, float]:
         (inside - squares) / (within - n) if within > n else np.nan,
         (total**2 - inside) / (n * n - within) if n * n > within else np.nan,
     )
-
-
-# --- on the log-odds -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LogOdds:
-    """The same as a mean and standard deviations of normal log-odds."""
-
-    middle: float
-    task: float
-    episode: float
-    rerun: float
-
-    @property
-    def learning(self) -> float:
-        return sqrt(self.episode**2 + self.rerun**2)
-
-
-@lru_cache(maxsize=256)
-def to_log_odds(spread: Spread) -> LogOdds:
-    """The normal log-odds whose passes have this mean and these three variances.
-
-    Two trials have the product that their common part gives them: of two replicates that of the task, of two tasks in one
-    library that of episode and rerun. The whole variance is sought that these parts add up to.
-    """
-    aims = np.array((spread.task**2, spread.episode**2 + spread.rerun**2, spread.rerun**2))
-
-    def miss(whole: float) -> float:
-        return whole - float(_split(spread.share, whole, aims)[:2].sum())
-
-    whole = bisect(miss, 0.0, WIDEST, steps=40)
-    task, learning, rerun = np.minimum(whole, _split(spread.share, whole, aims)).tolist()
-    return LogOdds(_find_middle(spread.share, whole), sqrt(task), sqrt(max(0.0, learning - rerun)), sqrt(rerun))
-
-
-def expect(log_odds: Floats, sd: float) -> Floats:
-    """Mean share of passes, of log-odds of any shape with a normal part of this SD on top."""
-    return np.asarray(expit(log_odds[..., np.newaxis] + sd * NODES) @ WEIGHTS)
-
-
-def bisect(rising: Callable[[float], float], low: float, high: float, steps: int = 50) -> float:
-    """Where it turns from below 0 to above."""
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
-    return (low + high) / 2
-
-
-def _find_middle(share: float, whole: float) -> float:
-    return bisect(lambda middle: float(expect(np.array(middle), sqrt(whole))) - share, -FARTHEST, FARTHEST)
-
-
-def _split(share: float, whole: float, aims: Floats) -> Floats:
-    """Of each of `aims`, covariances of the passes of two trials: the part of the variance `whole` of their log-odds that they
-    have in common; WIDEST where not even all of it will do."""
-    common = whole * PARTS
-    own = NODES * np.sqrt(whole - common)[:, np.newaxis]
-    shared = _find_middle(share, whole) + NODES * np.sqrt(common)[:, np.newaxis]
-    given = expit(shared[..., np.newaxis] + own[:, np.newaxis]) @ WEIGHTS
-    return np.interp(aims, np.square(given) @ WEIGHTS - share**2, common, right=WIDEST)

@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.across_models import AcrossModels
+from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.groups import MODEL, Group
-from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.difference import Claim, Difference
+from benchapp.stats.inference.pooling import pool_models
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.sheet import ChartSheet
 
-METHODS = {
-    "welch": "Welch's t over replicate means",
-    "sign-flip": "sign-flip over episode means",
-    "swap": "sign-flip and swap of replicates over episodes",
-    "none": "no test",
+CLAIMS = {
+    Claim.ONE_RUN: "t over episodes of one run",
+    Claim.RUN: "t over replicates within episodes, paired",
+    Claim.RERUN: "t over replicates within episodes, widened by how much runs differ",
 }
 
 
@@ -38,7 +39,6 @@ class ForestRow:
     high: float | None = None
     method: str = ""
     p: float | None = None
-    smallest_p: float | None = None
     tasks: int | None = None
     clusters: int | None = None
     replicates: str = ""
@@ -94,21 +94,15 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         other_count=_count(difference.other, difference.tasks * other, metric),
         low=_clean(interval.low * scale) if interval else None,
         high=_clean(interval.high * scale) if interval else None,
-        method=_method(difference),
+        method=CLAIMS[difference.claim] if difference.test else "no test",
         p=difference.p,
-        smallest_p=difference.smallest_p,
         tasks=difference.tasks,
         clusters=difference.clusters,
         replicates=f"{own} and {other}",
-        says=says(sheet.comparison, group, metric),
+        says=difference_in_words(difference, group, baseline, metric),
         url=sheet.trials_url(group, metric=metric),
         condition=group.condition,
     )
-
-
-def _method(difference: Difference) -> str:
-    """The test by name, and why something of it is missing."""
-    return "; ".join(filter(None, (METHODS.get(difference.method, difference.method), difference.note)))
 
 
 def _clean(value: float) -> float:
@@ -144,6 +138,17 @@ def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: st
         if other is not None:
             seen.add(pair)
             yield _build_printed_row(row, other)
+
+
+def pool_printed(sheet: ChartSheet, metric: TrialMetric) -> Iterator[AcrossModels]:
+    """What papers print of each condition, over the agents they tried: no cell has an error, so these are all alike."""
+    deltas: dict[tuple[str, str], list[float]] = {}
+    scale = 100 if metric.is_share else 1
+    for row in list_published_rows(sheet.published, metric.key, sheet.comparison.groups.baseline):
+        deltas.setdefault((row.source.partition(",")[0], row.condition), []).append(row.delta / scale)
+    for (paper, condition), found in deltas.items():
+        if pooled := pool_models(found, [0.0] * len(found)):
+            yield AcrossModels(condition, pooled, paper)
 
 
 def _reference(row: PrintedNumber, baseline: str) -> tuple[str, str]:

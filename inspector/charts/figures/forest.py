@@ -286,8 +286,7 @@ def _columns(unit: str) -> tuple[TableColumn, ...]:
         TableColumn("low", "95 % from", unit),
         TableColumn("high", "to", unit),
         TableColumn("method", "method"),
-        TableColumn("p", "p"),
-        TableColumn("smallest_p", "smallest p possible"),
+        TableColumn("p", "p, corrected"),
         TableColumn("episodes", "episodes", read=lambda row: row.clusters),
         TableColumn("replicates", "replicates", read=lambda row: row.replicates or None),
         TableColumn("says", "in words"),
@@ -317,7 +316,7 @@ def _notes(
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
-            "Points are differences over the tasks scored on both sides. One interval each, not corrected for their number."
+            "Points are differences over the tasks scored on both sides. Intervals hold for all rows of an experiment together."
         )
     if any(not row.is_own for row in every):
         yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."

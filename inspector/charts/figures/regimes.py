@@ -122,7 +122,7 @@ def _name_columns(metric: TrialMetric | None) -> tuple[TableColumn, ...]:
         TableColumn("difference", "difference", apart, lambda row: row.delta),
         TableColumn("low", "95 % from", apart, lambda row: row.ends[0]),
         TableColumn("high", "to", apart, lambda row: row.ends[1]),
-        TableColumn("p", "p, uncorrected", read=lambda row: row.difference.p),
+        TableColumn("p", "p", read=lambda row: row.difference.test.p if row.difference.test else None),
         TableColumn("tasks", "tasks scored in both", read=lambda row: row.difference.tasks),
     )
 
@@ -158,8 +158,8 @@ def _figure(pairs: Sequence[SettingPair]) -> go.Figure:
 NOT_PUBLISHED = "SkillGenBench's figure 4 is not published as numbers."
 NOTES = (
     "Over the tasks scored in both settings. Task-conditioned: skills are written with the task in sight; task-agnostic: for a whole "
-    "corpus, before any task is seen. The same method, author, agent and harness in both. Differences have the interval of the test that "
-    "decides elsewhere, not corrected for their number.",
+    "corpus, before any task is seen. The same method, author, agent and harness in both. Each difference has "
+    "an interval of its own.",
     "No skill is the same in both settings: how far its two runs differ shows what a rerun does.",
     NOT_PUBLISHED,
 )

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
+from benchapp.stats.comparing.across_models import AcrossModels, pool_conditions
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.group_passes import has_samples
+from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.replicates import MIN_REPLICATES
+from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric, render_signed
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import UNTOLD, MetricName, name_metric
-from inspector.charts.drawing.quantities import plural
+from inspector.charts.drawing.forest_rows import pool_printed
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.forest_lanes import Forest, build_forest
 from inspector.pages.compare.trial_squares import SquareTable, read_squares
@@ -25,8 +27,6 @@ from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as a percentage
-EACH_ALONE = "comparisons within each experiment"
-DECLARED = "what was declared, or for all comparisons where it was not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class MetricTile:
     is_chosen: bool
     value: str = ""
     against: str = ""
+    change: str = ""
     point: str = ""
     base: str = ""
     low: str = ""
@@ -56,13 +57,12 @@ class AnswerHead:
     mark: ConditionName
     delta: str
     lede: str
-    family: str
     tiles: tuple[MetricTile, ...]
-    also: tuple[str, ...]
     tabs: tuple[MetricTile, ...]
     forest: Forest
     squares: SquareTable | None
     library: str
+    across: tuple[AcrossModels, ...]
 
 
 def build_head(sheet: ChartSheet) -> AnswerHead | None:
@@ -79,13 +79,12 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
         name_condition(answer.best.group.condition if answer.best else ""),
         _write_delta(answer),
         _write_lede(answer),
-        tell_families(answer),
         tabs if answer.best and len(tabs) > 1 and not answer.is_few else (),
-        tuple(_list_elsewhere(answer)),
         tabs,
         build_forest(sheet, answer),
         read_squares(sheet.comparison, groups, sheet.metric) if answer.is_few else None,
         _find_library(answer),
+        (*pool_conditions(sheet.comparison, sheet.metric), *pool_printed(sheet, sheet.metric)),
     )
 
 
@@ -96,7 +95,8 @@ def write_headline(answer: Answer) -> str:
     if best is None:
         return _write_alone(answer)
     name, found = name_metric(metric), best.difference
-    is_praised = metric.has_better and best.effect.tone != "worse"
+    is_estimate = best.effect is Effect.ESTIMATE
+    is_praised = best.effect is not Effect.WORSE and metric.has_better and (not is_estimate or answer.is_ahead(best))
     who = "the best condition" if is_praised else f"“{name_condition(best.group.condition).title}”"
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
@@ -145,48 +145,23 @@ def _write_delta(answer: Answer) -> str:
 
 
 def _write_lede(answer: Answer) -> str:
-    """How sure the best is, and whether this is a look before the end."""
+    """How sure the best is, and of what."""
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
-    said = [_write_certainty(answer, best)]
-    said += [_write_interim(answer, best)] if best.effect is not Effect.UNTESTED else []
-    if best.declaration:
-        said.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
-    return " ".join(filter(None, said))
-
-
-def _write_interim(answer: Answer, best: JudgedGroup) -> str:
-    """Empty at the end. A run that was cancelled stays without its rest."""
+    found = best.difference
+    parts = [f"{explain_no_test(found)[:1].upper()}{explain_no_test(found)[1:]}."]
+    if found.interval is not None:
+        jointly = f" for {found.comparisons} comparisons together" if found.comparisons > 1 else ""
+        parts = [f"{_write_ends(found.interval, answer.metric)}, 95 % interval{jointly}."]
+    if found.claim is Claim.RUN:
+        again = found.rerun_interval
+        parts.append(f"If rerun: {_write_ends(again, answer.metric)}." if again else "If rerun: unknown.")
     if best.interim:
-        return best.interim.say("Interim" if answer.comparison.unfinished else "Stopped early")
-    return "Interim, not corrected for looking again." if answer.comparison.unfinished else ""
-
-
-def _write_certainty(answer: Answer, best: JudgedGroup) -> str:
-    count = best.correction.counted
-    experiments = {each.group.first.experiment_id for each in answer.judged if each.correction is best.correction}
-    family = _tell_family(count, len(experiments))
-    if best.difference.interval is None:
-        return _write_no_interval(best, family)
-    ends = _write_ends(best.difference.interval, answer.metric)
-    if best.effect.is_found and count > 1:
-        still = "Still clear" if best.effect.is_clear else "Not beyond doubt"
-        within = " in its experiment" if len(answer.corrections) > 1 and not best.declaration else ""
-        return f"{ends}. {still} after correcting for {family}{within}."
-    return f"{ends}, 95 % interval."
-
-
-def _write_no_interval(best: JudgedGroup, family: str) -> str:
-    if best.effect.is_clear:
-        return ""
-    if best.effect.is_likely:
-        return f"Not beyond doubt after correcting for {family}."
-    if best.effect is not Effect.UNTESTED:
-        return "No interval: every episode shows the same difference."
-    if min(best.difference.replicates) >= MIN_REPLICATES:
-        return "The replicates of each side have the same mean, so they cannot be tested; episodes can, from six on."
-    return "A test needs six episodes, or two replicates a side."
+        parts.append(best.interim.sentence)
+    if best.declaration:
+        parts.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    return " ".join(parts)
 
 
 def _write_ends(interval: Interval, metric: TrialMetric) -> str:
@@ -204,21 +179,6 @@ def _write_ends(interval: Interval, metric: TrialMetric) -> str:
 def _put_dollar(change: str) -> str:
     """Behind the sign: "+$0.04"."""
     return f"{change[0]}${change[1:]}" if change[:1] in "+\N{MINUS SIGN}" else f"${change}"
-
-
-def tell_families(answer: Answer) -> str:
-    """What is corrected together, of all that is shown; empty where there is nothing to correct."""
-    if answer.declared:
-        return DECLARED
-    if len(answer.corrections) > 1:
-        return EACH_ALONE
-    experiments = {each.group.first.experiment_id for each in answer.judged}
-    return _tell_family(len(answer.judged), len(experiments)) if len(answer.judged) > 1 else ""
-
-
-def _tell_family(comparisons: int, experiments: int) -> str:
-    said = plural(comparisons, "comparison")
-    return f"{said} of {experiments} experiments" if experiments > 1 else said
 
 
 def _write_missing(comparison: GroupComparison) -> str:
@@ -256,6 +216,7 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
         *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
         value=f"{percent_text(found.own, 0)} %",
         against=f"{base} {percent_text(found.other, 0)}",
+        change=_write_change(judged),
         point=_place(found.own),
         base=_place(found.other),
         low=low,
@@ -263,18 +224,15 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     )
 
 
+def _write_change(judged: JudgedGroup) -> str:
+    """The difference in points with its interval, for a metric that earns no verdict."""
+    found, interval = judged.difference, judged.difference.interval
+    points = f"{render_signed(100 * found.delta, 0)} points"
+    return f"{points}, {_write_ends(interval, judged.metric)}" if interval else points
+
+
 def _place(share: float) -> str:
     return f"{100 * min(1.0, max(0.0, share)):.1f}%"
-
-
-def _list_elsewhere(answer: Answer) -> list[str]:
-    """What other primary metrics show over all groups, so that no heading hides it."""
-    found = []
-    for metric, counts in answer.elsewhere:
-        of = len(answer.by_metric[metric.key])
-        said = (f"{effect.value} in {count} of {of}" if of > 1 else effect.value for effect, count in counts.items())
-        found.append(f"{name_metric(metric).title}: {', '.join(said)}")
-    return found
 
 
 def _find_library(answer: Answer) -> str:
@@ -283,7 +241,7 @@ def _find_library(answer: Answer) -> str:
     best = answer.best
     if best is None or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""
-    if best.effect is Effect.UNTESTED or not answer.is_ahead(best):
+    if best.difference.test is None or not answer.is_ahead(best):
         return ""
     if name_condition(best.group.condition).origin is None:
         return ""

@@ -15,18 +15,19 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
+from benchapp.stats.comparing.across_models import pool_conditions
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
-from benchapp.stats.inference.sentences import say_opinion
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import ABOVE, QUESTIONS
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
+from inspector.charts.drawing.forest_rows import pool_printed
 from inspector.charts.questions import build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
@@ -62,7 +63,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     head, rows = _draw_numbers(sheet, groups)
-    sentences = _list_sentences(comparison, head, groups)
+    shown = {group.identity for group in groups}
     return {
         **_build_question_context(request, sheet),
         "sheet": sheet,
@@ -86,8 +87,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": [row for row in rows if not row.is_bare] or rows,
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
-        "sentences": sentences,
-        "has_opinions": any(opinion for _, _, opinion in sentences),
+        "sentences": [each for each in head.answer.judged if each.group.identity in shown] if head else [],
         **_read_endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
@@ -95,19 +95,6 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
-
-
-def _list_sentences(
-    comparison: GroupComparison, head: AnswerHead | None, groups: Sequence[Group]
-) -> list[tuple[Group, str, str]]:
-    """What each difference says, and the second opinion on it: empty where there is none."""
-    shown = {group.identity for group in groups}
-    judged = [each for each in head.answer.judged if each.group.identity in shown] if head else []
-    opinions = [comparison.second_opinion(each.group, each.metric) for each in judged]
-    return [
-        (each.group, each.says, say_opinion(opinion) if opinion else "")
-        for each, opinion in zip(judged, opinions, strict=True)
-    ]
 
 
 def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, list[ComparisonRow]]:
@@ -168,7 +155,10 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, ob
 
 def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
     """What the page says in its head."""
-    return ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric)) if sheet.metric else None
+    if sheet.metric is None:
+        return None
+    across = [*pool_conditions(sheet.comparison, sheet.metric), *pool_printed(sheet, sheet.metric)]
+    return {**ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric)), "across_models": across}
 
 
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
@@ -216,11 +206,10 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
             metric.key: {
                 **encode(difference),
                 "relative": metric.relate(difference.own, difference.other),
-                "sentence": says(comparison, group, metric),
-                **({"second_opinion": opinion} if (opinion := comparison.second_opinion(group, metric)) else {}),
+                "sentence": difference_in_words(difference, group, baseline, metric),
             }
             for metric in sheet.metrics
-            if (difference := comparison.difference(group, metric, describe=True)) is not None
+            if baseline and (difference := comparison.difference(group, metric)) is not None
         },
     }
 

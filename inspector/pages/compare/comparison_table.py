@@ -11,7 +11,6 @@ from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.models.stand_ins import StandIn
 from benchapp.stats.comparing.answer import JudgedGroup, judge_groups
 from benchapp.stats.comparing.comparison import MetricCell
-from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
@@ -75,16 +74,16 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
 
 
 def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
-    """`judged`: differences that were judged already, all of a metric or none. Each other metric is corrected on its own."""
+    """`judged`: what was judged already, all of a metric or none."""
     shown, found = list(groups), list(judged)
     endings = read_endings(run for group in shown for run in group.runs)
     known = {each.metric.key for each in found}
     for metric in sheet.metrics:
         if metric.key not in known:
             found += judge_groups(sheet.comparison, metric)
-    effects = {(each.group.identity, each.metric.key): each.effect for each in found}
+    by_place = {(each.group.identity, each.metric.key): each for each in found}
     are_alike = len({group.stand_ins for group in sheet.comparison.groups.all}) == 1
-    rows = (_row(sheet, group, endings, effects) for group in shown)
+    rows = (_row(sheet, group, endings, by_place) for group in shown)
     return [replace(row, stand_ins=frozenset()) for row in rows] if are_alike else list(rows)
 
 
@@ -92,7 +91,7 @@ def _row(
     sheet: ChartSheet,
     group: Group,
     endings: Mapping[int, Endings],
-    effects: Mapping[tuple[tuple[object, ...], str], Effect],
+    judged: Mapping[tuple[tuple[object, ...], str], JudgedGroup],
 ) -> ComparisonRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _list_caveats(sheet, group)
@@ -105,10 +104,7 @@ def _row(
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
         tuple(lines),
         (
-            *(
-                replace(_cell(sheet, group, metric), effect=effects.get((group.identity, metric.key)))
-                for metric in sheet.metrics
-            ),
+            *(_cell(sheet, group, metric, judged.get((group.identity, metric.key))) for metric in sheet.metrics),
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
         ),
         sheet.comparison.groups.is_baseline(group),
@@ -131,7 +127,7 @@ def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
         yield f"baseline of {baseline.first.experiment.name}"
 
 
-def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceText:
+def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> DifferenceText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if metric.is_judged:
@@ -141,9 +137,9 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
         return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
     url = sheet.trials_url(group, metric=metric)
-    difference = sheet.comparison.difference(group, metric)
-    if difference is None:
+    if judged is None:
         return DifferenceText(main, count, around=wilson_text(cell), url=url)
+    difference = judged.difference
     delta, around = delta_text(difference, metric)
     part = metric.relate(difference.own, difference.other)
     return DifferenceText(
@@ -153,15 +149,16 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
         around,
         "" if not part or metric.is_share else render_relative(part),
         _write_first_try(sheet, group, metric, difference.other),
-        f"{says(sheet.comparison, group, metric)} {_say_relative(part, metric, difference.other)}".strip(),
+        f"{judged.sentence} {_say_relative(part, metric, difference.other)}".strip(),
         url,
         draw_difference(difference) if metric.is_share else SafeString(""),
+        judged.effect if judged.words else None,
     )
 
 
 def _say_relative(part: float | None, metric: TrialMetric, other: float) -> str:
     if part is not None:
-        return f"Relative to the baseline: {render_relative(part)}; not tested."
+        return f"Relative to the baseline: {render_relative(part)}."
     if metric.is_share:
         return f"No relative change: the baseline's {render_metric(other, metric.unit)} % is too near 0."
     return "" if metric.is_judged else "No relative change: the baseline is 0."

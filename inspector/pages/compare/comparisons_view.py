@@ -19,7 +19,7 @@ from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.effects import Effect, judge_effect
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
 from benchapp.stats.metrics.metric import TrialMetric
@@ -78,14 +78,14 @@ class DeclaredRow:
         """What is said of it before the end."""
         each = self.hypothesis
         waits = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
-        return [*waits, each.interim.short] if each.interim and self.effect is not Effect.UNTESTED else waits
+        return [*waits, each.interim.short] if each.interim else waits
 
     @classmethod
     def of(cls, each: Hypothesis) -> DeclaredRow:
         found, metric = each.difference, each.metric
         delta, around = delta_text(found, metric) if found else ("", "")
         drawn = draw_difference(found) if found and metric.is_share else SafeString("")
-        return cls(each, delta, around, drawn, judge_effect(found, each.corrected, metric))
+        return cls(each, delta, around, drawn, each.effect)
 
 
 @require_safe
@@ -167,7 +167,6 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "runs": len(reopened.comparison.runs),
         "baseline": reopened.choices.baseline,
         "metrics": reopened.metrics,
-        "correction": corrected.correction,
         "rows": rows,
         "held": [row for row in rows if row.holds],
         "held_in_words": say_held(rows),
@@ -208,9 +207,7 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
     reopened = _reopen(public_id)
-    return stream_export(
-        Export("differences", reopened.choices, declared=reopened.metrics, by=reopened.saved.correction), form
-    )
+    return stream_export(Export("differences", reopened.choices, declared=reopened.metrics), form)
 
 
 def _reopen(public_id: UUID) -> Reopened:
@@ -219,13 +216,13 @@ def _reopen(public_id: UUID) -> Reopened:
 
 _SAVED = (
     *("id=public_id", "name", "created_at", "created_by=created_by.username"),
-    *("query", "metrics", "correction", "fingerprint"),
+    *("query", "metrics", "fingerprint"),
 )
 SAVED = JsonShape(*_SAVED)
 LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
 HYPOTHESIS = (
-    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p", "p_holm=holm", "p_joint=joint"),
-    *("sentence=says", "difference", "*interim"),
+    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p_holm=p"),
+    *("sentence", "difference", "*interim"),
 )
 DIFFERENCE = JsonShape(*HYPOTHESIS)
 

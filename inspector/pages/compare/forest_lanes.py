@@ -141,18 +141,14 @@ class ForestLane:
 
     @property
     def is_open(self) -> bool:
-        """A hollow mark: the interval holds 0, or there is none."""
-        return self.judged is not None and not self.judged.effect.is_found
+        """A hollow mark: not clear, or without a verdict."""
+        return self.judged is not None and not self.judged.effect.is_clear
 
     @property
     def settle(self) -> str:
-        """What would settle an open difference, or why a likely one is no more."""
+        """What would settle an open difference."""
         judged = self.judged
-        if judged is None:
-            return ""
-        if judged.effect.is_likely:
-            return "not after correction"
-        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged.more else ""
+        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
 
 
 @dataclass(frozen=True, slots=True)

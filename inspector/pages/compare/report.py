@@ -137,9 +137,9 @@ def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tup
     """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
     apart beyond the condition."""
     if corrected:
-        return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
+        return [(each.sentence, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     judged = head.answer.judged if head else []
-    return [(each.says, each.group.label.partition(SEPARATOR)[2]) for each in judged]
+    return [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
 
 
 def _choose_groups(sheet: ChartSheet) -> list[Group]:

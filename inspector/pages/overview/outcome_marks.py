@@ -22,7 +22,7 @@ REACH = 0.5  # shares: what lies farther from no skill is drawn at the edge
 EDGE = 19.0  # pixels from the middle
 STARTS = {Origin.NOBODY: 9, Origin.TRACES: 26, Origin.HUMAN: 52, Origin.MODEL: 129}
 STEP, NUDGE = 17, 6  # pixels between revisions; between several marks at one place
-HOLLOW = (Effect.OPEN, Effect.UNTESTED, Effect.SAME)
+HOLLOW = frozenset(Effect) - {Effect.BETTER, Effect.WORSE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _place_ways(ways: Iterable[JudgedWay]) -> Iterable[OutcomeMark]:
         start = STARTS[name.origin or Origin.NOBODY] + STEP * name.step
         taken[start] = taken.get(start, -1) + 1
         low, high = (None if bound is None else _height(bound) for bound in (way.low, way.high))
-        words = f"{name.title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} points, {way.effect.value}"
+        words = f"{name.title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} points, {way.words}"
         yield OutcomeMark(
             start + NUDGE * taken[start], _height(way.delta), low, high, name, way.effect in HOLLOW, words
         )

@@ -208,7 +208,7 @@ class ExperimentRow(Shaped):
 
     @property
     def effect(self) -> Effect:
-        return self.verdict.effect if self.verdict else Effect.UNTESTED
+        return self.verdict.effect if self.verdict else Effect.ESTIMATE
 
     @property
     def why_untested(self) -> str:
@@ -219,7 +219,7 @@ class ExperimentRow(Shaped):
             return "No condition with skills yet"
         if not self.verdict.has_baseline:
             return "No baseline to compare with"
-        return "Too small to test" if self.effect is Effect.UNTESTED else ""
+        return ""
 
     @property
     def said_more(self) -> str:
@@ -229,8 +229,6 @@ class ExperimentRow(Shaped):
             return ""
         if found.headline:
             return " · ".join(filter(None, (_write_interval(found), _count_ways(found))))
-        if self.effect is Effect.SAME:
-            return "within 5 points of no skill"
         count = found.episodes
         return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
 

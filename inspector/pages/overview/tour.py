@@ -38,7 +38,7 @@ MAX_COMPARED = 2  # of its values
 MAX_SQUARES = 12  # trials drawn one by one; more are a bar
 
 
-SAID = {Effect.UP: "The change helped.", Effect.DOWN: "The change did harm."}
+SAID = {Effect.BETTER: "The change helped.", Effect.WORSE: "The change did harm."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Tour(Shaped):
     @property
     def said(self) -> str:
         """What the probe says of the change, whose hunks it took back together."""
-        return SAID.get(self.effect, f"{self.effect.value.capitalize()}.")
+        return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -532,7 +532,7 @@ def test_what_no_result_could_show_is_told_before_the_run(path: Path) -> None:
     assert say(replicates=1) == []
     assert say(replicates=1, hypotheses=[DECLARED]) == [
         "Hypothesis ESR, selfgen-always against no-skill: no result could show a difference. It has 1 episode with one"
-        " replicate, and takes 6 episodes, or two replicates."
+        " replicate, and takes 3 episodes, or two replicates."
     ]
     assert say(replicates=2, hypotheses=[DECLARED]) == []
     ordered = {"protocol": "skillflow", "environments": [], "conditions": ["no-skill", "skill-evolution"]}

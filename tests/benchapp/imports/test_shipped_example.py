@@ -39,8 +39,13 @@ def test_it_shows_a_win_a_null_and_a_regression_by_a_scripted_model() -> None:
     verdict = judge_experiments({found: runs})[found.pk]
     assert {way.condition: way.effect for way in verdict.ways} == {
         "curated-static": Effect.OPEN,
-        "selfgen-zero-shot": Effect.DOWN,
-        "selfgen-always": Effect.UP,
+        "selfgen-zero-shot": Effect.WORSE,
+        "selfgen-always": Effect.BETTER,
+    }
+    assert {way.words for way in verdict.ways} == {
+        "not settled",
+        "clearly worse, in these runs",
+        "clearly better, in these runs",
     }
     assert Counter(run.condition for run in runs).most_common(1)[0][1] >= 3
     assert not Run.objects.exclude(scripted=True).exists()

@@ -39,6 +39,7 @@ def plain_row(trial: int, **given: Any) -> Row:
         "ordered": True,
         "tainted": False,
         "done": True,
+        "skipped": False,
         "phase": "acquisition",
         "role": "",
         "corpus": "",

@@ -38,18 +38,18 @@ def make_arms(environments: int) -> Experiment:
 
 def test_two_episodes_are_too_few_and_trials_are_drawn() -> None:
     answer = answer_of(make_arms(2))
-    assert answer.heading == "Too little data for an answer (2 episodes)."
+    assert answer.heading == "Too small to test."
     assert answer.is_few
     assert answer.best is not None
-    assert (answer.best.group.condition, answer.best.effect) == ("selfgen-always", Effect.UNTESTED)
+    assert (answer.best.group.condition, answer.best.effect) == ("selfgen-always", Effect.TOO_SMALL)
 
 
-def test_what_every_episode_shows_alike_is_tested_without_an_interval() -> None:
+def test_what_every_episode_shows_alike_has_an_interval() -> None:
     answer = answer_of(make_arms(8))
     assert answer.best is not None
-    assert answer.best.difference.interval is None
-    assert answer.best.effect is Effect.UP
-    assert answer.heading == "Yes, one of two conditions clearly helped."
+    assert answer.best.difference.interval is not None
+    assert answer.best.effect is Effect.BETTER
+    assert answer.heading == "Yes, one of two conditions clearly helped, in this run; reruns not measured."
     assert not answer.is_few
 
 
@@ -62,10 +62,14 @@ def test_groups_that_tie_are_the_best_together() -> None:
     assert len(answer_of(experiment).alike) == 2
 
 
-def test_other_metrics_that_leave_out_zero_are_said() -> None:
-    found = {metric.key: counts for metric, counts in answer_of(make_arms(8)).elsewhere}
-    assert found["LSR"] == {Effect.UP: 1}
-    assert "ESR" not in found
+def test_only_the_primary_metric_has_a_verdict() -> None:
+    answer = answer_of(make_arms(8))
+    effects = {key: {each.effect for each in judged} for key, judged in answer.by_metric.items()}
+    assert effects["ESR"] == {Effect.BETTER, Effect.OPEN}
+    assert effects["LSR"] == effects["CSSR"] == {Effect.ESTIMATE}
+    other = Answer(answer.comparison, TABLES["success"], METRICS["LSR"])
+    assert other.heading == "No verdict in this metric."
+    assert {each.words for each in other.judged} == {""}
 
 
 def test_groups_stand_in_one_order_whatever_their_values() -> None:
@@ -154,4 +158,4 @@ def test_one_run_a_side_guesses_what_reruns_do() -> None:
 
 def test_what_is_clear_needs_no_plan() -> None:
     answer = answer_of(make_arms(8))
-    assert [each.settling for each in answer.judged if each.effect is Effect.UP] == [None]
+    assert [each.settling for each in answer.judged if each.effect is Effect.BETTER] == [None]

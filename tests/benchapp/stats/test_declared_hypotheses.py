@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 
 
 def judge(experiment: Experiment, **choices: object) -> dict[str, tuple[float | None, int, bool | None]]:
-    """Condition -> its p that decides, what it is corrected over, whether it was declared."""
+    """Condition -> its p, how many are judged together, whether it was declared."""
     comparison = comparison_of(Choices(experiment=(experiment.public_id,), **choices))  # type: ignore[arg-type]
     return {
         each.group.condition: (
-            each.corrected,
-            len(each.correction.holm),
+            each.difference.p,
+            each.difference.comparisons,
             each.declaration and each.declaration.is_declared,
         )
         for each in judge_groups(comparison, METRICS["ESR"])
@@ -44,8 +44,7 @@ def test_declared_differences_of_several_metrics_and_baselines_are_one_family() 
     (found,) = correct_hypotheses(comparison_of(Choices(experiment=(experiment.public_id,)))).values()
     named = [(each.group.condition, each.baseline.condition, each.metric.key) for each in found.hypotheses]
     assert named == [("selfgen-always", "no-skill", "ESR"), ("selfgen-always", "raw-trajectory", "LSR")]
-    assert [each.holm for each in found.hypotheses] == pytest.approx([4 / 64, 4 / 64])
-    assert [each.corrected for each in found.hypotheses] == pytest.approx([2 / 64, 2 / 64])
+    assert {each.difference.comparisons for each in found.hypotheses if each.difference} == {2}
     assert found.found == found.tested == 2
 
 
@@ -65,7 +64,7 @@ def test_the_list_of_experiments_gives_the_same_verdict() -> None:
         comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
         assert effects == {each.group.condition: each.effect for each in judge_groups(comparison, METRICS["ESR"])}
         assert bool(correct_hypotheses(comparison)) is alike
-        assert effects["selfgen-always"] is Effect.UP
+        assert effects["selfgen-always"] is Effect.BETTER
 
 
 def test_what_was_declared_and_has_no_run_stays_in_the_count() -> None:
@@ -73,7 +72,10 @@ def test_what_was_declared_and_has_no_run_stays_in_the_count() -> None:
     experiment = make_declaring(ONE, {**ONE, "condition": "never-run"}, {**ONE, "against": "never-run"})
     (found,) = correct_hypotheses(comparison_of(Choices(experiment=(experiment.public_id,)))).values()
     assert (len(found.hypotheses), found.missing, found.total) == (1, 2, 3)
-    assert found.hypotheses[0].holm == pytest.approx(3 * 2 / 64)
+    (alone,) = correct_hypotheses(comparison_of(Choices(experiment=(make_declaring(ONE).public_id,)))).values()
+    least, most = alone.hypotheses[0].p, found.hypotheses[0].p
+    assert least is not None
+    assert most == pytest.approx(1 - (1 - least) ** 3)
 
 
 def test_a_difference_declared_the_other_way_round_is_the_same_one() -> None:
@@ -82,15 +84,30 @@ def test_a_difference_declared_the_other_way_round_is_the_same_one() -> None:
 
 
 def test_evidence_is_divided_by_what_was_planned_and_not_by_what_has_scored() -> None:
-    experiment = make_declaring(environments=7)
+    experiment = make_declaring(environments=4, replicates=3)
     Trial.objects.filter(episode__run__condition__in=["raw-trajectory", "curated-static"]).update(
         success=None, is_done=False, status="waiting"
     )
-    late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk").last()
-    Trial.objects.filter(pk=late.pk).update(success=None, is_done=False, status="waiting")
+    late = Trial.objects.filter(episode__run__replicate=3, episode__run__condition="selfgen-always", phase="deployment")
+    Trial.objects.filter(pk=late.order_by("pk").last().pk).update(success=None, is_done=False, status="waiting")
     experiment.runs.touch()
     comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
     (judged,) = judge_groups(comparison, METRICS["ESR"])
+    assert judged.effect is Effect.ESTIMATE
     assert judged.interim is not None
-    assert judged.interim.comparisons == 3
-    assert judged.interim.value == pytest.approx(21.82 / 3, abs=0.01)
+    assert (judged.interim.comparisons, judged.interim.replicates) == (3, 2)
+    assert judged.interim.value > 0
+
+
+def test_a_skipped_trial_has_ended() -> None:
+    """Its experiment is judged like any other, and what it could have made of the difference is said."""
+    experiment = make_declaring(environments=7)
+    late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk").last()
+    Trial.objects.filter(pk=late.pk).update(success=None, is_done=False, status="skipped")
+    experiment.runs.touch()
+    comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
+    judged = {each.group.condition: each for each in judge_groups(comparison, METRICS["ESR"])}["selfgen-always"]
+    assert not comparison.unfinished
+    assert judged.effect is Effect.BETTER
+    assert judged.difference.missing is not None
+    assert judged.difference.missing.trials == 1

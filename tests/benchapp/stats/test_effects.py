@@ -1,107 +1,110 @@
-"""Nine words for a difference, and the heading they make together."""
+"""The verdict on a difference, and the heading several make together."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect, judge_test
-from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.interval import Interval
+from benchapp.stats.comparing.effects import Effect, answer_question, describe_effect, judge_effect, judge_test
+from benchapp.stats.inference.difference import Claim, Difference
+from benchapp.stats.inference.model import ClaimTest
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.catalogue import METRICS
 
-ESR = METRICS["ESR"]
-COST = METRICS["cost-per-trial"]
-USE = METRICS["use"]
+ESR, COST, USE = METRICS["ESR"], METRICS["cost-per-trial"], METRICS["use"]
+BETTER, WORSE, SAME, OPEN, SMALL = Effect.BETTER, Effect.WORSE, Effect.SAME, Effect.OPEN, Effect.TOO_SMALL
 
 
-def difference(low: float, high: float) -> Difference:
-    return Difference(
-        *(12, 6, (1, 1), 0.5, 0.4, (low + high) / 2),
-        method="sign-flip",
-        interval=Interval(low, high),
-        p=0.03,
-        smallest_p=0.03,
-    )
+def difference(delta: float, error: float, p: float | None = 1.0) -> Difference:
+    test = ClaimTest(delta, error, 20.0)
+    return Difference(12, 6, (1, 1), 0.5, 0.4, delta, Claim.ONE_RUN, test, None, p=p, bound=1.0)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "corrected", "effect"),
+    ("delta", "error", "p", "effect"),
     [
-        (0.06, 0.22, 0.04, Effect.UP),
-        (0.06, 0.22, 0.06, Effect.LIKELY_UP),
-        (0.06, 0.22, None, Effect.LIKELY_UP),
-        (-0.13, -0.03, 0.01, Effect.DOWN),
-        (-0.13, -0.03, 0.5, Effect.LIKELY_DOWN),
-        (-0.05, 0.05, 1.0, Effect.SAME),
-        (-0.06, 0.04, 1.0, Effect.OPEN),
-        (-0.04, 0.12, 1.0, Effect.OPEN),
+        (0.14, 0.04, 0.04, BETTER),
+        (0.14, 0.04, 0.06, OPEN),
+        (-0.08, 0.02, 0.01, WORSE),
+        (0.01, 0.04, 0.9, SAME),  # at most 9.3 points
+        (0.01, 0.05, 0.9, OPEN),  # at most 11.4 points
+        (0.05, 0.01, 0.001, BETTER),  # clear before small
     ],
 )
-def test_the_interval_and_the_correction_decide(low, high, corrected, effect):
-    assert judge_effect(difference(low, high), corrected, ESR) is effect
+def test_the_corrected_p_decides_and_then_the_bound(delta: float, error: float, p: float, effect: Effect) -> None:
+    assert judge_effect(difference(delta, error, p), ESR) is effect
 
 
-def test_less_cost_is_better_and_five_points_bound_shares_only():
-    assert judge_effect(difference(-0.2, -0.1), 0.01, COST) is Effect.UP
-    assert judge_effect(difference(-0.01, 0.01), 1.0, COST) is Effect.OPEN
+def test_less_cost_is_better_and_points_bound_shares_only() -> None:
+    assert judge_effect(difference(-0.2, 0.02, 0.01), COST) is BETTER
+    assert judge_effect(difference(0.0, 0.01), COST) is OPEN
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (-0.2, -0.1)])
-def test_where_no_direction_is_better_a_difference_is_only_different(low: float, high: float) -> None:
-    """So the words agree with the sentence, which says "more than chance alone would usually give"."""
-    clear, likely = (judge_effect(difference(low, high), p, USE) for p in (0.04, 0.06))
-    assert (clear, likely) == (Effect.DIFFERENT, Effect.LIKELY_DIFFERENT)
-    assert (clear.value, clear.is_clear, clear.is_found, clear.tone) == ("clearly different", True, True, "")
-    assert (likely.value, likely.is_clear, likely.is_found, likely.tone) == ("likely different", False, True, "")
-    assert judge_effect(difference(-0.1, 0.2), 1.0, USE) is Effect.OPEN
+def test_there_is_no_verdict_before_the_end_and_none_where_no_direction_is_better() -> None:
+    assert judge_effect(difference(0.5, 0.01, 0.0), ESR, is_final=False) is Effect.ESTIMATE
+    assert judge_effect(difference(0.5, 0.01, 0.0), USE) is Effect.ESTIMATE
 
 
-def test_no_interval_is_no_test():
-    assert judge_effect(None, None, ESR) is Effect.UNTESTED
+def test_without_a_test_it_is_too_small() -> None:
+    assert judge_effect(None, ESR) is SMALL
+    assert judge_effect(replace(difference(0.5, 0.1), run=None), ESR) is SMALL
 
 
 @pytest.mark.parametrize(
-    ("effects", "episodes", "heading"),
+    ("claim", "words"),
     [
-        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, one of three conditions clearly helped; one clearly hurt."),
-        ([Effect.UP, Effect.OPEN, Effect.UNTESTED], 12, "Yes, one of two tested conditions clearly helped."),
-        ([Effect.SAME, Effect.UNTESTED], 12, "Not by more than 5 points, as far as tested."),
-        ([Effect.UP, Effect.UNTESTED], 12, "Yes, the one tested condition clearly helped."),
-        ([Effect.DOWN, Effect.UNTESTED], 12, "No, as far as tested; the one tested condition clearly hurt."),
-        ([Effect.DOWN, Effect.LIKELY_DOWN], 12, "No; one condition clearly hurt, one likely hurt."),
-        ([Effect.UP, Effect.UP], 12, "Yes, both conditions clearly helped."),
-        (
-            [Effect.UP, Effect.OPEN, Effect.LIKELY_DOWN],
-            12,
-            "Yes, one of three conditions clearly helped; one likely hurt.",
-        ),
-        (
-            [Effect.LIKELY_UP, Effect.DOWN],
-            12,
-            "Likely: one of two conditions helped, but not beyond doubt; one clearly hurt.",
-        ),
-        ([Effect.OPEN, Effect.LIKELY_DOWN], 12, "Not clear yet; one condition likely hurt."),
-        ([Effect.DOWN], 12, "No; skills clearly hurt."),
-        ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
-        ([Effect.SAME, Effect.DOWN], 12, "Not by more than 5 points; one condition clearly hurt."),
-        ([Effect.UNTESTED], 2, "Too little data for an answer (2 episodes)."),
-        ([Effect.UNTESTED], 0, "Nothing to compare yet."),
-        ([Effect.UNTESTED], 1, "Too little data for an answer (1 episode)."),
+        (Claim.ONE_RUN, "clearly better, in this run; reruns not measured"),
+        (Claim.RUN, "clearly better, in these runs"),
+        (Claim.RERUN, "clearly better, also if rerun"),
     ],
 )
-def test_the_heading_never_says_more_than_the_effects(effects, episodes, heading):
-    assert answer_question(effects, episodes) == heading
+def test_a_clear_verdict_says_what_it_holds_for(claim: Claim, words: str) -> None:
+    assert describe_effect(BETTER, replace(difference(0.2, 0.01), claim=claim)) == words
+
+
+def test_a_small_difference_says_how_large_it_can_be() -> None:
+    found = describe_effect(SAME, difference(0.01, 0.03))
+    assert found == "no difference larger than 8 points, in this run; reruns not measured"
+
+
+ONE = ", in this run; reruns not measured"
+
+
+@pytest.mark.parametrize(
+    ("effects", "heading"),
+    [
+        ([BETTER, OPEN, WORSE], f"Yes, one of three conditions clearly helped; one clearly hurt{ONE}."),
+        ([BETTER, OPEN, SMALL], f"Yes, one of two tested conditions clearly helped{ONE}."),
+        ([SAME, SMALL], "Not by more than 10 points, as far as tested."),
+        ([BETTER, SMALL], f"Yes, the one tested condition clearly helped{ONE}."),
+        ([WORSE, SMALL], f"No; the one tested condition clearly hurt{ONE}."),
+        ([WORSE, WORSE], f"No; two conditions clearly hurt{ONE}."),
+        ([BETTER, BETTER], f"Yes, both conditions clearly helped{ONE}."),
+        ([WORSE], f"No; skills clearly hurt{ONE}."),
+        ([OPEN, WORSE], f"Not settled; one condition clearly hurt{ONE}."),
+        ([OPEN, SAME], "Not settled."),
+        ([SAME, WORSE], f"Not by more than 10 points; one condition clearly hurt{ONE}."),
+        ([SMALL, SMALL], "Too small to test."),
+        ([], "Nothing to compare yet."),
+    ],
+)
+def test_the_heading_never_says_more_than_the_effects(effects: list[Effect], heading: str) -> None:
+    assert answer_question(effects, [Claim.ONE_RUN] * len(effects)) == heading
+
+
+def test_the_heading_names_no_claim_where_they_differ() -> None:
+    assert answer_question([BETTER, BETTER], [Claim.ONE_RUN, Claim.RUN]) == "Yes, both conditions clearly helped."
 
 
 @pytest.mark.parametrize(
     ("p", "smallest", "excess", "effect"),
     [
-        (0.05, 0.001, -2.5, Effect.UP),  # the first side passed less than expected, so the other helped
-        (0.05, 0.001, 2.5, Effect.DOWN),
-        (0.051, 0.001, -2.5, Effect.OPEN),
-        (1.0, 0.001, 0.0, Effect.OPEN),  # a test alone shows nothing to be the same
-        (0.06, 0.06, -2.5, Effect.UNTESTED),
+        (0.05, 0.001, -2.5, BETTER),  # the first side passed less than expected, so the other helped
+        (0.05, 0.001, 2.5, WORSE),
+        (0.051, 0.001, -2.5, OPEN),
+        (1.0, 0.001, 0.0, OPEN),  # a test alone shows nothing to be the same
+        (0.06, 0.06, -2.5, SMALL),
     ],
 )
 def test_a_test_without_an_interval_is_judged_by_its_p(

@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from benchapp.exports.latex import condition_table, escape
-from benchapp.models import Comparison, Experiment, Run, Trial
+from benchapp.models import Experiment, Run, Trial
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened, save_comparison
-from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.types import Phase
@@ -63,75 +63,33 @@ def test_it_corrects_every_group_that_has_a_baseline_in_every_declared_metric() 
     corrected = saved(ESR, LSR).corrected
     declared = {(each.group.condition, each.metric.key) for each in corrected.hypotheses}
     assert declared == {(name, key) for name in ("selfgen-always", "raw-trajectory") for key in ("ESR", "LSR")}
-    # six episodes, all better by as much: p = 2/64 for selfgen-always; equal: p = 1. Four hypotheses.
     found = {(each.group.condition, each.metric.key): each for each in corrected.hypotheses}
-    best = found["selfgen-always", "ESR"]
-    assert best.p == pytest.approx(2 / 64)
-    assert best.holm == pytest.approx(4 * 2 / 64)
-    assert found["selfgen-always", "LSR"].holm == pytest.approx(4 * 2 / 64)  # never below one with a smaller p
-    assert found["raw-trajectory", "ESR"].holm == 1.0
-    # Joint flips decide: the other differences are 0 in every pattern, so that they take nothing.
-    assert best.corrected == best.joint == pytest.approx(2 / 64)
-    assert found["raw-trajectory", "ESR"].joint == 1.0
+    assert {each.difference.comparisons for each in corrected.hypotheses if each.difference} == {4}
+    assert found["selfgen-always", "ESR"].effect is found["selfgen-always", "LSR"].effect is Effect.BETTER
+    assert found["raw-trajectory", "ESR"].p == 1.0
+    assert (corrected.found, corrected.tested) == (2, 4)
     assert corrected.futile == ""
 
 
-def test_what_was_saved_with_holm_keeps_holm() -> None:
-    """A row from before joint flips: same runs, same metrics, another correction, which its page names."""
-    make_three()
-    fresh = saved(ESR, LSR)
-    assert fresh.saved.correction == Comparison.CorrectedBy.JOINT
-    Comparison.objects.filter(pk=fresh.saved.pk).update(correction=Comparison.CorrectedBy.HOLM)
-    old = Reopened(Comparison.objects.get(pk=fresh.saved.pk)).corrected
-    assert all(each.joint is None and each.corrected == each.holm for each in old.hypotheses)
-    assert [each.holm for each in old.hypotheses] == [each.holm for each in fresh.corrected.hypotheses]
-    assert old.correction.says == "corrected for 4 comparisons together (Holm)"
-    assert "which is 0.12 after Holm's correction over 4 differences" in old.futile
-
-
-def test_five_episodes_find_nothing_by_either_correction() -> None:
-    make_three(environments=5)
+def test_two_episodes_once_find_nothing() -> None:
+    make_three(environments=2)
     said = saved(ESR, LSR).corrected.futile
-    assert "with 5 episodes the sign-flip test reaches p = 0.062 at best. It takes 6 episodes, or two" in said
+    assert "2 episodes with one replicate show too little of it. More episodes, or two replicates" in said
 
 
-def test_two_replicates_a_side_could_find_something_though_these_agree_exactly() -> None:
-    """Welch's test decides as soon as they do not, whatever the number of episodes."""
-    experiment = make_three(environments=4)
-    for condition, up, author in (
-        ("no-skill", False, ""),
-        ("selfgen-always", True, "m"),
-        ("raw-trajectory", False, ""),
-    ):
-        make_learner(experiment, condition=condition, author_model=author, learned=up, deployed=up, replicate=2)
-    corrected = saved(ESR).corrected
-    assert {each.difference.method for each in corrected.hypotheses if each.difference} == {"none"}
-    assert corrected.futile == ""
-
-
-def test_it_counts_a_declared_difference_without_a_p_value() -> None:
+def test_it_counts_a_declared_difference_without_a_result() -> None:
     make_three()
     Trial.objects.filter(phase="acquisition").update(success=None)
     Run.objects.all().touch()
     corrected = saved(ESR, LSR).corrected
     untested = [each for each in corrected.hypotheses if each.p is None]
     assert [each.metric.key for each in untested] == ["LSR", "LSR"]
-    assert all(each.holm is None for each in untested)
-    tested = next(each for each in corrected.hypotheses if each.corrected is not None)
-    assert tested.says.endswith(f" Corrected for all that was declared: {say_p(tested.corrected)}.")
-    assert "no task was scored on both sides" in untested[0].says
-    best = next(each for each in corrected.hypotheses if each.p is not None and each.p < 0.05)
-    assert best.holm == pytest.approx(4 * 2 / 64)
-    assert best.joint == pytest.approx(2 / 64), "what can never be found takes nothing from the others"
+    assert {each.effect for each in untested} == {Effect.TOO_SMALL}
+    assert "no task was scored on both sides" in untested[0].sentence
+    tested = [each.difference for each in corrected.hypotheses if each.difference]
+    assert {each.comparisons for each in tested} == {4}
     assert corrected.tested == 2
-    assert corrected.untested_in_words == "2 of 4 have no task scored on both sides, and do not count in it."
-    assert corrected.correction.says == "corrected for 2 comparisons together (joint sign-flip)"
-    Comparison.objects.update(correction=Comparison.CorrectedBy.HOLM)
-    old = Reopened(Comparison.objects.get()).corrected
-    assert old.untested_in_words == (
-        "2 of 4 have no task scored on both sides, and count in the correction all the same."
-    )
-    assert old.correction.says == "corrected for 4 comparisons together (Holm)"
+    assert corrected.untested_in_words == "2 of 4 have no task scored on both sides, and count all the same."
 
 
 def test_it_corrects_over_what_was_declared_not_over_what_is_looked_at() -> None:
@@ -140,10 +98,9 @@ def test_it_corrects_over_what_was_declared_not_over_what_is_looked_at() -> None
     group = next(group for group in wide.comparison.groups.all if group.condition == "selfgen-always")
     baseline = wide.comparison.groups.baseline_of(group)
     assert baseline is not None
-    places = narrow.corrected.find(group, baseline, ESR), wide.corrected.find(group, baseline, ESR)
-    found = narrow.corrected.hypotheses[places[0] or 0], wide.corrected.hypotheses[places[1] or 0]
-    assert {(each.group.condition, each.metric.key) for each in found} == {("selfgen-always", "ESR")}
-    assert [each.holm for each in found] == pytest.approx([2 * 2 / 64, 6 * 2 / 64])
+    found = narrow.corrected.find(group, baseline, ESR), wide.corrected.find(group, baseline, ESR)
+    assert {(each.group.condition, each.metric.key) for each in found if each} == {("selfgen-always", "ESR")}
+    assert [each.difference.comparisons for each in found if each and each.difference] == [2, 6]
     assert narrow.corrected.find(group, baseline, LSR) is None
 
 
@@ -243,11 +200,9 @@ def test_it_writes_small_counts_without_a_percentage() -> None:
 
 
 def test_the_table_sets_bold_what_is_clear_after_correction_alone() -> None:
-    """One learning run a side: each difference leaves out 0 by its own test, one of two does so after correction."""
     make_three(environments=6)
     comparison = comparison_of(Choices())
     judged = judge_groups(comparison, ESR)
     text = condition_table(comparison, (ESR,))
     assert text.count(r"\textbf{") == sum(each.effect.is_clear for each in judged)
-    assert "after correction for the groups of its experiment in its column" in text
-    assert "Uncorrected" not in text
+    assert "for all groups of its experiment together" in text

@@ -76,8 +76,8 @@ def test_it_says_where_no_interval_can_be_had() -> None:
     assert marks("metric=ESR") == {"better": pytest.approx([50]), "mixed": pytest.approx([0])}
     rows = drawn(CHART, "metric=ESR").table.records()
     assert [row["low"] for row in rows] == [None, None]
-    assert {row["method"] for row in rows} == {"no test; 2 clusters, too few for an interval"}
-    assert all("2 episodes are too few" in row["says"] for row in rows)
+    assert {row["method"] for row in rows} == {"no test"}
+    assert all("2 episodes with one replicate show too little" in row["says"] for row in rows)
 
 
 def test_it_draws_every_share_on_one_axis_when_asked() -> None:

@@ -109,7 +109,7 @@ def test_it_gives_the_table_alone_to_the_page_that_unfolds_it(client: Client) ->
     make_world()
     part = client.get("/compare/charts/forest/", headers={"HX-Request": "true"})
     assert "<html" not in part.content.decode()
-    assert "2 clusters, too few for an interval" in part.content.decode()
+    assert "2 episodes with one replicate show too little of chance" in part.content.decode()
     assert "HX-Request" in part["Vary"]
 
 

@@ -68,7 +68,7 @@ def test_it_gives_an_interval_from_ten_on(client: Client) -> None:
     text = page(client, run)
     assert "<b>33.3</b> <span>4/12</span>" in text
     assert "95 % 14 to 61" in text
-    assert "intervals cover tasks, not reruns" in text
+    assert "Reruns were not measured." in text
 
 
 def test_it_adds_up_replicates_and_says_so(client: Client) -> None:

@@ -74,10 +74,10 @@ def test_its_words_follow_from_the_probe(client: Client) -> None:
     kept, taken = told["with_lines"], told["without_lines"]
     assert (taken["passed"], kept["passed"]) == (probe["own"]["passed"], probe["control"]["passed"])
     is_clear = probe["tests"]["control"]["p"] <= LEVEL
-    up = Effect.UP if kept["rate"] > taken["rate"] else Effect.DOWN
+    up = Effect.BETTER if kept["rate"] > taken["rate"] else Effect.WORSE
     effect = up if is_clear else Effect.OPEN
     assert (told["effect"], told["is_clear"]) == (effect.value, is_clear)
-    said = tour.SAID.get(effect, f"{effect.value.capitalize()}.")
+    said = tour.SAID.get(effect, f"{effect.words.capitalize()}.")
     assert f"{said}</span>" in client.get("/").text
     tour.KEPT.clear()
 

@@ -1,0 +1,203 @@
+"""The one model behind every difference between conditions: its error comes from replicates within episodes.
+
+A cell is the mean of one replicate in one episode; an episode is what learns on its own. Two claims are possible. "Run": these
+conditions, run like this, differ. "Rerun": so they would if all was learned again; it widens the error by how much whole runs
+differ beyond their cells.
+
+Sources: error strata (Yates 1935), degrees of freedom (Satterthwaite 1946; Box 1954), steps (Holm 1979, with Sidak 1967), evidence
+at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right: docs/explanation/statistics.md, benchmarks/levels.py.
+
+Shapes: cells are [replicates, episodes], NaN where there is no cell. Shares are 0..1, other metrics in their own unit; estimates and
+errors are in the same unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from benchapp.stats.inference.interval import LEVEL, Floats
+
+ALPHA = 1 - LEVEL
+LEAST_FREEDOM = 1.0  # with less no test: its interval would be wider than any result
+FEWEST_EPISODES = 3  # of one run a side that have so many degrees of freedom
+SECOND_REPLICATES = 0.75  # of the episodes need a second replicate before replicates give the error
+ENOUGH_EVIDENCE = 1 / ALPHA
+SAME = 1e-12  # replicates that differ by no more are copies of one run
+TINY = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A difference D of two conditions, whose variance is `variance / count`, on `freedom` degrees of freedom.
+
+    `variance`: of a difference of cells, W. `least`: what it would be if one trial of all had come out otherwise. `is_replicated`:
+    it comes from replicates within episodes, not from one run over episodes.
+    """
+
+    delta: float
+    variance: float
+    freedom: float
+    count: float
+    least: float
+    is_replicated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunFactor:
+    """How much more whole runs vary than their cells alone would make them: `phi` is 1 where episodes of a run are independent.
+
+    `freedom`: of phi. `variance`: the mean W of a pair of these conditions."""
+
+    phi: float
+    freedom: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTest:
+    """One claim: the standard error of a difference, its degrees of freedom, and the two-sided p before any correction."""
+
+    delta: float
+    error: float
+    freedom: float
+
+    @property
+    def p(self) -> float:
+        return float(2 * stdtr(self.freedom, -abs(self.delta) / self.error)) if self.error else float(not self.delta)
+
+    def half_width(self, comparisons: int = 1) -> float:
+        """Half of the 95 % interval that holds for so many comparisons together."""
+        each = 1 - LEVEL ** (1 / comparisons)
+        return float(stdtrit(self.freedom, 1 - each / 2)) * self.error
+
+    def evidence(self, cells: float) -> float:
+        """E-value against no difference, which may be looked at after every whole replicate: at least 20 in at most 5 % of nulls.
+
+        `cells`: replicates times episodes. A mixture of t statistics over normal effects (Lindon et al. 2022, theorem 3.1)."""
+        spread = cells / 4
+        squared = (self.delta / self.error) ** 2 if self.error else 0.0
+        ratio = (1 + squared / self.freedom) / (1 + squared / (self.freedom * (1 + spread)))
+        return float((1 + spread) ** -0.5 * ratio ** ((self.freedom + 1) / 2))
+
+
+def estimate_difference(own: Floats, other: Floats, trial: float, *, is_block: bool) -> Estimate | None:
+    """None where no episode has a cell on both sides.
+
+    own: [r, e], other: [s, e]. trial: the variance of a cell over that of one trial, 1 / tasks where all are alike; 0 for metrics
+    that are no shares. is_block: replicate r of both sides ran interleaved, so r equals s and cells are compared in pairs."""
+    replicates = min(count_runs(own), count_runs(other))
+    if is_block:
+        own, other = np.where(np.isnan(other), np.nan, own), np.where(np.isnan(own), np.nan, other)
+    used = ~np.isnan(own).all(axis=0) & ~np.isnan(other).all(axis=0)
+    episodes = int(used.sum())
+    if not episodes:
+        return None
+    own, other = own[:, used], other[:, used]
+    differences = np.nanmean(own, axis=0) - np.nanmean(other, axis=0)
+    sides = [own - other] if is_block else [own, other]
+    freedoms = [_count_cells(side) - episodes for side in sides]
+    least = _vary_by_one_trial(own, trial) + _vary_by_one_trial(other, trial)
+    delta = float(differences.mean())
+    if replicates > 1 and min(freedoms) >= SECOND_REPLICATES * episodes:
+        rates = [float((1 / (~np.isnan(side)).sum(axis=0)).mean() / episodes) for side in sides]
+        pooled = [float(np.nansum((side - np.nanmean(side, axis=0)) ** 2)) for side in sides]
+        parts = [rate * squares / freedom for rate, squares, freedom in zip(rates, pooled, freedoms, strict=True)]
+        welch = sum(parts) ** 2 / max(sum(p * p / n for p, n in zip(parts, freedoms, strict=True)), TINY)
+        count = len(sides) / sum(rates)
+        return Estimate(delta, max(sum(parts) * count, least), max(min(freedoms), welch), count, least, True)
+    variance = float(differences.var(ddof=1)) if episodes > 1 else np.nan
+    return Estimate(delta, max(variance, least), episodes - 1, episodes, least, False)
+
+
+def measure_run_factor(conditions: Sequence[Floats], *, is_block: bool) -> RunFactor | None:
+    """Over all conditions with replicates, [replicates, episodes] each; None where one condition, replicate or episode is all
+    there is.
+
+    The mean square of condition x replicate over that of cells. In blocks, what all conditions of a replicate share drops out."""
+    several = [cells for cells in conditions if count_runs(cells) > 1]
+    if not several:
+        return None
+    cells = _stack(several)
+    cells = cells[:, (~np.isnan(cells)).any(axis=2).all(axis=0)]
+    cells = cells[:, :, ~np.isnan(cells).any(axis=(0, 1))]
+    count, replicates, episodes = cells.shape
+    free = count - bool(is_block)
+    if free < 1 or replicates < 2 or episodes < 2:
+        return None
+    left = cells - cells.mean(axis=1, keepdims=True)
+    if is_block:
+        left = left - left.mean(axis=0)
+    freedom = episodes * (replicates - 1)
+    covariance = np.einsum("cre,dre->cd", left, left) / freedom
+    if not is_block:
+        covariance = np.diag(np.diag(covariance))
+    total, squares = float(np.trace(covariance)), float((covariance**2).sum())
+    if total <= SAME:
+        return None
+    # Unbiased for the sum of squares of the true covariance (Box 1954).
+    if is_block:
+        squares = freedom**2 / ((freedom - 1) * (freedom + 2)) * (squares - total**2 / freedom)
+    else:
+        squares *= freedom / (freedom + 2)
+    between = episodes * float((left.mean(axis=2) ** 2).sum()) / (replicates - 1)
+    dimension = float(np.clip(total**2 / max(squares, TINY), 1, free))
+    return RunFactor(between / total, (replicates - 1) * dimension, 2 * total / free)
+
+
+def claim_run(estimate: Estimate) -> ClaimTest | None:
+    """With these conditions, run like this. None where there are too few cells."""
+    freedom = estimate.freedom - 0.5  # so that the level holds with few cells of 0 and 1
+    if freedom < LEAST_FREEDOM:
+        return None
+    return ClaimTest(estimate.delta, float(np.sqrt(estimate.variance / estimate.count)), freedom)
+
+
+def claim_rerun(estimate: Estimate, factor: RunFactor | None) -> ClaimTest | None:
+    """If all was learned again. None without replicates, or where nothing shows what reruns add."""
+    run = claim_run(estimate)
+    if run is None or factor is None or not estimate.is_replicated:
+        return None
+    own = estimate.variance
+    widened = max(factor.phi * own, own + (factor.phi - 1) * factor.variance, estimate.least)
+    freedom = 1 / (1 / factor.freedom + 1 / run.freedom)
+    return replace(run, error=float(np.sqrt(widened / estimate.count)), freedom=freedom)
+
+
+def correct(ps: Sequence[float | None]) -> list[float | None]:
+    """Holm's steps with Sidak's level for differences that are judged together, in their order. What has no p counts too."""
+    corrected: list[float | None] = [None] * len(ps)
+    last = 0.0
+    for place, at in enumerate(sorted((at for at, p in enumerate(ps) if p is not None), key=lambda at: ps[at] or 0.0)):
+        last = corrected[at] = max(last, 1 - (1 - (ps[at] or 0.0)) ** (len(ps) - place))
+    return corrected
+
+
+def count_runs(cells: Floats) -> int:
+    """Replicates with a cell, [r, e]. Copies of one run (cached, recorded) count once, but where all passed or nothing did."""
+    known = cells[~np.isnan(cells).all(axis=1)]
+    known = known[:, ~np.isnan(known).all(axis=0)]
+    if len(known) < 2 or min(abs(np.nanmean(known) - end) for end in (0, 1)) <= SAME:
+        return len(known)
+    return 1 if (np.nanmax(known, axis=0) - np.nanmin(known, axis=0)).max() < SAME else len(known)
+
+
+def _count_cells(cells: Floats) -> int:
+    return int(np.count_nonzero(~np.isnan(cells)))
+
+
+def _vary_by_one_trial(cells: Floats, trial: float) -> float:
+    """The variance of a cell if one trial of all had come out otherwise: q(1 - q) / tasks."""
+    if not trial:
+        return 0.0
+    other = 1 / (_count_cells(cells) / trial + 2)
+    return other * (1 - other) * trial
+
+
+def _stack(conditions: Sequence[Floats]) -> Floats:
+    """[r, e] each -> [conditions, most replicates, e], NaN below those with fewer."""
+    most = max(map(len, conditions))
+    return np.stack([np.pad(each, ((0, most - len(each)), (0, 0)), constant_values=np.nan) for each in conditions])

@@ -1,0 +1,47 @@
+"""`/compare/certainty/`: how sure the differences are, and of what."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.stats.comparing.certainty import assess
+from inspector.charts.chart_request import sheet_of
+from inspector.pages.compare.crumbs import read_parent
+from inspector.web.permalinks import build_permalink
+from inspector.web.responses import next_url, paginate, render_page
+
+ITEMS_PER_PAGE = 60
+
+
+@require_safe
+def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison, metric = sheet.comparison, sheet.metric
+    found = assess(comparison, metric) if metric else None
+    page = paginate(request, list(found.items) if found else [], per_page=ITEMS_PER_PAGE)
+    pin = build_permalink(request, comparison)
+    data = {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": pin,
+        "scripted": comparison.scripted,
+        "metric": metric.key if metric else None,
+        "measured": found.measured if found else None,
+        "factor": found.factor if found else None,
+        "groups": found.groups if found else (),
+        "items": list(page),
+        "next": next_url(request, page),
+    }
+    context = {
+        "parent": read_parent(comparison.choices),
+        "stand_ins": comparison.stand_ins,
+        "problems": sheet.problems,
+        "pin": pin,
+        "chosen": metric,
+        "found": found,
+        "page": page,
+        "query": comparison.choices.query(),
+        "baseline": comparison.choices.baseline,
+    }
+    return render_page(request, "compare/compare_certainty.html", data=data, context=context, as_json=as_json)
