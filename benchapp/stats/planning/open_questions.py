@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.planning.power import Design
 from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
-from benchapp.stats.planning.spread import measure_pairs
+from benchapp.stats.planning.spread import Measured, measure_pairs
 
 MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own page has them
 
@@ -37,6 +38,7 @@ class OpenQuestions:
             widest = max(alike, key=lambda paired: len(paired.task))
             design = self._design(group, baseline, widest)
             measured = measure_pairs(alike)
+            design = self._scale(design, measured, group)
             cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
             self._settled[group.identity] = Settling(design, measured, cost)
         return self._settled[group.identity]
@@ -75,6 +77,14 @@ class OpenQuestions:
         tasks = tuple(np.bincount(paired.cluster).tolist())
         is_block = paired.replicates == (1, 1) or self.comparison.are_blocks(group, baseline)
         return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights, is_block)
+
+    def _scale(self, design: Design, measured: Measured, group: Group) -> Design:
+        """By what this difference itself showed: its own error, and the comparisons it is judged with."""
+        found = self.comparison.difference(group, self.metric)
+        expected, _ = design.expect_error(measured.spread)
+        if found is None or found.test is None or not expected:
+            return design
+        return replace(design, comparisons=found.comparisons, scale=found.test.error / expected)
 
     # --- what it took ----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import nctdtr, stdtrit
 
 from benchapp.stats.inference.difference import Claim
-from benchapp.stats.inference.interval import TAIL, Floats
+from benchapp.stats.inference.interval import LEVEL, Floats
 from benchapp.stats.inference.model import LEAST_FREEDOM
 from benchapp.stats.planning.spread import Spread
 
@@ -19,13 +19,16 @@ MOST_POINTS = 96  # a larger difference of shares is never planned for
 @dataclass(frozen=True, slots=True)
 class Design:
     """tasks: of each episode. replicates: of both sides. samples: of each task. weights: of each episode in the mean that is
-    compared, any scale; None: as many as it has tasks. is_block: replicates of both sides run interleaved."""
+    compared, any scale; None: as many as it has tasks. is_block: replicates of both sides run interleaved. comparisons: that are
+    judged together. scale: what runs of this kind showed of the standard error, over what their spread makes expected."""
 
     tasks: tuple[int, ...]
     replicates: tuple[int, int]
     samples: int = 1
     weights: tuple[float, ...] | None = None
     is_block: bool = True
+    comparisons: int = 1
+    scale: float = 1.0
 
     @property
     def shares(self) -> Floats:
@@ -59,12 +62,14 @@ def predict_power(design: Design, spread: Spread, difference: float) -> float | 
     differ so."""
     if difference > 1:
         return None
-    error, freedom = design.expect_error(spread)
+    expected, freedom = design.expect_error(spread)
+    error = expected * design.scale
     if freedom < LEAST_FREEDOM:
         return 0.0
     if error <= 0:
         return 1.0
-    found = 1 - float(nctdtr(freedom, difference / error, stdtrit(freedom, 1 - TAIL)))
+    level = 1 - LEVEL ** (1 / design.comparisons)
+    found = 1 - float(nctdtr(freedom, difference / error, stdtrit(freedom, 1 - level / 2)))
     return min(1.0, max(0.0, found)) if np.isfinite(found) else 1.0
 
 
