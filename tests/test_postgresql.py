@@ -19,16 +19,8 @@ CHOSEN = {
         *(
             "test_packed_trials",
             "test_archive",
-            "test_exports",
-            "test_comparing",
-            "test_metrics_spending",
-            "test_funnel",
-        ),
-        *(
             "test_claiming",
-            "test_agreeing",
             "test_populations",
-            "test_review_exports",
             "test_draft_orders",
             "test_passes",
         ),
