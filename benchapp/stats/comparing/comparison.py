@@ -102,6 +102,7 @@ class GroupComparison:
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[object, ...], Difference | None] = {}
         self._judged: dict[str, dict[Hashable, Difference | None]] = {}
+        self._blocks: dict[tuple[object, ...], bool] = {}
         self._factors: dict[tuple[object, ...], RunFactor | None] = {}
         # What pages made of these numbers under some choices: it lives as long as they do.
         self.drawn: Recent[Hashable, object] = Recent(24)
@@ -228,18 +229,21 @@ class GroupComparison:
         return self._differences[key]
 
     def _compare(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-        found = self._compare_replicates(group, baseline, metric, self.runs)
+        found = self._compare_replicates(group, baseline, metric)
         if found is None or not metric.is_share:
             return found
         return replace(found, missing=self._bound_missing(group, baseline, metric))
 
     def _compare_replicates(
-        self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[Run]
+        self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[int] | None = None
     ) -> Difference | None:
-        """Of those replicates among `runs` that were scored at all; of blocks, on both sides."""
+        """Of those replicates that were scored at all, of blocks on both sides. runs: keys of those to take; None: all."""
         own, other = self.sides(group, baseline, metric)
         kept = [
-            [run in runs and len(means.task) > 0 for run, means in zip(side.runs, found, strict=True)]
+            [
+                len(means.task) > 0 and (runs is None or run.pk in runs)
+                for run, means in zip(side.runs, found, strict=True)
+            ]
             for side, found in ((group, own), (baseline, other))
         ]
         is_block = self.are_blocks(group, baseline)
@@ -254,6 +258,12 @@ class GroupComparison:
 
     def are_blocks(self, group: Group, baseline: Group) -> bool:
         """Did each replicate of both run interleaved, with one seed? By the times of the record, whoever ran them."""
+        key = group.identity, baseline.identity
+        if key not in self._blocks:
+            self._blocks[key] = self._ran_interleaved(group, baseline)
+        return self._blocks[key]
+
+    def _ran_interleaved(self, group: Group, baseline: Group) -> bool:
         if len(group.runs) < 2 or len(group.runs) != len(baseline.runs):
             return False
         return all(
@@ -295,7 +305,7 @@ class GroupComparison:
         """Before the end, over the replicates that are whole on both sides. None at the end, where the test decides."""
         if not (group.is_unfinished or baseline.is_unfinished):
             return None
-        whole = {run for run in (*group.runs, *baseline.runs) if TrialTally.of(self.outcomes[run.pk]).is_over}
+        whole = {run.pk for run in (*group.runs, *baseline.runs) if TrialTally.of(self.outcomes[run.pk]).is_over}
         found = self._compare_replicates(group, baseline, metric, whole)
         return InterimEvidence.of(found, comparisons) if found else None
 
