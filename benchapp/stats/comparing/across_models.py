@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.model import ClaimTest
 from benchapp.stats.inference.pooling import PooledEffect, pool_models
 from benchapp.stats.metrics.metric import TrialMetric
@@ -34,4 +35,5 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
         for condition, models in found.items()
         if all(len(tests) == 1 for tests in models.values())  # of several authors or harnesses none is chosen
     }
-    return [AcrossModels(condition, each) for condition, each in pooled.items() if each]
+    known = sorted(pooled, key=lambda condition: name_condition(condition).order)
+    return [AcrossModels(condition, each) for condition in known if (each := pooled[condition])]
