@@ -270,7 +270,7 @@ class Answer:
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
-        if self.comparison.unfinished:
+        if any(each.is_unfinished for each in self.judged):
             return "No verdict before the end."
         if not self.is_comparable:
             return "Not comparable as a whole."

@@ -213,6 +213,17 @@ def test_before_the_end_there_is_no_verdict(client: Client) -> None:
     assert "evidence" not in twin, "one run a side has none"
 
 
+def test_runs_of_another_experiment_take_no_verdict_away(client: Client) -> None:
+    make_pair(8)
+    other = make_experiment(name="just begun", suite=make_suite(environments=2, families=1))
+    make_learning_run(other, condition="selfgen-always", outcomes=OWN)
+    Trial.objects.filter(episode__run__experiment=other).update(success=None, is_done=False, status="waiting")
+    Run.objects.all().touch()
+    said = words(client, "/compare/")
+    assert "No verdict before the end." in said, "the line above all"
+    assert "Did skills help? Yes, skills clearly helped, in this run; reruns not measured." in said
+
+
 def test_a_run_that_was_cancelled_has_ended(client: Client) -> None:
     experiment = make_pair(8)
     late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk")[18:]
