@@ -1,7 +1,7 @@
 """How often the one model is wrong where nothing differs, and how often it finds what does: `python benchmarks/levels.py`.
 
 Experiments are drawn, judged as a page judges them, and counted: 182 scenes without any difference, and the power table of
-docs/explanation/statistics.md. `--experiments 2000` takes about ten minutes on two cores; `--scenes power` draws that table alone.
+docs/explanation/statistics.md. `--experiments 1000` takes some twenty minutes on two cores; `--scenes power` draws that table alone.
 
 A trial passes with a chance whose log-odds add up: its task, its family, the library of its episode (drawn anew in each
 replicate), and, where a scene says so, what moves a whole replicate: all conditions of it alike (`shared`) or each its own way
@@ -217,7 +217,7 @@ def _percents(power: tuple[float, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--experiments", type=int, default=2_000)
+    parser.add_argument("--experiments", type=int, default=1_000)
     parser.add_argument("--scenes", choices=["all", "level", "power"], default="all")
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
