@@ -11,11 +11,10 @@ from benchapp.papers.loading import list_papers, read_published_rows
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
+from benchapp.stats.metrics.catalogue import METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart
 from inspector.charts.sheet import ChartSheet
-from runner.base.types import Phase
 
 
 def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
@@ -54,7 +53,7 @@ def _table(comparison: GroupComparison, problems: list[str]) -> str:
 
 
 def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], problems: list[str]) -> TrialMetric | None:
-    """The chosen one, of any table; else ESR, else the first that counts deployment, else the first."""
+    """The chosen one, of any table; else the primary one of these."""
     name = comparison.choices.metric
     chosen = METRICS.get(name)
     if chosen is not None and (chosen in metrics or comparison.has(chosen)):
@@ -62,9 +61,7 @@ def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], probl
     if name:
         told = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
         problems.append(f"metric: {name[:80]!r} ignored, these runs have {told}")
-    default = [metric for metric in metrics if metric.key == DEFAULT_METRIC]
-    deployed = [metric for metric in metrics if metric.phase == Phase.DEPLOYMENT]
-    return next(iter((*default, *deployed, *metrics)), None)
+    return pick_primary(metrics)
 
 
 def _read_published(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:

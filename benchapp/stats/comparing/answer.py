@@ -13,6 +13,7 @@ from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
 from benchapp.stats.comparing.effects import (
+    NO_VERDICT_YET,
     Effect,
     answer_question,
     describe_effect,
@@ -21,15 +22,12 @@ from benchapp.stats.comparing.effects import (
     name_effect,
 )
 from benchapp.stats.comparing.groups import MODEL, Group
-from benchapp.stats.comparing.primary_metric import choose_metric
 from benchapp.stats.comparing.ranks import Ranks, rank_groups
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
 from benchapp.stats.planning.settling import Route, Settling
-
-BEST_CANDIDATES = (Effect.BETTER,)  # effects that may be called "best" before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ class JudgedGroup(Shaped):
 
     @property
     def words(self) -> str:
-        """The verdict; why there is none."""
+        """The verdict, or that it is too early for one; empty for a metric without verdicts."""
         if self.is_unfinished:
-            return "no verdict before the end"
+            return NO_VERDICT_YET
         return "" if self.effect is Effect.ESTIMATE else describe_effect(self.effect, self.difference)
 
     @property
@@ -121,7 +119,7 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
         if (difference := comparison.difference(group, metric)) is not None
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
-    hypotheses, is_primary = correct_hypotheses(comparison), metric.key == choose_metric(comparison).key
+    hypotheses, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
     judged = []
     for group, baseline, difference in found:
         declared = hypotheses.get(group.first.experiment_id)
@@ -205,10 +203,8 @@ class Answer:
     def best(self) -> JudgedGroup | None:
         """Of those with the surest gain the one with the largest; None where nothing could be compared. Where no direction is a
         gain, the largest difference."""
-        for effect in BEST_CANDIDATES:
-            if sure := [each for each in self.judged if each.effect is effect]:
-                return max(sure, key=self._gain)
-        return max(self.tested or self.judged, key=self._gain, default=None)
+        better = [each for each in self.judged if each.effect is Effect.BETTER]
+        return max(better or self.tested or self.judged, key=self._gain, default=None)
 
     @property
     def alike(self) -> list[JudgedGroup]:
@@ -260,7 +256,7 @@ class Answer:
 
     @property
     def is_comparable(self) -> bool:
-        """May one heading stand over all groups? Not over several experiments whose setups differ in more than is compared."""
+        """Can one heading speak for all groups? Not when several experiments differ in more of their setup than is compared."""
         experiments = {run.experiment_id for run in self.comparison.runs}
         return len(experiments) < 2 or not self.comparison.setups.differs
 
@@ -271,7 +267,7 @@ class Answer:
         if not effects:
             return "Nothing to compare yet."
         if any(each.is_unfinished for each in self.judged):
-            return "No verdict before the end."
+            return f"{NO_VERDICT_YET.capitalize()}."
         if not self.is_comparable:
             return "Not comparable as a whole."
         if set(effects) == {Effect.ESTIMATE}:

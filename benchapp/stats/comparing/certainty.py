@@ -3,7 +3,6 @@ and which tasks show anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +45,8 @@ class GroupCertainty(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Item(Shaped):
-    """A task as a question put to all runs. share: of trials that passed, 0..1; baseline: without the first skill. gain and loss: the largest
-    difference of a condition to the baseline above 0 and below it. agreement: correlation, over runs, with the rest of the tasks."""
+    """How one task did in all runs. share, baseline: of trials that passed in all conditions and in the baseline, 0..1. gain, loss: the
+    largest difference of a condition to the baseline above and below 0. agreement: correlation over runs with all other tasks."""
 
     task: Task
     share: float
@@ -116,13 +115,12 @@ def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
         float(np.mean(factors)) if factors else None,
         tuple(groups),
-        tuple(_list_items(comparison, metric)) if metric.is_share else (),
+        tuple(_list_items(comparison, metric)) if metric.is_share and groups else (),
     )
 
 
 def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval | None]:
-    """With families drawn anew, what each adds to the difference varies: Student's t over families, never narrower than for these
-    tasks alone."""
+    """Return the number of families, and Student's interval over what each of them adds; never narrower than for these tasks."""
     family = np.unique(np.where(paired.family >= 0, paired.family, -2 - paired.task), return_inverse=True)[1]
     count = int(family.max()) + 1
     if count < FEWEST_FAMILIES or difference.test is None:
@@ -136,7 +134,7 @@ def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval |
 
 
 def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-    """Per protocol: only tasks whose trials read a skill, in every replicate. It may flatter: who reads may have been better off."""
+    """Compare only the tasks whose trials read a skill in every replicate; None where all did, or none. Not a random subset."""
     covered = [metric.select_covered(outcomes) for outcomes in comparison.of_group(group)]
     used = [outcomes.column("used") == 1 for outcomes in covered]
     if all(each.all() for each in used):
@@ -146,61 +144,60 @@ def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: Tr
     return compare(paired, is_share=metric.is_share) if paired else None
 
 
-def _list_items(comparison: GroupComparison, metric: TrialMetric) -> Iterator[Item]:
+def _list_items(comparison: GroupComparison, metric: TrialMetric) -> list[Item]:
     """The hardest first."""
     groups = comparison.groups.all
-    means = [(group, metric.task_means(outcomes)) for group in groups for outcomes in comparison.of_group(group)]
-    tasks = np.unique(np.concatenate([each.task for _, each in means] or [np.empty(0, np.int64)]))
-    values = np.full((len(means), len(tasks)), np.nan)
-    for row, (_, each) in zip(values, means, strict=True):
+    means = [[metric.task_means(outcomes) for outcomes in comparison.of_group(group)] for group in groups]
+    tasks = np.unique(np.concatenate([each.task for runs in means for each in runs]))
+    values = np.full((sum(map(len, means)), len(tasks)), np.nan)
+    for row, each in zip(values, (each for runs in means for each in runs), strict=True):
         row[np.searchsorted(tasks, each.task)] = each.value
+    ends = np.cumsum(list(map(len, means)))[:-1]
+    of_groups = np.stack([_mean(rows) for rows in np.split(values, ends)])  # [groups, tasks]
+    is_baseline = np.isin(range(len(groups)), [groups.index(baseline) for _, baseline in comparison.groups.pairs])
+    baseline = _mean(of_groups[is_baseline])
+    apart = np.nan_to_num(of_groups[~is_baseline] - baseline)
+    gain, loss = apart.max(axis=0, initial=0.0), apart.min(axis=0, initial=0.0)
+    share, agreement = _mean(values), _agree(values)
     named: dict[int, Task] = {}
     for start in range(0, len(tasks), MAX_NAMED):
-        found = Task.objects.filter(pk__in=tasks[start : start + MAX_NAMED].tolist()).select_related("suite")
+        found = Task.objects.filter(pk__in=tasks[start : start + MAX_NAMED].tolist())
         named |= {task.pk: task for task in found}
-    by_group = {
-        group.identity: np.array([own is group for own, _ in means])
-        for group in groups
-        if group in [own for own, _ in means]
-    }
-    baselines = {baseline.identity for _, baseline in comparison.groups.pairs}
-    items = []
-    for place, task in enumerate(tasks.tolist()):
-        column = values[:, place]
-        of_groups = {key: _mean(column[rows]) for key, rows in by_group.items()}
-        bare = _mean(np.array([value for key, value in of_groups.items() if key in baselines and value is not None]))
-        others = [
-            value - bare
-            for key, value in of_groups.items()
-            if bare is not None and value is not None and key not in baselines
-        ]
-        share = _mean(column)
-        assert share is not None
-        rest = np.delete(values, place, axis=1)
-        items.append(
-            Item(
-                named[task],
-                share,
-                bare,
-                max([0.0, *others]),
-                min([0.0, *others]),
-                _agree(column, rest),
-            )
+    items = [
+        Item(
+            task=named[task],
+            share=float(share[place]),
+            baseline=_known(baseline[place]),
+            gain=float(gain[place]),
+            loss=float(loss[place]),
+            agreement=_known(agreement[place]),
         )
-    yield from sorted(items, key=lambda item: (item.share, item.task.key))
+        for place, task in enumerate(tasks.tolist())
+    ]
+    return sorted(items, key=lambda item: (item.share, item.task.key))
 
 
-def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
-def _agree(column: Floats, rest: Floats) -> float | None:
-    """Correlation over runs of one task, [runs], with the mean of the others, [runs, tasks]; None where either does not vary."""
-    known = ~np.isnan(column) & ~np.isnan(rest).all(axis=1)
-    if known.sum() < FEWEST_RUNS:
-        return None
-    own, others = column[known], np.nanmean(rest[known], axis=1)
-    if np.ptp(own) <= ZERO or np.ptp(others) <= ZERO:
-        return None
-    return float(np.corrcoef(own, others)[0, 1])
+def _mean(values: Floats) -> Floats:
+    """Of rows [n, tasks], without those that are NaN: [tasks], NaN where none is left."""
+    count = (~np.isnan(values)).sum(axis=0)
+    mean = np.divide(np.nansum(values, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    return np.asarray(mean)
+
+
+def _agree(values: Floats) -> Floats:
+    """Correlation over runs of each task with the mean of the others: values [runs, tasks] -> [tasks]. NaN where either does not
+    vary, or in fewer than FEWEST_RUNS."""
+    known = ~np.isnan(values)
+    others = known.sum(axis=1, keepdims=True) - known
+    both = known & (others > 0)
+    rest = np.nansum(values, axis=1, keepdims=True) - np.nan_to_num(values)
+    rest = np.divide(rest, others, out=np.full(values.shape, np.nan), where=both)
+    own = np.where(both, values, np.nan)
+    own, rest = own - _mean(own), rest - _mean(rest)
+    spread = np.sqrt(np.nansum(own**2, axis=0) * np.nansum(rest**2, axis=0))
+    enough = ((~np.isnan(own)).sum(axis=0) >= FEWEST_RUNS) & (spread > ZERO)
+    return np.asarray(np.divide(np.nansum(own * rest, axis=0), spread, out=np.full(len(spread), np.nan), where=enough))

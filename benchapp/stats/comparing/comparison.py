@@ -17,6 +17,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import MAX_NAMED, outcomes_of, read_settled_after
+from benchapp.stats.comparing.effects import NO_VERDICT_YET
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import (
@@ -27,12 +28,13 @@ from benchapp.stats.inference.difference import (
     difference_of_means,
 )
 from benchapp.stats.inference.interim import InterimEvidence
+from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
-from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
 from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
@@ -257,7 +259,7 @@ class GroupComparison:
         return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor)
 
     def are_blocks(self, group: Group, baseline: Group) -> bool:
-        """Did each replicate of both run interleaved, with one seed? By the times of the record, whoever ran them."""
+        """Did each replicate of both run interleaved, with one seed? The recorded times decide, for imports too."""
         key = group.identity, baseline.identity
         if key not in self._blocks:
             self._blocks[key] = self._ran_interleaved(group, baseline)
@@ -292,9 +294,10 @@ class GroupComparison:
         paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to line them up
         if paired is None:
             return None
-        cells = paired.cells(paired.own)
-        ends = np.cumsum([sum(len(means.task) > 0 for means in side) for side in sides])
-        return measure_run_factor([each for each in np.split(cells, ends[:-1]) if len(each)], is_block=is_block)
+        # A replicate without a result keeps its place, so that those of a block stay in line.
+        rows, empty = iter(paired.cells(paired.own)), np.full(paired.clusters, np.nan)
+        cells = [np.stack([next(rows) if len(means.task) else empty for means in side]) for side in sides]
+        return measure_run_factor(cells, is_block=is_block)
 
     def count_waiting(self, *groups: Group) -> int:
         """Trials that these still wait for."""
@@ -347,6 +350,12 @@ class GroupComparison:
         if against_no_skill or not replayed:
             return (Phase.ACQUISITION,)
         return None
+
+    @cached_property
+    def primary_metric(self) -> TrialMetric:
+        """The metric that may earn a verdict where no other was declared before the run."""
+        fitting = TABLES[table_for(self.outcomes.values())]
+        return pick_primary([each for each in fitting if each.is_share and self.has(each)]) or METRICS[DEFAULT_METRIC]
 
     def has(self, metric: TrialMetric) -> bool:
         """Is there a trial this metric covers?"""
@@ -411,7 +420,8 @@ class GroupComparison:
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
-        return f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. No verdict before the end."
+        ended = f"{tally.done:,} of {tally.total:,} planned trials have ended"
+        return f"{which} unfinished: {ended}. {NO_VERDICT_YET.capitalize()}."
 
     @cached_property
     def tainted(self) -> int:

@@ -10,8 +10,9 @@ from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ALPHA
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.metric import Better, TrialMetric
+from benchapp.stats.planning.settling import SOUGHT
 
-ABOUT_NOTHING = 0.10  # shares: a difference that is shown to be smaller is settled; what planning looks for, too
+NO_VERDICT_YET = "no verdict before the end"
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -46,7 +47,7 @@ class Effect(StrEnum):
 WORDS = {
     Effect.BETTER: "clearly better",
     Effect.WORSE: "clearly worse",
-    Effect.SAME: f"no difference larger than {100 * ABOUT_NOTHING:.0f} points",
+    Effect.SAME: f"no difference larger than {100 * SOUGHT:.0f} points",
     Effect.OPEN: "not settled",
     Effect.TOO_SMALL: "too small to test",
     Effect.ESTIMATE: "no verdict",
@@ -72,7 +73,7 @@ def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final
     if difference.is_clear:
         return Effect.BETTER if (difference.delta > 0) == (metric.better is Better.HIGHER) else Effect.WORSE
     bound = difference.bound_of_difference
-    if metric.is_share and bound is not None and bound <= ABOUT_NOTHING:
+    if metric.is_share and bound is not None and bound <= SOUGHT:
         return Effect.SAME
     return Effect.OPEN
 
@@ -125,7 +126,7 @@ def answer_question(effects: Sequence[Effect], claims: Sequence[Claim] = ()) -> 
         return f"No{hurt}{where}."
     if worse + tested.count(Effect.SAME) == count:
         limited = ", as far as tested" if count < len(effects) else ""
-        return f"Not by more than {100 * ABOUT_NOTHING:.0f} points{limited}{hurt}{where}."
+        return f"Not by more than {100 * SOUGHT:.0f} points{limited}{hurt}{where}."
     return f"Not settled{hurt}{where}."
 
 

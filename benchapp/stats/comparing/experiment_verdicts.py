@@ -12,7 +12,6 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.comparing.primary_metric import choose_metric
 from benchapp.stats.comparing.selection import MAX_RUNS
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, take_fact
@@ -122,7 +121,7 @@ def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
 
 def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, with_judge=False)
-    metric, groups = choose_metric(comparison), comparison.groups
+    metric, groups = comparison.primary_metric, comparison.groups
     answer = Answer(comparison, (), metric)
     return ExperimentVerdict(
         answer=answer.heading,

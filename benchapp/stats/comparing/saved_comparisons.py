@@ -14,7 +14,7 @@ from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
-from benchapp.stats.comparing.effects import Effect, describe_effect, judge_effect
+from benchapp.stats.comparing.effects import NO_VERDICT_YET, Effect, describe_effect, judge_effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference, correct_together
 from benchapp.stats.inference.interim import InterimEvidence
@@ -67,7 +67,7 @@ class Hypothesis:
 
     @property
     def words(self) -> str:
-        return "no verdict before the end" if self.waiting else describe_effect(self.effect, self.difference)
+        return NO_VERDICT_YET if self.waiting else describe_effect(self.effect, self.difference)
 
     @property
     def sentence(self) -> str:

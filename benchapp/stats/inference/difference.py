@@ -159,7 +159,7 @@ def _claim_rerun(estimate: Estimate, paired: Paired, factor: RunFactor | None, *
 
 
 def _if_any_error(test: ClaimTest | None) -> ClaimTest | None:
-    """Amounts that are the same everywhere show no error, so nothing can be said."""
+    """Return no test when an amount is the same everywhere: nothing shows its error."""
     return test if test is not None and test.error > 0 else None
 
 

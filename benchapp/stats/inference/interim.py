@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import floor
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ENOUGH_EVIDENCE
 
-ENOUGH = round(ENOUGH_EVIDENCE, 6)  # 20
 MOST = 1_000  # more is written as more than that
 
 
@@ -24,7 +23,7 @@ class InterimEvidence(Shaped):
 
     json_shape = JsonShape(
         "evidence=value",
-        ("evidence_needed", lambda _: ENOUGH),
+        ("evidence_needed", lambda _: ENOUGH_EVIDENCE),
         "evidence_over=comparisons",
         "evidence_replicates=replicates",
         "found_at_any_look=is_enough",
@@ -33,16 +32,16 @@ class InterimEvidence(Shaped):
 
     @classmethod
     def of(cls, difference: Difference, comparisons: int) -> InterimEvidence | None:
-        """None where the difference has no test, or fewer than two replicates a side."""
-        replicates = min(difference.replicates)
-        if difference.test is None or replicates < 2:
+        """None without a test, and with one run on a side; copies of a run are one."""
+        if difference.test is None or difference.claim is Claim.ONE_RUN:
             return None
+        replicates = min(difference.replicates)
         value = difference.test.evidence(replicates * difference.clusters)
         return cls(value / comparisons, comparisons, replicates, difference.delta > 0)
 
     @property
     def is_enough(self) -> bool:
-        return self.value >= ENOUGH
+        return self.value >= ENOUGH_EVIDENCE
 
     @property
     def sentence(self) -> str:
@@ -50,12 +49,12 @@ class InterimEvidence(Shaped):
         after = f"after {self.replicates} whole replicates"
         if self.is_enough:
             way = "rise" if self.is_rise else "drop"
-            return f"Evidence for a {way} {after}: {self.number}{over}. {ENOUGH:.0f} let you stop."
-        return f"Evidence {after}: {self.number} of the {ENOUGH:.0f} that let you stop{over}."
+            return f"Evidence for a {way} {after}: {self.number}{over}. {ENOUGH_EVIDENCE:.0f} let you stop."
+        return f"Evidence {after}: {self.number} of the {ENOUGH_EVIDENCE:.0f} that let you stop{over}."
 
     @property
     def short(self) -> str:
-        return f"evidence {self.number} of {ENOUGH:.0f}"
+        return f"evidence {self.number} of {ENOUGH_EVIDENCE:.0f}"
 
     @property
     def number(self) -> str:
@@ -64,4 +63,4 @@ class InterimEvidence(Shaped):
             return f"over {MOST:,}"
         if self.value < 0.1:
             return "below 0.1"
-        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH else f"{floor(self.value):,}"
+        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH_EVIDENCE else f"{floor(self.value):,}"

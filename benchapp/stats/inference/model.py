@@ -1,8 +1,8 @@
 """The one model behind every difference between conditions: its error comes from replicates within episodes.
 
 A cell is the mean of one replicate in one episode; an episode is what learns on its own. Two claims are possible. "Run": these
-conditions, run like this, differ. "Rerun": so they would if all was learned again; it widens the error by how much whole runs
-differ beyond their cells.
+conditions, run like this, differ. "Rerun": they would also differ if all was learned again; it scales the variance by how much whole
+runs differ beyond their cells.
 
 Sources: error strata (Yates 1935), degrees of freedom (Satterthwaite 1946; Box 1954), steps (Holm 1979, with Sidak 1967), evidence
 at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right: docs/explanation/statistics.md, benchmarks/levels.py.
@@ -25,7 +25,7 @@ ALPHA = 1 - LEVEL
 LEAST_FREEDOM = 1.0  # with less no test: its interval would be wider than any result
 FEWEST_EPISODES = 3  # of one run a side that have so many degrees of freedom
 SECOND_REPLICATES = 0.75  # of the episodes need a second replicate before replicates give the error
-ENOUGH_EVIDENCE = 1 / ALPHA
+ENOUGH_EVIDENCE = 20.0  # 1 / ALPHA
 SAME = 1e-12  # replicates that differ by no more are copies of one run
 TINY = 1e-30
 

@@ -21,7 +21,7 @@ from django.db.models import F, Max, Min, QuerySet
 
 from benchapp.models import Decision, Probe, Run
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
-from benchapp.stats.inference.replicates import mean_interval, share_interval
+from benchapp.stats.inference.interval import mean_interval, share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.judged.judged_columns import ChosenJudge, find_passes, with_judgements
 from benchapp.stats.learning.computed_runs import RunCache

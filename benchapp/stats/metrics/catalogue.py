@@ -5,7 +5,7 @@ A table has metrics over trials, which differences can be tested on, and numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from benchapp.stats.benchmarks import judged_metrics, skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
@@ -79,6 +79,13 @@ RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
 }
 RUN_METRICS: dict[str, RunMetric] = {metric.key: metric for metrics in RUN_TABLES.values() for metric in metrics}
 DEFAULT_METRIC = "ESR"
+
+
+def pick_primary(metrics: Sequence[TrialMetric]) -> TrialMetric | None:
+    """Deployment success; else the first that counts deployment, else the first; None of none."""
+    default = (metric for metric in metrics if metric.key == DEFAULT_METRIC)
+    deployed = (metric for metric in metrics if metric.phase == Phase.DEPLOYMENT)
+    return next(iter((*default, *deployed, *metrics)), None)
 
 
 def table_for(outcomes: Iterable[Outcomes]) -> str:

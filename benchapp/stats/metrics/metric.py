@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchapp.stats.inference.replicates import share_interval
+from benchapp.stats.inference.interval import share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate

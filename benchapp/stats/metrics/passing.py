@@ -18,7 +18,7 @@ from math import comb
 
 import numpy as np
 
-from benchapp.stats.inference.replicates import share_interval
+from benchapp.stats.inference.interval import share_interval
 from benchapp.stats.inference.resampling import by_task
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from benchapp.stats.metrics.outcomes import Floats, Ints, Outcomes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.inference.replicates import share_interval
+from benchapp.stats.inference.interval import share_interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
 
 

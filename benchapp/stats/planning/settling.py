@@ -10,7 +10,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.planning.power import POWER, Design, count_found, predict_power
 from benchapp.stats.planning.spread import Measured, Spread
 
-SOUGHT = 0.10  # shares: the difference that is planned for
+SOUGHT = 0.10  # shares: what a plan has to find; a difference shown to be smaller is settled
 FAR = 50  # more than that is no plan
 MOST_SAMPLES = 10
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.across_models import AcrossModels
+from benchapp.stats.comparing.across_models import AcrossModels, pool_conditions
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.groups import MODEL, Group
@@ -140,7 +140,12 @@ def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: st
             yield _build_printed_row(row, other)
 
 
-def pool_printed(sheet: ChartSheet, metric: TrialMetric) -> Iterator[AcrossModels]:
+def list_across_models(sheet: ChartSheet, metric: TrialMetric) -> list[AcrossModels]:
+    """Of the runs shown, then of the papers that are laid over."""
+    return [*pool_conditions(sheet.comparison, metric), *_pool_printed(sheet, metric)]
+
+
+def _pool_printed(sheet: ChartSheet, metric: TrialMetric) -> Iterator[AcrossModels]:
     """What papers print of each condition, over the agents they tried: no cell has an error, so these are all alike."""
     deltas: dict[tuple[str, str], list[float]] = {}
     scale = 100 if metric.is_share else 1

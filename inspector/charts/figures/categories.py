@@ -9,7 +9,7 @@ from statistics import fmean
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.replicates import share_interval
+from benchapp.stats.inference.interval import share_interval
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from benchapp.stats.comparing.across_models import AcrossModels, pool_conditions
+from benchapp.stats.comparing.across_models import AcrossModels
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
@@ -19,7 +19,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric, render_signed
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import UNTOLD, MetricName, name_metric
-from inspector.charts.drawing.forest_rows import pool_printed
+from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.forest_lanes import Forest, build_forest
 from inspector.pages.compare.trial_squares import SquareTable, read_squares
@@ -84,7 +84,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
         build_forest(sheet, answer),
         read_squares(sheet.comparison, groups, sheet.metric) if answer.is_few else None,
         _find_library(answer),
-        (*pool_conditions(sheet.comparison, sheet.metric), *pool_printed(sheet, sheet.metric)),
+        tuple(list_across_models(sheet, sheet.metric)),
     )
 
 

@@ -7,8 +7,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.stats.comparing.certainty import assess
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.crumbs import read_parent
-from inspector.web.permalinks import build_permalink
+from inspector.pages.compare.crumbs import begin_twin, read_parent
 from inspector.web.responses import next_url, paginate, render_page
 
 ITEMS_PER_PAGE = 60
@@ -20,12 +19,8 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison, metric = sheet.comparison, sheet.metric
     found = assess(comparison, metric) if metric else None
     page = paginate(request, list(found.items) if found else [], per_page=ITEMS_PER_PAGE)
-    pin = build_permalink(request, comparison)
     data = {
-        "choices": comparison.choices.pairs(),
-        "problems": sheet.problems,
-        "pin": pin,
-        "scripted": comparison.scripted,
+        **begin_twin(request, sheet),
         "metric": metric.key if metric else None,
         "measured": found.measured if found else None,
         "factor": found.factor if found else None,
@@ -37,7 +32,7 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "parent": read_parent(comparison.choices),
         "stand_ins": comparison.stand_ins,
         "problems": sheet.problems,
-        "pin": pin,
+        "pin": data["pin"],
         "chosen": metric,
         "found": found,
         "page": page,

@@ -15,7 +15,6 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
-from benchapp.stats.comparing.across_models import pool_conditions
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
@@ -27,7 +26,7 @@ from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import ABOVE, QUESTIONS
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.drawing.forest_rows import pool_printed
+from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.questions import build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
@@ -157,8 +156,8 @@ def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
     """What the page says in its head."""
     if sheet.metric is None:
         return None
-    across = [*pool_conditions(sheet.comparison, sheet.metric), *pool_printed(sheet, sheet.metric)]
-    return {**ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric)), "across_models": across}
+    answer = ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric))
+    return {**answer, "across_models": list_across_models(sheet, sheet.metric)}
 
 
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:

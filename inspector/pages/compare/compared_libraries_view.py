@@ -21,9 +21,8 @@ from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.crumbs import read_parent
+from inspector.pages.compare.crumbs import begin_twin, read_parent
 from inspector.web.closed_pages import words_of
-from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase
 
@@ -126,12 +125,8 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(comparison.groups.all), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
-    pin = build_permalink(request, comparison)
     data = {
-        "choices": comparison.choices.pairs(),
-        "problems": sheet.problems,
-        "pin": pin,
-        "scripted": comparison.scripted,
+        **begin_twin(request, sheet),
         "groups": shown,
         "next": next_url(request, page),
     }
@@ -139,7 +134,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     context = {
         "stand_ins": comparison.stand_ins,
         "parent": read_parent(comparison.choices),
-        "pin": pin,
+        "pin": data["pin"],
         "page": page,
         "shown": libraries,
         "answer": _answer(libraries),

@@ -20,8 +20,7 @@ from inspector.charts.chart_request import sheet_of
 from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_two_sided
-from inspector.pages.compare.crumbs import read_parent
-from inspector.web.permalinks import build_permalink
+from inspector.pages.compare.crumbs import begin_twin, read_parent
 from inspector.web.responses import next_url, paginate, render_page
 
 GROUPS_PER_PAGE = 30
@@ -69,12 +68,8 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     axis = _choose_axis([comparison.replay(group) for group in page])
     shown = [_build_replayed(sheet, group, axis) for group in page]
     noise = comparison.noise
-    pin = build_permalink(request, comparison)
     data = {
-        "choices": comparison.choices.pairs(),
-        "problems": sheet.problems,
-        "pin": pin,
-        "scripted": comparison.scripted,
+        **begin_twin(request, sheet),
         "noise": noise,
         "groups": shown,
         "next": next_url(request, page),
@@ -82,7 +77,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "stand_ins": comparison.stand_ins,
         "parent": read_parent(sheet.comparison.choices),
-        "pin": pin,
+        "pin": data["pin"],
         "page": page,
         "shown": shown,
         "placebo": any(each.replay.placebo for each in shown),

@@ -85,6 +85,11 @@ def test_a_difference_declared_the_other_way_round_is_the_same_one() -> None:
 
 def test_evidence_is_divided_by_what_was_planned_and_not_by_what_has_scored() -> None:
     experiment = make_declaring(environments=4, replicates=3)
+    for condition in ("no-skill", "selfgen-always"):  # replicates differ, for copies of one run count once
+        odd = Trial.objects.filter(
+            episode__run__condition=condition, episode__run__replicate=1, phase="deployment"
+        ).first()
+        Trial.objects.filter(pk=odd.pk).update(success=not odd.success)
     Trial.objects.filter(episode__run__condition__in=["raw-trajectory", "curated-static"]).update(
         success=None, is_done=False, status="waiting"
     )
@@ -100,7 +105,7 @@ def test_evidence_is_divided_by_what_was_planned_and_not_by_what_has_scored() ->
 
 
 def test_a_skipped_trial_has_ended() -> None:
-    """Its experiment is judged like any other, and what it could have made of the difference is said."""
+    """The experiment is judged like any other; the bounds show what the skipped trial could have changed."""
     experiment = make_declaring(environments=7)
     late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk").last()
     Trial.objects.filter(pk=late.pk).update(success=None, is_done=False, status="skipped")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchapp.stats.inference.difference import Claim, Difference
-from benchapp.stats.inference.interim import ENOUGH, InterimEvidence
+from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.model import ClaimTest
 
 BASE = Difference(60, 10, (3, 3), 0.6, 0.4, 0.2, Claim.RUN, ClaimTest(0.2, 0.04, 19.5), None)
@@ -20,11 +20,10 @@ def test_it_is_divided_by_the_comparisons_that_are_judged_together() -> None:
     assert one.value == pytest.approx(4 * four.value)
     assert (one.is_rise, one.replicates) == (True, 3)
     assert one.is_enough
-    assert ENOUGH == 20
 
 
-def test_there_is_none_of_one_replicate_or_without_a_test() -> None:
-    assert InterimEvidence.of(replace(BASE, replicates=(1, 3)), 1) is None
+def test_there_is_none_of_one_run_or_without_a_test() -> None:
+    assert InterimEvidence.of(replace(BASE, claim=Claim.ONE_RUN), 1) is None
     assert InterimEvidence.of(replace(BASE, run=None), 1) is None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchapp.stats.inference.replicates import mean_interval, share_interval
+from benchapp.stats.inference.interval import mean_interval, share_interval
 
 
 def test_it_is_students_interval() -> None:
