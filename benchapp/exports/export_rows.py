@@ -13,6 +13,7 @@ from benchapp.models import Run, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.saved_comparisons import Corrected
@@ -114,7 +115,7 @@ def difference_rows(
     for group in comparison.groups.all:
         baseline = comparison.groups.baseline_of(group)
         for metric in metrics:
-            if baseline is not None and (found := comparison.difference(group, metric)) is not None:
+            if baseline is not None and (found := judge_difference(comparison, group, metric)) is not None:
                 yield _difference(found, group, baseline, metric, comparison, corrected)
 
 

@@ -8,6 +8,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import say_label
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, percent_text
@@ -93,7 +94,7 @@ def _group(
     if comparison.groups.baseline_of(group) is None:
         return [values + END]
     differences = [
-        _difference(comparison.difference(group, metric), metric, is_clear=(group.identity, metric.key) in clear)
+        _difference(judge_difference(comparison, group, metric), metric, is_clear=(group.identity, metric.key) in clear)
         for metric in metrics
     ]
     return [values + END, " & ".join(["", *differences]) + END]

@@ -11,7 +11,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses
+from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, find_declared, judge_difference
 from benchapp.stats.comparing.effects import (
     NO_VERDICT_YET,
     Effect,
@@ -41,9 +41,8 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `difference`: corrected over its family, or over what was declared. `more`:
-    further replicates (or episodes, `more_of`) that would settle a difference of 10 points, of an open one; None where no plan
-    does. `questions`: of all groups judged in this metric. `interim`: before the end, what may be looked at at any time.
+    """One group in one metric, against its baseline. `more`: further replicates (or episodes, `more_of`) that would settle a
+    difference of 10 points, of an open one; None where no plan does. `questions`: of all groups judged in this metric. `interim`: before the end, what may be looked at at any time.
     `declaration`: None where the experiment declares nothing. `is_primary`: whether the metric may earn a verdict."""
 
     group: Group
@@ -111,20 +110,17 @@ class JudgedGroup(Shaped):
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
-    """Every group that shares a scored task with its baseline, corrected over its family; what was declared before the run, over
-    what was declared."""
+    """Every group that shares a scored task with its baseline."""
     found = [
         (group, baseline, difference)
         for group, baseline in comparison.groups.pairs
-        if (difference := comparison.difference(group, metric)) is not None
+        if (difference := judge_difference(comparison, group, metric)) is not None
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
-    hypotheses, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
+    declaring, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
     judged = []
     for group, baseline, difference in found:
-        declared = hypotheses.get(group.first.experiment_id)
-        listed = declared.find(group, baseline, metric) if declared else None
-        difference = (listed and listed.difference) or difference
+        listed = find_declared(comparison, group, baseline, metric)
         judged.append(
             JudgedGroup(
                 group,
@@ -135,7 +131,7 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
                 questions,
                 is_primary=is_primary or listed is not None,
                 interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-                declaration=Declaration(listed is not None) if declared else None,
+                declaration=Declaration(listed is not None) if group.first.experiment_id in declaring else None,
             )
         )
     return judged

@@ -12,6 +12,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.columns import MAX_NAMED
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference, compare
 from benchapp.stats.inference.interval import ZERO, Floats, Interval
@@ -101,7 +102,7 @@ def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         baseline = comparison.groups.baseline_of(group)
         if baseline is None:
             continue
-        difference = comparison.difference(group, metric)
+        difference = judge_difference(comparison, group, metric)
         paired = pair(*comparison.sides(group, baseline, metric), by_family=metric.macro)
         if difference is None or paired is None:
             continue

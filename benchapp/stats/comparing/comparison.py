@@ -211,8 +211,8 @@ class GroupComparison:
         return self._cells[key]
 
     def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
-        """To its baseline, over the tasks scored on both sides, judged together with its family. None for a baseline and where
-        nothing can be compared."""
+        """To its baseline, over the tasks scored on both sides, judged together with its family: see `judge_difference` for what an
+        experiment declares. None for a baseline and where nothing can be compared."""
         if metric.key not in self._judged:
             self._judged[metric.key] = dict(self._judge(metric))
         return self._judged[metric.key].get(group.identity)

@@ -8,8 +8,11 @@ from typing import cast
 from benchapp.models import Experiment
 from benchapp.stats.comparing.choices import NO_SKILL, Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
-from benchapp.stats.comparing.saved_comparisons import Corrected, Declared
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.saved_comparisons import Corrected, Declared, Hypothesis
+from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.metric import TrialMetric
 
 PLACE = "hypotheses"  # in the file, and among what a comparison keeps
 
@@ -23,6 +26,19 @@ def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
     if kept is None:
         comparison.drawn.put(PLACE, kept := _correct_each(comparison))
     return kept
+
+
+def find_declared(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
+    """This difference as it was declared, judged with all that was; None where its experiment did not declare it."""
+    declared = correct_hypotheses(comparison).get(group.first.experiment_id)
+    return declared.find(group, baseline, metric) if declared else None
+
+
+def judge_difference(comparison: GroupComparison, group: Group, metric: TrialMetric) -> Difference | None:
+    """A group's difference to its baseline, judged with what its experiment declared if it is part of that, else with its family."""
+    baseline = comparison.groups.baseline_of(group)
+    declared = find_declared(comparison, group, baseline, metric) if baseline else None
+    return declared.difference if declared else comparison.difference(group, metric)
 
 
 def list_unknown_metrics(experiment: Experiment) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.interval import Floats
 from benchapp.stats.inference.sides import Paired, pair
@@ -80,7 +81,7 @@ class OpenQuestions:
 
     def _scale(self, design: Design, measured: Measured, group: Group) -> Design:
         """By what this difference itself showed: its own error, and the comparisons it is judged with."""
-        found = self.comparison.difference(group, self.metric)
+        found = judge_difference(self.comparison, group, self.metric)
         expected, _ = design.expect_error(measured.spread)
         if found is None or found.test is None or not expected:
             return design

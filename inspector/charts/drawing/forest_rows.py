@@ -9,6 +9,7 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.across_models import AcrossModels, pool_conditions
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.pooling import pool_models
@@ -63,7 +64,10 @@ def own_rows(sheet: ChartSheet, metric: TrialMetric) -> list[ForestRow]:
     """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
     found = []
     for group in sheet.groups:
-        difference, baseline = sheet.comparison.difference(group, metric), sheet.comparison.groups.baseline_of(group)
+        difference, baseline = (
+            judge_difference(sheet.comparison, group, metric),
+            sheet.comparison.groups.baseline_of(group),
+        )
         if difference is not None and baseline is not None:
             found.append(_own(sheet, group, baseline, metric, difference))
     return found

@@ -20,6 +20,7 @@ from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
@@ -208,7 +209,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
                 "sentence": difference_in_words(difference, group, baseline, metric),
             }
             for metric in sheet.metrics
-            if baseline and (difference := comparison.difference(group, metric)) is not None
+            if baseline and (difference := judge_difference(comparison, group, metric)) is not None
         },
     }
 
