@@ -40,6 +40,10 @@ def test_it_hides_names_and_leaves_words(text: str, shown: str) -> None:
     assert MASK.text(text) == shown
 
 
+def test_a_name_of_separators_alone_hides_nothing() -> None:
+    assert mask_of(names=["---"], skills=["_ _"]).pattern is None
+
+
 def test_names_of_any_length_look_alike() -> None:
     assert MASK.text("by gpt-5 today") == MASK.text("by anthropic claude-opus-4-1-20250805 today")
 

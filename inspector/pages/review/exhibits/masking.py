@@ -27,7 +27,7 @@ _START = (
 # Names by which agent models and their makers go, with whatever version follows. One list for all, so that masking
 # never depends on which of them it was.
 _MODELS = (
-    rf"{_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
+    rf"(?=[a-z]){_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"
     r"|(?:sonnet|opus|haiku)[- ]?(?=\d))(?![a-z])"
     r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
@@ -166,14 +166,17 @@ def skill_patterns(skills: Iterable[str]) -> list[str]:
 
 
 def _worth_hiding(names: Iterable[str]) -> set[str]:
-    return {name.strip() for name in names if len(name.strip()) >= MIN_TERM}
+    return {name.strip() for name in names if len(name.strip()) >= MIN_TERM and name.strip("-_ ")}
 
 
 def _name(name: str) -> str:
     """A name however its parts are joined. One plain word is a name only where it stands as one: quoted, in a path, or
-    beside the word skill; else its mask would tell it from the same word in every sentence."""
+    beside the word skill; else its mask would tell it from the same word in every sentence.
+
+    Its first part is looked for before anything around it: a page asks for dozens of names at every character.
+    """
     parts = [re.escape(part) for part in re.split(r"[-_ ]+", name) if part]
     joined = r"[-_ ]+".join(parts)
     if len(parts) > 1 or re.search(r"\d|\W", name):
-        return rf"{_START}{joined}(?![A-Za-z0-9])"
-    return rf"(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"
+        return rf"(?={parts[0]}){_START}{joined}(?![A-Za-z0-9])"
+    return rf"(?={joined})(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"
