@@ -5,7 +5,16 @@ from __future__ import annotations
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
-AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+from tests.conftest import IS_FULL
+
+AXE_RULES = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "resultTypes": ["violations"],
+}
+# (theme, width): each theme and each width once. FULL=1 crosses them: axe takes seconds for a page.
+LOOKS = [("light", 1440), ("dark", 390)]
+if IS_FULL:
+    LOOKS += [("light", 390), ("dark", 1440)]
 # Going to the next page ends a poll or a figure of the last one, and says so; that is no fault of either.
 LEAVING = ("net::ERR_ABORTED",)
 # Scripts ran and letters are there; no part is being fetched, and no chart near enough to be fetched waits for its drawing.

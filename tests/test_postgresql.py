@@ -9,40 +9,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import IS_FULL
+
 ROOT = Path(__file__).resolve().parent.parent
 # Where the product asks a database in its own words (search, locks, slices, sums over JSON), takes turns, or writes many rows
 # at once; and one file for each other way in which rows are read. `FULL=1 .ci/run` runs everything that uses a database.
 CHOSEN = {
     "benchapp": (
-        *("test_leases", "test_one_writer", "test_recording", "test_record_digest", "test_searching", "test_wishes"),
-        *("test_jobs", "test_budgets", "test_forking", "test_deletion", "test_import_batch", "test_import_harbor"),
-        *(
-            "test_packed_trials",
-            "test_archive",
-            "test_claiming",
-            "test_populations",
-            "test_draft_orders",
-            "test_passes",
-        ),
+        *("test_leases", "test_one_writer", "test_recording", "test_searching", "test_wishes", "test_jobs"),
+        *("test_deletion", "test_packed_trials", "test_archive", "test_claiming", "test_populations", "test_passes"),
     ),
-    "inspector": ("test_habits", "test_coding_page", "test_joined_suites"),
+    "inspector": ("test_habits", "test_joined_suites"),
 }
+# Odd queries and what is inline never reach the database; a twin asks what its page asks.
+LEFT_OUT = "not (test_no_query_breaks_a_page or test_nothing_is_inline or test_every_page_has_a_twin)"
 
 
 @pytest.mark.postgresql
 @pytest.mark.slow
 def test_the_same_tests_pass_on_postgresql():
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    is_full = os.environ.get("FULL") == "1"
     files = [find_test(layer, name) for layer, names in CHOSEN.items() for name in names]
     chosen = [
-        *(["tests/benchapp", "tests/inspector"] if is_full else files),
+        *(["tests/benchapp", "tests/inspector"] if IS_FULL else files),
         *("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"),  # this one item takes longer than any other
         *("-m", "django_db and not slow and not browser"),
-        *(
-            "-k",
-            "not test_no_query_breaks_a_page and not test_nothing_is_inline",
-        ),  # odd queries never reach the database
+        *("-k", "" if IS_FULL else LEFT_OUT),
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *chosen],

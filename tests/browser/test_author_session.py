@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browsing import inaccessible, open_in, settle
+from tests.browsing import LOOKS, inaccessible, open_in, settle
 from tests.inspector.library.test_author_call import decide, url
 from tests.worlds.author_sessions import STEPS, add_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_its_steps_fit_and_can_be_read_by_everybody(
     live_server: object, context: BrowserContext, theme: str, width: int
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browsing import inaccessible, open_in
+from tests.browsing import LOOKS, inaccessible, open_in, settle
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -41,15 +41,16 @@ def test_the_card_follows_the_pointer_and_the_keys_and_enter_asks_for_the_line(a
     expect(page.get_by_role("heading", name="Who wrote this file")).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_chosen_line_keeps_accessibility_and_fits_a_phone(address: str, context: BrowserContext, theme: str) -> None:
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_a_chosen_line_keeps_accessibility_and_fits(
+    address: str, context: BrowserContext, theme: str, width: int
+) -> None:
     page, errors = open_in(context, address, theme)
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for query in ("", "?line=1"):
-            page.goto(address + query)
-            page.wait_for_load_state("networkidle")
-            assert page.evaluate("window.violations") == []
-            assert inaccessible(page) == [], (width, query)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": width, "height": 900})
+    for query in ("", "?line=1"):
+        page.goto(address + query)
+        settle(page)
+        assert page.evaluate("window.violations") == []
+        assert inaccessible(page) == [], query
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert errors == []

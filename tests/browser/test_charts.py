@@ -37,7 +37,14 @@ def chart_is_shown(page: Page, theme: str) -> bool:
 
 
 # What the papers published is drawn in light by the walk below.
-@pytest.mark.parametrize(("query", "theme"), [("", "light"), ("", "dark"), (PAPERS, "dark")])
+@pytest.mark.parametrize(
+    ("query", "theme"),
+    [
+        ("", "dark"),
+        pytest.param("", "light", marks=pytest.mark.full),
+        pytest.param(PAPERS, "dark", marks=pytest.mark.full),
+    ],
+)
 def test_it_draws_every_chart_within_the_policy(base: str, context: BrowserContext, theme: str, query: str) -> None:
     page, errors = open_in(context, base, theme)
     shown = []

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import Blob, DecisionEvidence, Run, SkillUse, Trial
 from runner.base.types import Observation, Source, Step, ToolCall
-from tests.browsing import settle
+from tests.browsing import LOOKS, inaccessible, open_in, settle
 from tests.worlds.factories import (
     make_attempt,
     make_decision,
@@ -22,7 +21,6 @@ from tests.worlds.factories import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 BODY = "---\nname: sums\ndescription: Sum columns.\n---\n\n# Sums\n\n" + "".join(f"- rule {n}\n" for n in range(60))
 PATCH = (
     b'{"summary": "s", "operation_type": "revise", "upsert_files": {"sums/SKILL.md": "---\\nname: x\\n---\\nnew\\n"}}'
@@ -78,26 +76,21 @@ LIBRARY = [
 TRIAL = ["", "?view=rich", "?view=rough", "?at=40"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_every_view_keeps_the_policy_and_wcag_aa(
-    world: tuple[str, Run, Trial], context: BrowserContext, theme: str
+    world: tuple[str, Run, Trial], context: BrowserContext, theme: str, width: int
 ) -> None:
     base, run, trial = world
-    context.add_cookies([{"name": "theme", "value": theme, "url": base}])
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page, errors = open_in(context, base, theme)
+    page.set_viewport_size({"width": width, "height": 900})
     addresses = [f"/runs/{run.public_id}/library/{query}" for query in LIBRARY]
     addresses += [f"/trials/{trial.public_id}/{query}" for query in TRIAL]
-    axe = Axe()
     for address in addresses:
         page.goto(base + address)
+        settle(page)
         assert page.evaluate("window.violations") == [], address
-        found = axe.run(page, options=AXE_RULES).response["violations"]
-        assert not found, f"{address}: {[(rule['id'], rule['nodes'][0]['html'][:200]) for rule in found]}"
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
-        page.set_viewport_size({"width": 1440, "height": 900})
+        assert inaccessible(page) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
     assert errors == []
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import AgreementReport, Queue, Resolution
-from tests.browsing import inaccessible, open_in
+from tests.browsing import LOOKS, inaccessible, open_in
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 
@@ -102,8 +102,7 @@ def test_what_was_chosen_survives_paging_through_the_evidence(
     assert ticked(page) == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_its_pages_are_accessible_and_fit(
     context: BrowserContext, world: tuple[str, Queue], theme: str, width: int
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import Run
-from tests.browsing import inaccessible, open_in
+from tests.browsing import LOOKS, inaccessible, open_in, settle
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -84,17 +84,16 @@ def test_without_a_script_squares_and_patches_are_links(browser: object, address
     context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pages_with_a_strip_keep_accessibility_and_fit_a_phone(
-    address: str, context: BrowserContext, theme: str
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_pages_with_a_strip_keep_accessibility_and_fit(
+    address: str, context: BrowserContext, theme: str, width: int
 ) -> None:
     page, errors = open_in(context, address, theme)
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for path in ("", "library/", "library/?from=R0&to=R3", "library/beside/"):
-            page.goto(address + path)
-            page.wait_for_load_state("networkidle")
-            assert page.evaluate("window.violations") == []
-            assert inaccessible(page) == [], (width, path)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": width, "height": 900})
+    for path in ("", "library/", "library/?from=R0&to=R3", "library/beside/"):
+        page.goto(address + path)
+        settle(page)
+        assert page.evaluate("window.violations") == []
+        assert inaccessible(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert errors == []

@@ -97,7 +97,7 @@ def test_an_own_run_comes_back_as_the_same_record(tmp_path: Path) -> None:
     "changes",
     [
         {"conditions": ["curated-always"]},
-        {"protocol": "skillflow", "conditions": ["no-skill"], "environments": []},
+        {"protocol": "skillflow", "conditions": ["no-skill"], "environments": ["E1-LS1"]},
     ],
     ids=["skillevolbench", "skillflow"],
 )

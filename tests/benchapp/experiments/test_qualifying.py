@@ -460,7 +460,7 @@ def test_reading_takes_the_same_queries_for_any_number_of_tasks(done: Experiment
 @pytest.mark.parametrize("suite", ["starter-learning", pytest.param("starter-corpora", marks=pytest.mark.full)])
 def test_bundled_suites_are_solved_by_their_solutions_and_by_nothing_less(suite: str) -> None:
     """Whether the script that plays the model is as good as it should be is not asked."""
-    rules = {"no_skill": {"runs": 2}, "no_corpus": {"runs": 2}, "with_corpus": {"runs": 2}, "reference": {"runs": 1}}
+    rules = {"no_skill": {"runs": 1}, "no_corpus": {"runs": 1}, "with_corpus": {"runs": 1}, "reference": {"runs": 1}}
     experiment = launch(write_file(load_suite(suite), model="scripted/apprentice", rules=rules))
     run_to_the_end(experiment)
     verdicts = read_verdicts(experiment)

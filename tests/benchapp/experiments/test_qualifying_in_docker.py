@@ -44,12 +44,13 @@ RULES: dict[str, Any] = {
     "no_skill": {"runs": 3, "at_most": 0.4},
     "reference": {"runs": 2},
 }
+FEW = {**RULES, "solution": {"runs": 1}, "untouched": {"runs": 2}, "reference": {"runs": 1}}
 WAVERS, UNSOLVED, PASSES_UNTOUCHED, KNOWN = "wavers", "unsolved", "passes untouched", "known"
 CATCHES_NOTHING = "a wrong answer passes"
 REASONS = {
     WAVERS: "the verifier wavers on ",
     UNSOLVED: "its own solution fails: 0 of 6 passed, expected 6 of 6",
-    PASSES_UNTOUCHED: "the untouched files pass: 5 of 5 passed, expected 0 of 5",
+    PASSES_UNTOUCHED: "the untouched files pass: ",
     CATCHES_NOTHING: "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2",
     KNOWN: "solved without a skill: 2 of 2 passed, expected at most 1 of 3",
 }
@@ -78,7 +79,7 @@ OF_LAYOUT = {
         "log-level-counts-5": ("look", "it has no solution of its own"),
     }
 }
-EACH_TIME = ("skilllearnbench", "public-set")  # each task of a layout takes 16 containers
+EACH_TIME = ("skilllearnbench", "public-set")  # each task of a layout takes up to 16 containers
 WITH_SKILLS = ("skillevolbench", "skilllearnbench")  # the other two formats have no place for a reference skill
 
 
@@ -172,7 +173,9 @@ def make_suite(layout: str, folder: Path, solver: Solver) -> None:
 
 
 def qualify(layout: str) -> dict[str, TaskVerdict]:
-    rules = RULES if layout in WITH_SKILLS else {**RULES, "reference": None}
+    rules = RULES if WAVERS in PLANTED[layout].values() else FEW
+    if layout not in WITH_SKILLS:
+        rules = {**rules, "reference": None}
     experiment = launch(write_file(find_suite(layout), model="house", rules=rules))
     for episode in Episode.objects.filter(run__experiment=experiment):
         while episode.status in ("waiting", "running"):

@@ -11,13 +11,16 @@ from types import ModuleType
 
 import pytest
 
+from tests.conftest import IS_FULL
+
 SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "claims.py"
+SCENES = () if IS_FULL else ("--scene", "rough")  # it has all that the plain one has
 
 
 def race(*options: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "SKILLGLASS_VAR")}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "--items", "30", "--processes", "4", *options],
+        [sys.executable, str(SCRIPT), "--items", "30", "--processes", "4", *SCENES, *options],
         env=outside,
         capture_output=True,
         text=True,

@@ -31,6 +31,7 @@ from benchapp.exports.export_run import FORMATS
 from benchapp.models import Draft, JudgedUnit, ModelCall, Queue, QueueItem, Run, Trial
 from benchapp.record import live
 from inspector.charts import CHARTS
+from tests.conftest import IS_FULL
 from tests.inspector.people.test_levels import patterns
 from tests.worlds.factories import make_user
 from tests.worlds.planted import ASKED_PREFIX, HIDDEN_PREFIX, PlantedWorld, make_planted_world
@@ -218,13 +219,17 @@ class Walk:
         return set(links_in(text, urlsplit(address).path))
 
     def answers_to(self, unit: str) -> Iterator[tuple[str, str]]:
-        """(address and how it was asked, text) of everything that this blind reviewer asks for."""
+        """(address and how it was asked, text) of everything that this blind reviewer asks for: one of them at every
+        address, the others where their item stands; all everywhere with FULL=1."""
         reader, person = Client(), self.world.items[unit].queue.reviewers.get()
         reader.force_login(person)
         reviewed = self.world.planted["item"].trial
         mine = [str(each.public_id) for each in (self.world.items[unit], reviewed, reviewed.episode.run)]
         parted: set[tuple[str, bool]] = set()
+        is_everywhere = IS_FULL or unit == "trial"
         for address, text in self.telling.items():
+            if not is_everywhere and not any(each in address for each in mine):
+                continue
             yield address, text_of(reader.get(address))
             kind = name_of(address), any(each in address for each in mine)
             if text.lstrip().startswith("<") and kind not in parted:  # parts of one page come from one view
@@ -233,7 +238,7 @@ class Walk:
                 for headers in [{}, *targets]:
                     part = text_of(reader.get(address, headers={"HX-Request": "true", **headers}))
                     yield f"{address} by htmx {headers}", part
-        for name, addresses in self.first.items():
+        for name, addresses in self.first.items() if is_everywhere else ():
             yield addresses[0], text_of(reader.get(addresses[0]))
             if 405 in self.statuses[name]:
                 with transaction.atomic():
