@@ -8,8 +8,8 @@ from django.utils.safestring import SafeString
 
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
-from benchapp.stats.metrics.amounts import render_change
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
@@ -34,6 +34,12 @@ def metric_note(metric: TrialMetric) -> str:
 def change(value: float, metric: TrialMetric) -> str:
     """A difference in points or in the metric's unit, with its sign."""
     return render_change(value, metric.unit)
+
+
+@register.filter
+def amount(value: float, unit: MetricUnit) -> str:
+    """What was spent: in dollars, or a count of tokens in three figures."""
+    return render_usd(value, below=0.1) if unit is MetricUnit.USD else render_count(round(value))
 
 
 @register.filter

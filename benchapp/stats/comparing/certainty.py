@@ -3,7 +3,9 @@ and which tasks show anything."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -17,10 +19,14 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference, compare
 from benchapp.stats.inference.interval import ZERO, Floats, Interval
 from benchapp.stats.inference.model import ClaimTest
+from benchapp.stats.inference.ratio import SolvedCost, divide_by_passes
 from benchapp.stats.inference.sides import Paired, pair
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.learning.transfer import TransferTable, read_transfer
+from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from benchapp.stats.planning.spread import Measured, measure_pairs
 
+SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
+ANY_FIRST_TRY = TrialMetric("first-try", "first try", "passed at the first try", FIRST_TRIES)
 FEWEST_FAMILIES = 3
 FEWEST_RUNS = 4  # whose results a task can agree with
 
@@ -42,6 +48,17 @@ class GroupCertainty(Shaped):
     def is_rerun(self) -> bool:
         """Is it known what reruns would show?"""
         return self.difference.rerun is not None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCost(Shaped):
+    """What agents spent in the trials of one group that the metric covers. Author calls are not in it."""
+
+    group: Group
+    unit: MetricUnit
+    cost: SolvedCost
+
+    json_shape = JsonShape("label=group.label", ("unit", lambda found: found.unit.value), "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +89,11 @@ class Certainty(Shaped):
     measured: Measured | None
     factor: float | None
     groups: tuple[GroupCertainty, ...]
+    costs: tuple[GroupCost, ...]
+    transfer: TransferTable | None
     items: tuple[Item, ...]
 
-    json_shape = JsonShape("measured", "factor", "groups", "items")
+    json_shape = JsonShape("measured", "factor", "groups", "costs", "transfer", "items")
 
     @property
     def answer(self) -> str:
@@ -116,6 +135,8 @@ def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
         float(np.mean(factors)) if factors else None,
         tuple(groups),
+        tuple(_list_costs(comparison, metric)) if metric.is_of_verdicts else (),
+        _read_transfer(comparison) if metric.is_of_verdicts else None,
         tuple(_list_items(comparison, metric)) if metric.is_share and groups else (),
     )
 
@@ -143,6 +164,35 @@ def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: Tr
     own = [metric.task_means(outcomes.where(mask)) for outcomes, mask in zip(covered, used, strict=True)]
     paired = pair(own, comparison.sides(group, baseline, metric)[1], by_family=metric.macro)
     return compare(paired, is_share=metric.is_share) if paired else None
+
+
+def _list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCost]:
+    """In USD where every trial of all groups has a cost, else in tokens where every one has these."""
+    groups = arrange(comparison.groups.all)
+    for unit, column in SPENT:
+        spent = [[metric.means_of(column, outcomes) for outcomes in comparison.of_group(group)] for group in groups]
+        if any(each.missing for runs in spent for each in runs):
+            continue
+        costs = []
+        for group, own in zip(groups, spent, strict=True):
+            passed = [metric.means_of("success", outcomes) for outcomes in comparison.of_group(group)]
+            if cost := divide_by_passes(own, passed, by_family=metric.macro):
+                costs.append(GroupCost(group, unit, cost))
+        if costs:
+            return costs
+    return []
+
+
+def _read_transfer(comparison: GroupComparison) -> TransferTable | None:
+    """Of all runs that are no baseline, in every phase; the baseline's first tries at the same tasks stand beside."""
+    baselines = {baseline for _, baseline in comparison.groups.pairs}
+    runs = [run for group in comparison.groups.all if group not in baselines for run in group.runs]
+    means: dict[int, list[float]] = defaultdict(list)
+    for outcomes in (each for group in baselines for each in comparison.of_group(group)):
+        found = ANY_FIRST_TRY.task_means(outcomes)
+        for task, value in zip(found.task.tolist(), found.value.tolist(), strict=True):
+            means[task].append(value)
+    return read_transfer(runs, {task: fmean(values) for task, values in means.items()})
 
 
 def _list_items(comparison: GroupComparison, metric: TrialMetric) -> list[Item]:

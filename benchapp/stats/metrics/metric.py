@@ -181,10 +181,11 @@ class TrialMetric:
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Per task the mean over its samples that have a value, [tasks], in the metric's unit; tasks without one are left out."""
-        return self._over_tasks(outcomes.column(self.column), outcomes, phases)
+        return self.means_of(self.column, outcomes, phases)
 
-    def _over_tasks(self, values: Floats, outcomes: Outcomes, phases: tuple[Phase, ...] | None) -> TaskMeans:
-        covered = self.mask(outcomes, phases)
+    def means_of(self, column: str, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
+        """The same of another column, over the trials that this metric covers."""
+        covered, values = self.mask(outcomes, phases), outcomes.column(column)
         known = np.flatnonzero(covered & ~np.isnan(values))
         missing = int(np.count_nonzero(covered)) - len(known)
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)

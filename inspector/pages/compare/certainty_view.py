@@ -25,6 +25,8 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "measured": found.measured if found else None,
         "factor": found.factor if found else None,
         "groups": found.groups if found else (),
+        "costs": found.costs if found else (),
+        "transfer": found.transfer if found else None,
         "items": list(page),
         "next": next_url(request, page),
     }

@@ -11,6 +11,7 @@ from benchapp.stats.comparing.certainty import Certainty, assess
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.metric import MetricUnit
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -87,3 +88,32 @@ def test_the_page_answers_first_and_its_twin_has_the_same_numbers(
     assert np.isfinite(twin["measured"]["spread"]["sample"])
     with django_assert_max_num_queries(30):
         client.get(address)
+
+
+def test_a_passed_trial_has_a_price_in_dollars_or_else_in_tokens(client: Client) -> None:
+    experiment = make_arms()
+    trials = Trial.objects.filter(episode__run__experiment=experiment, phase="deployment")
+    trials.update(cost_usd=0.5, input_tokens=900, output_tokens=100)
+    experiment.runs.touch()
+    of = {cost.group.condition: cost for cost in look(experiment).costs}
+    assert {cost.unit for cost in of.values()} == {MetricUnit.USD}
+    assert of["selfgen-always"].cost.per_solved == 0.5, "each of its trials passed"
+    assert of["no-skill"].cost.per_solved == pytest.approx(1.5), "one of three passed"
+    page = client.get(f"/compare/certainty/?experiment={experiment.public_id}").content.decode()
+    assert "What a passed trial cost" in page
+    assert "$1.50" in page
+    trials.filter(pk=trials.first().pk).update(cost_usd=None)
+    experiment.runs.touch()
+    twin = client.get(f"/compare/certainty.json?experiment={experiment.public_id}").json()
+    assert {(each["unit"], round(each["cost"]["per_trial"])) for each in twin["costs"]} == {("tokens", 1000)}
+
+
+def test_who_read_what_others_learned_is_on_the_page(client: Client) -> None:
+    experiment = make_arms()
+    page = client.get(f"/compare/certainty/?experiment={experiment.public_id}").content.decode()
+    assert "Who read what others learned" in page
+    assert "the family that wrote it" in page
+    twin = client.get(f"/compare/certainty.json?experiment={experiment.public_id}").json()
+    own = twin["transfer"]["directions"]["own"]
+    assert own["other"] is not None
+    assert sum(cell["trials"] for cell in twin["transfer"]["cells"]) == own["trials"]
