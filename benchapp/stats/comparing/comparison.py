@@ -31,7 +31,7 @@ from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.sides import TaskMeans, pair
-from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, with_judgements
+from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, read_retests, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
@@ -136,7 +136,8 @@ class GroupComparison:
     @cached_property
     def judge(self) -> ChosenJudge | None:
         """Whose scores the judged metrics are."""
-        return choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
+        found = choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
+        return read_retests(found, self.choices.as_of) if found else None
 
     @property
     def judged_by(self) -> str:
@@ -256,7 +257,8 @@ class GroupComparison:
         if paired is None:
             return None
         factor = self._measure_factor(group, baseline, metric) if min(paired.replicates) > 1 else None
-        return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor)
+        judged = self.judge.retests.get(metric.column, 0.0) if metric.is_judged and self.judge else 0.0
+        return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor, measured=judged)
 
     def are_blocks(self, group: Group, baseline: Group) -> bool:
         """Did each replicate of both run interleaved, with one seed? The recorded times decide, for imports too."""

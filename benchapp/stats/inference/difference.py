@@ -125,11 +125,14 @@ def compare(
     is_share: bool,
     is_block: bool = False,
     factor: RunFactor | None = None,
+    measured: float = 0.0,
 ) -> Difference:
     """Compare two conditions that are lined up. is_block: see `estimate_difference`. factor: of all conditions of their family,
-    which the second claim needs."""
-    own, other = paired.cells(paired.own), paired.cells(paired.other)
-    estimate = estimate_difference(own, other, paired.trial_variance if is_share else 0.0, is_block=is_block)
+    which the second claim needs. measured: how much one trial's value varies when it alone is measured again, as a variance."""
+    own, other, trial = paired.cells(paired.own), paired.cells(paired.other), paired.trial_variance
+    estimate = estimate_difference(
+        own, other, trial if is_share else 0.0, is_block=is_block, measured=2 * measured * trial
+    )
     assert estimate is not None  # every cell is there
     claim = Claim.RUN if is_block else Claim.RERUN
     if min(count_runs(own), count_runs(other)) < 2:

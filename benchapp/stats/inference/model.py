@@ -34,8 +34,8 @@ TINY = 1e-30
 class Estimate:
     """A difference D of two conditions, whose variance is `variance / count`, on `freedom` degrees of freedom.
 
-    `variance`: of a difference of cells, W. `least`: what it would be if one trial of all had come out otherwise. `is_replicated`:
-    it comes from replicates within episodes, not from one run over episodes.
+    `variance`: of a difference of cells, W. `least`: what it would be if one trial of all had come out otherwise, or by measuring
+    alone. `is_replicated`: it comes from replicates within episodes, not from one run over episodes.
     """
 
     delta: float
@@ -84,11 +84,14 @@ class ClaimTest:
         return float((1 + spread) ** -0.5 * ratio ** ((self.freedom + 1) / 2))
 
 
-def estimate_difference(own: Floats, other: Floats, trial: float, *, is_block: bool) -> Estimate | None:
+def estimate_difference(
+    own: Floats, other: Floats, trial: float, *, is_block: bool, measured: float = 0.0
+) -> Estimate | None:
     """None where no episode has a cell on both sides.
 
     own: [r, e], other: [s, e]. trial: the variance of a cell over that of one trial, 1 / tasks where all are alike; 0 for metrics
-    that are no shares. is_block: replicate r of both sides ran interleaved, so r equals s and cells are compared in pairs."""
+    that are no shares. is_block: replicate r of both sides ran interleaved, so r equals s and cells are compared in pairs.
+    measured: of a difference of cells, the variance that measuring alone makes; it is in the spread, and the least of it."""
     replicates = min(count_runs(own), count_runs(other))
     if is_block:
         own, other = np.where(np.isnan(other), np.nan, own), np.where(np.isnan(own), np.nan, other)
@@ -100,7 +103,7 @@ def estimate_difference(own: Floats, other: Floats, trial: float, *, is_block: b
     differences = np.nanmean(own, axis=0) - np.nanmean(other, axis=0)
     sides = [own - other] if is_block else [own, other]
     freedoms = [_count_cells(side) - episodes for side in sides]
-    least = _vary_by_one_trial(own, trial) + _vary_by_one_trial(other, trial)
+    least = max(measured, _vary_by_one_trial(own, trial) + _vary_by_one_trial(other, trial))
     delta = float(differences.mean())
     if replicates > 1 and min(freedoms) >= SECOND_REPLICATES * episodes:
         rates = [float((1 / (~np.isnan(side)).sum(axis=0)).mean() / episodes) for side in sides]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from statistics import fmean
+from statistics import fmean, variance
 from typing import cast
 
 import numpy as np
@@ -36,6 +36,7 @@ class ChosenJudge(Shaped):
     repeat: int
     passes: tuple[Judging, ...]
     other_judges: int = 0
+    retests: Mapping[str, float] = field(default_factory=dict)  # column -> variance, where it was asked again
 
     @property
     def stand_ins(self) -> frozenset[StandIn]:
@@ -50,7 +51,10 @@ class ChosenJudge(Shaped):
         name = f"{self.model} (scripted: its scores say nothing)" if self.is_scripted else self.model
         which = f", prompts {self.prompts}" + (f", pass {self.repeat}" if self.repeat > 1 else "")
         others = f" {self.other_judges} more judged them too." if self.other_judges else ""
-        return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}"
+        again = ""
+        if self.retests:
+            again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."
+        return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}{again}"
 
     json_shape = JsonShape("model", "prompts", "repeat", "scripted=is_scripted", "other_judges")
 
@@ -72,6 +76,30 @@ def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | N
 
 def _rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
     return len(passes), not passes[0].scripted, -passes[0].repeat, max(each.started_at for each in passes)
+
+
+def read_retests(judge: ChosenJudge, as_of: datetime | None) -> ChosenJudge:
+    """The same judge with how much its scores of one thing vary from pass to pass (n - 1, mean over what it was asked again).
+    A query, and another where it was."""
+    first = judge.passes[0]
+    found = Judging.objects.filter(
+        run__in=[each.run_id for each in judge.passes],
+        model=first.model,
+        model_version=first.model_version,
+        prompt_version=first.prompt_version,
+    )
+    if as_of is not None:
+        found = found.filter(started_at__lte=as_of)
+    passes = list(found)
+    if len({each.repeat for each in passes}) < 2:
+        return judge
+    rows = read_judged_rows(passes, as_of)
+    values: dict[str, dict[object, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for judging in passes:
+        for row in rows[judging.pk]:
+            values[f"{JUDGED}{row.measure}"][judging.run_id, row.unit].append(row.value)
+    several = {name: [each for each in units.values() if len(each) > 1] for name, units in values.items()}
+    return replace(judge, retests={name: fmean(map(variance, found)) for name, found in several.items() if found})
 
 
 def find_passes(judge: ChosenJudge, runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge:

@@ -173,3 +173,15 @@ def test_it_becomes_json() -> None:
     document = json.loads(json.dumps(difference([side([1, 1, 1, 0, 1, 1])], [side([0] * 6)]).as_json()))
     assert document["interval"]["level"] == 0.95
     assert (document["claim"], document["tasks"], document["p_holm"]) == ("one run", 6, None)
+
+
+def test_a_judge_that_wavers_leaves_no_interval_narrower_than_its_own_error() -> None:
+    """Three episodes of four tasks, two runs a side, all scored alike: what measuring alone makes is all there is."""
+    place = np.repeat(np.arange(3), 4)
+    own, other = (TaskMeans(np.arange(12), place, place, np.full(12, value)) for value in (70.0, 50.0))
+    paired = pair([own, own], [other, other])
+    assert compare(paired, is_share=False).test is None
+    found = compare(paired, is_share=False, measured=36.0)
+    # A cell is a mean of 4: 2 x 36 / 4 for the difference of two cells; D is a mean of three episodes.
+    assert found.run.error == pytest.approx((2 * 36 / 4 / 3) ** 0.5)
+    assert found.run.freedom == 1.5

@@ -56,6 +56,11 @@ def judge(run: Run, model: Judge | None = None, repeat: int = 1, calls: int | No
     judge_run(run, model or Judge(says), repeat=repeat, budget=Budget(calls))
 
 
+def sides_of(world: World) -> tuple[Group, Group]:
+    comparison = compared(world)
+    return group_of(comparison, world.run), group_of(comparison, world.human)
+
+
 def group_of(comparison: GroupComparison, run: Run) -> Group:
     return next(group for group in comparison.groups.all if group.first.pk == run.pk)
 
@@ -123,6 +128,26 @@ def test_a_pass_that_stopped_early_says_how_far_it_came() -> None:
     coverage, recall = (comparison.cell(group, METRICS[key]) for key in ("coverage", "alignment-recall"))
     assert (coverage.value, coverage.rate.scored, coverage.rate.planned) == (50, 2, 4)
     assert (recall.rate.scored, recall.rate.planned) == (1, 4)
+
+
+def test_a_judge_asked_again_is_no_surer_than_it_is_of_itself() -> None:
+    """Executability of one skill: 25, then 100 of 100; all else is said alike both times."""
+    world = make_world(samples=2)
+    for run in (world.run, world.human):
+        judge(run)
+    assert compared(world).judge.retests == {}
+    assert "Asked again" not in compared(world).judged_by
+    once = compared(world).between(*sides_of(world), METRICS["executability"])
+    judge(world.run, Judge(lambda request: says(request).replace("2", "5")), repeat=2)
+    comparison = compared(world)
+    assert comparison.judge.repeat == 1
+    found = comparison.judge.retests
+    assert found["judged.coverage"] == 0
+    assert found["judged.executability"] == pytest.approx(75**2 / 2 / 2), "one of two skills, n - 1"
+    assert "Asked again it differs from itself by " in comparison.judged_by
+    again = comparison.between(*sides_of(world), METRICS["executability"])
+    assert again.delta == once.delta
+    assert again.run is None or once.run is None or again.run.error >= once.run.error
 
 
 def test_a_comparison_shows_the_judge_of_most_runs_and_says_that_there_are_others() -> None:
