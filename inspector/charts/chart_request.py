@@ -31,7 +31,8 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
     comparison = comparison_of(choices)
     problems: list[str] = []
     table = _table(comparison, problems)
-    metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric))
+    # "Past first" says nearly the same once more: charts and exports have it where somebody asks for it.
+    metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric) and not metric.past_first)
     return ChartSheet(
         comparison=comparison,
         table=table,
