@@ -6,6 +6,7 @@ time at both sizes passes: at these sizes quadratic work takes much more.
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 import tracemalloc
@@ -167,9 +168,13 @@ def _read(boundary: Callable[[str], object], text: str) -> object:
 
 
 def _seconds(boundary: Callable[[str], object], text: str) -> float:
-    started = time.process_time()
-    _read(boundary, text)
-    return time.process_time() - started
+    gc.disable()  # it would look at all that other tests left, whenever a long text makes enough objects
+    try:
+        started = time.process_time()
+        _read(boundary, text)
+        return time.process_time() - started
+    finally:
+        gc.enable()
 
 
 def _grows_too_fast(boundary: Callable[[str], object], short: str, long: str) -> bool:
