@@ -15,6 +15,7 @@ from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Activity, Episode, Experiment, JudgingOrder, Probe, Run, User
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.worlds.probe_factories import measure_round
 
@@ -52,6 +53,11 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """A run of the launch with two rounds in its record, as if its workers had ended."""
     monkeypatch.setattr(advance, "hint", lambda _: True)
     monkeypatch.setattr(judging_orders, "enqueue_due", lambda: 0)
+    return play_two_rounds()
+
+
+@built_once
+def play_two_rounds() -> Experiment:
     experiment = launch(SPEC)
     episode = Episode.objects.get(run__experiment=experiment, run__condition="selfgen-always")
     while episode.decisions.filter(status="applied").count() < 2:
