@@ -133,6 +133,8 @@ def read_score(content: bytes, problems: list[ReportProblem]) -> tuple[float | N
     A dimension's score is its ratio, of 1. None where there is no total: newer verifiers leave it out.
     """
     report = _report(content, SCORE, problems)
+    if report.values and "total_score" not in report.values and "dimensions" not in report.values:
+        report.tell("", "total_score or dimensions", f"found keys {_shorten(', '.join(sorted(report.values)))}")
     total, most = report.number("total_score"), report.number("max_score")
     overall = min(1.0, max(0.0, total / most)) if total is not None and most is not None and most > 0 else None
     entries = enumerate(report.entries("dimensions"), start=1) if "dimensions" in report.values else ()
@@ -230,6 +232,8 @@ class _ScoreReport:
         value = self.values.get(key)
         if value is None and needed and self.values:
             self.tell(key, "a JSON object", "there is none")
+        elif value == {} and needed:
+            self.tell(key, "a JSON object with fields", "found {}")
         return _ScoreReport(self.path, value, self.problems, self._at(key))
 
     def entries(self, key: str) -> Iterator[_ScoreReport]:

@@ -243,10 +243,23 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("ctrf.json", {"results": {}}, "results: found {} (expected a JSON object with fields)"),
+        ("score_report.json", {"public": None}, "found keys 'public' (expected total_score or dimensions)"),
+    ],
+)
+def test_a_report_without_its_content_is_named(name: str, content: object, said: str) -> None:
+    (problem,) = read_side_reports({name: json.dumps(content).encode()}).problems
+    assert said in str(problem)
+
+
 @given(st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_no_bytes_break_the_readers(content: bytes) -> None:
     found = read_side_reports(dict.fromkeys(SIDE_REPORTS, content))
-    assert found.problems  # nothing is a report of all kinds at once
+    if not found.problems:  # a report of all kinds at once
+        assert {"total_score", "dimensions"} & set(json.loads(content))
     read_rewards(content, found.problems)
     with pytest.raises(ReportProblem):
         read_reward(content + b"{}")
