@@ -12,9 +12,15 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.strata import LEVEL
 from inspector.pages.overview import tour
 from inspector.web.access import local_user
+from tests.worlds.copies import built_once
 from tests.worlds.review_factories import make_queue, make_review
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+@built_once
+def make_example() -> None:
+    take_in_example()
 
 
 def read_probe(client: Client, url: str) -> dict:
@@ -24,7 +30,7 @@ def read_probe(client: Client, url: str) -> dict:
 
 
 def test_the_tour_leads_over_real_pages(client: Client) -> None:
-    take_in_example()
+    make_example()
     told = client.get("/index.json").json()["tour"]
     text = client.get("/").text
     assert "See how one failed check changed a skill" in text
@@ -49,7 +55,7 @@ def test_the_tour_leads_over_real_pages(client: Client) -> None:
 
 def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -> None:
     """Also where the review is of another trial than its first stop: its library is the one of the same episode."""
-    take_in_example()
+    make_example()
     told = client.get("/index.json").json()["tour"]
     story = tour.find_tour(local_user())
     assert story is not None
@@ -68,7 +74,7 @@ def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -
 
 def test_its_words_follow_from_the_probe(client: Client) -> None:
     """Whatever the probe measured: a null is called one."""
-    take_in_example()
+    make_example()
     told = client.get("/index.json").json()["tour"]
     probe = read_probe(client, told["urls"][3])
     kept, taken = told["with_lines"], told["without_lines"]
@@ -83,7 +89,7 @@ def test_its_words_follow_from_the_probe(client: Client) -> None:
 
 
 def test_an_address_that_names_no_stop_shows_no_bar(client: Client) -> None:
-    take_in_example()
+    make_example()
     for asked in ("0", "5", "x", "-1", "1٣", ""):
         assert 'class="guide"' not in client.get(f"/jobs/?tour={asked}").text
     tour.KEPT.clear()
@@ -91,7 +97,7 @@ def test_an_address_that_names_no_stop_shows_no_bar(client: Client) -> None:
 
 def test_the_probe_takes_back_the_change_that_the_library_opens_on(client: Client) -> None:
     """The rule was fixed before its outcome was known; see docs/explanation/scripted-model.md."""
-    take_in_example()
+    make_example()
     probe = Probe.objects.exclude(reverted_digest="").get()
     assert probe.origin is not None
     assert probe.decision is not None
