@@ -111,7 +111,7 @@ def test_a_passed_trial_has_a_price_in_dollars_or_else_in_tokens(client: Client)
 def test_who_read_what_others_learned_is_on_the_page(client: Client) -> None:
     experiment = make_arms()
     page = client.get(f"/compare/certainty/?experiment={experiment.public_id}").content.decode()
-    assert "Who read what others learned" in page
+    assert "Whose skills were read where" in page
     assert "the family that wrote it" in page
     twin = client.get(f"/compare/certainty.json?experiment={experiment.public_id}").json()
     own = twin["transfer"]["directions"]["own"]
