@@ -1,6 +1,6 @@
 """SkillFlow's table (section 2.5 and Table 1) over the trials of any run: a family is an episode, worked in order.
 
-Every number stands twice, over all tasks and without the first task of each family: there the library is empty, so no skill
+Every number is there twice, over all tasks and without the first task of each family: there the library is empty, so no skill
 can be used and none can help. %use over all tasks therefore has a ceiling below 100 % (146 of 166 in the paper's suite).
 The paper's released code counts a task without a result as absent and one without a trajectory as 0 turns; here both are unknown.
 """

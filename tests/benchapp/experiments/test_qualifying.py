@@ -457,7 +457,8 @@ def test_reading_takes_the_same_queries_for_any_number_of_tasks(done: Experiment
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", ["starter-learning", pytest.param("starter-corpora", marks=pytest.mark.full)])
+@pytest.mark.full  # the command below asks starter-learning for its solutions and its untouched files
+@pytest.mark.parametrize("suite", ["starter-learning", "starter-corpora"])
 def test_bundled_suites_are_solved_by_their_solutions_and_by_nothing_less(suite: str) -> None:
     """Whether the script that plays the model is as good as it should be is not asked."""
     rules = {"no_skill": {"runs": 1}, "no_corpus": {"runs": 1}, "with_corpus": {"runs": 1}, "reference": {"runs": 1}}
