@@ -97,6 +97,7 @@ def test_every_view_keeps_the_policy_and_wcag_aa(
 def test_keys_walk_steps_errors_and_skills(world: tuple[str, Run, Trial], page: Page) -> None:
     base, _, trial = world
     page.goto(f"{base}/trials/{trial.public_id}/")
+    settle(page)  # a key before the scripts are there goes nowhere
     here = page.locator(".steps > li.at")
     page.keyboard.press("j")
     expect(here).to_have_id("step-1")
