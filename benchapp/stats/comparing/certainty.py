@@ -184,7 +184,7 @@ def _list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupC
 
 
 def _read_transfer(comparison: GroupComparison) -> TransferTable | None:
-    """Of all runs that are no baseline, in every phase; the baseline's first tries at the same tasks stand beside."""
+    """Count every phase of all runs but the baseline's, and compare with the baseline's first tries at the same tasks."""
     baselines = {baseline for _, baseline in comparison.groups.pairs}
     runs = [run for group in comparison.groups.all if group not in baselines for run in group.runs]
     means: dict[int, list[float]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Which family wrote a skill, and of which family the task was that read it: does what was learned in one place help in another?
+"""Which family a skill was written after, and which family's tasks read it: does a lesson from one family help in another?
 
 A skill counts for the family after which it was first there; what a library began with was written by nobody here. Trials that
 read a skill differ from those that do not before they read it, so a difference to the baseline on the same tasks describes, and
@@ -20,7 +20,7 @@ from benchapp.stats.learning.reuse import READ
 
 
 class Direction(StrEnum):
-    """Where a reader stands, seen from the family that wrote the skill."""
+    """The family of the task that read a skill, compared with the family that wrote it."""
 
     OWN = "own"
     FORWARD = "forward"  # learned from later, or not at all
@@ -49,10 +49,6 @@ class Transfer(Shaped):
     share: float
     other: float | None
 
-    @property
-    def delta(self) -> float | None:
-        return None if self.other is None else self.share - self.other
-
 
 @dataclass(frozen=True, slots=True)
 class TransferCell(Shaped):
@@ -70,7 +66,7 @@ class TransferCell(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class TransferTable(Shaped):
-    """directions: those that any trial stands in. cells: by the order of families in the suite."""
+    """directions: only those with a trial. cells: in the order of families in the suite."""
 
     directions: Mapping[str, Transfer]
     cells: tuple[TransferCell, ...]
@@ -123,7 +119,13 @@ def _list_readings(runs: list[int]) -> Iterator[Reading]:
         *(trial + fact for fact in facts), "skill"
     ).distinct():
         if (writer := writers.get((episode, skill))) is not None:
-            direction = _direct(places[episode], writer, reader)
+            place = places[episode]
+            if writer == reader:
+                direction = Direction.OWN
+            elif reader in place and place[reader] < place[writer]:
+                direction = Direction.BACKWARD
+            else:
+                direction = Direction.FORWARD
             yield Reading(writer, reader, direction, pk, task, success)
 
 
@@ -139,9 +141,3 @@ def _read_writers(runs: list[int]) -> tuple[dict[tuple[int, str], int], dict[int
         for skill in held.get(after, set()) - held.get(before, set()):
             writers.setdefault((episode, skill), family)
     return writers, places
-
-
-def _direct(places: Mapping[int, int], writer: int, reader: int) -> Direction:
-    if writer == reader:
-        return Direction.OWN
-    return Direction.BACKWARD if places.get(reader, 1 << 31) < places[writer] else Direction.FORWARD

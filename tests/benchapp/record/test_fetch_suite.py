@@ -167,10 +167,9 @@ def test_an_interrupted_try_shows_what_was_tried(served: Served, monkeypatch: py
     assert "Interrupted. The same command continues." in out.getvalue()
 
 
-BUILT = ("skillevolbench", "skillflow")  # the layouts whose images are built or tagged; the others with FULL=1 only
-
-
 # --- in containers --------------------------------------------------------------------------------------------------
+
+BUILT = ("skillevolbench", "skillflow")  # the layouts whose images are built or tagged; the others with FULL=1 only
 
 
 @pytest.fixture

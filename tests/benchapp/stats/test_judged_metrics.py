@@ -131,7 +131,7 @@ def test_a_pass_that_stopped_early_says_how_far_it_came() -> None:
 
 
 def test_a_judge_asked_again_is_no_surer_than_it_is_of_itself() -> None:
-    """Executability of one skill: 25, then 100 of 100; all else is said alike both times."""
+    """Executability of one skill: 25, then 100 of 100; the judge answers all other questions the same way."""
     world = make_world(samples=2)
     for run in (world.run, world.human):
         judge(run)

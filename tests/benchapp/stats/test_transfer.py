@@ -46,12 +46,12 @@ def test_own_later_and_earlier_families_are_told_apart(run: Run) -> None:
 def test_the_baseline_is_that_of_the_same_tasks(run: Run) -> None:
     own = read_transfer([run], {})
     tasks = Trial.objects.filter(episode__run=run, skills_read__gt=0).values_list("task", flat=True).distinct()
-    assert own.directions[Direction.OWN].delta is None
+    assert own.directions[Direction.OWN].other is None
     one = tasks[0]
     passed = [each.success for each in Trial.objects.filter(episode__run=run, skills_read__gt=0, task=one)]
     found = read_transfer([run], {one: 0.25, -1: 1.0}).directions[Direction.OWN]
     assert (found.tasks, found.other) == (1, 0.25)
-    assert found.delta == sum(passed) / len(passed) - 0.25
+    assert found.share == sum(passed) / len(passed)
 
 
 def test_skills_that_nobody_here_wrote_do_not_count(run: Run) -> None:

@@ -219,8 +219,8 @@ class Walk:
         return set(links_in(text, urlsplit(address).path))
 
     def answers_to(self, unit: str) -> Iterator[tuple[str, str]]:
-        """(address and how it was asked, text) of everything that this blind reviewer asks for: one of them at every
-        address, the others where their item stands; all everywhere with FULL=1."""
+        """(address and how it was asked, text) of everything that this blind reviewer asks for. The reviewer of a trial asks at
+        every address, the others only about their item; with FULL=1 all ask everywhere."""
         reader, person = Client(), self.world.items[unit].queue.reviewers.get()
         reader.force_login(person)
         reviewed = self.world.planted["item"].trial
