@@ -26,7 +26,7 @@ def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
         yield Flaw("probe", ident, "the digest of its hunks is not that of the hunks it names")
     if not ids and probe.library_id != probe.frozen_id:
         yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
-    if probe.origin is None or (ids and probe.decision is None):
+    if probe.origin is None or (ids and probe.decision is None and not probe.skill):
         yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
         return
     yield from check_remaking(probe)
@@ -38,7 +38,7 @@ def check_remaking(probe: Probe) -> Iterator[Flaw]:
     ids = [hunk["id"] for hunk in probe.reverted]
     number = probe.decision.number if probe.decision else None
     try:
-        chosen = read_choice(probe.origin, AskedProbe(probe.state, number))
+        chosen = read_choice(probe.origin, AskedProbe(probe.state, number, skill=probe.skill))
         hunks = chosen.find_hunks(ids)
         made = library_digest(remove_hunks(chosen, hunks))
     except RunnerError as error:

@@ -52,7 +52,7 @@ class AskedProbe:
     """What a person wants to know. Empty fields mean: the last state, the deployment tasks, nothing taken back.
 
     state: as the time machine names it. decision: the number of the one whose hunks `revert` names; without it the
-    decision that made the state.
+    decision that made the state. skill: the folder of one that is left out whole, whoever wrote it, instead of hunks.
     """
 
     state: str = ""
@@ -61,6 +61,7 @@ class AskedProbe:
     tasks: tuple[str, ...] = ()
     times: int = TIMES
     max_usd: float | None = None  # None: what the run it comes from may spend
+    skill: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class ProbePreview:
     times: int
     prepared: Prepared
     estimate: ExperimentEstimate
+    skill: str = ""
 
     @property
     def trials(self) -> int:
@@ -108,6 +110,9 @@ class ProbeChoice:
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
     states = read_history(episode).states
+    if asked.skill:
+        state = _find_state(states, asked.state, None)
+        return ProbeChoice(states, state, None, list_skill_files(_read_files(state.snapshot), asked.skill))
     if len(states) == 1:
         raise NotPossible("this episode's library was always empty: there is nothing to freeze")
     decided = _find_decision(episode, states, asked)
@@ -118,6 +123,19 @@ def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
         return ProbeChoice(states, state, decided)
     hunks = list_hunks(decided.before.read(), decided.after.read())
     return ProbeChoice(states, state, decided, hunks, find_echoes(hunks, _read_files(state.snapshot)))
+
+
+def list_skill_files(files: Files, skill: str) -> tuple[Hunk, ...]:
+    """All files of one skill as hunks that added them. NotPossible where the library has no such skill."""
+    if f"{skill}/SKILL.md" not in files:
+        raise NotPossible(f"no skill {skill[:80]!r} (expected of: {', '.join(list_skills(files)[:12])})")
+    return list_hunks({path: file for path, file in files.items() if not path.startswith(f"{skill}/")}, files)
+
+
+def list_skills(files: Files) -> list[str]:
+    return sorted(
+        path.removesuffix("/SKILL.md") for path in files if path.count("/") == 1 and path.endswith("/SKILL.md")
+    )
 
 
 def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: AskedProbe) -> Decision | None:
@@ -182,7 +200,7 @@ def preview(
     """
     _require_launch(episode)
     chosen = read_choice(episode, asked)
-    hunks = chosen.find_hunks(asked.revert)
+    hunks = chosen.hunks if asked.skill else chosen.find_hunks(asked.revert)
     library = remove_hunks(chosen, hunks)
     tasks = _choose_tasks(episode, chosen.state, asked.tasks)
     require_times(asked.times)
@@ -191,7 +209,9 @@ def preview(
     asked = replace(asked, tasks=tasks)
     prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
     known = _estimate(_as_origin(prepared, episode.run.condition), {} if past is None else past)
-    return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
+    return ProbePreview(
+        episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known, asked.skill
+    )
 
 
 def _estimate(prepared: Prepared, past: dict[Arm, Past]) -> ExperimentEstimate:
@@ -225,8 +245,10 @@ def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
     """The files of the state without these hunks. HunkGone where one no longer applies."""
     if not hunks:
         return _read_files(chosen.state.snapshot)
-    made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
     frozen = chosen.states.index(chosen.state)
+    if chosen.decision is None:  # a whole skill of this state
+        return take_back(hunks, [NamedFiles(chosen.state.key, _read_files(chosen.state.snapshot))])
+    made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
     if frozen < made:
         told = chosen.states[made].key
         raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
@@ -258,7 +280,8 @@ def _prepare(
     plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
-    told = f"{state.key} without {len(hunks)} change{'' if len(hunks) == 1 else 's'}" if hunks else state.key
+    left_out = asked.skill[:60] or f"{len(hunks)} change{'' if len(hunks) == 1 else 's'}"
+    told = f"{state.key} without {left_out}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
         name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {told})"[
@@ -325,6 +348,7 @@ def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) ->
             library=library,
             reverted=[hunk.as_json() for hunk in found.hunks],
             reverted_digest=digest_json([hunk.id for hunk in found.hunks]) if found.hunks else "",
+            skill=found.skill,
             times=found.times,
             reason=reason.strip()[:MAX_REASON],
             actor=by,

@@ -7,10 +7,11 @@ one is a probe like any other, with its own budget, to be cancelled or gone on w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.experiments.cells import Arm
@@ -112,9 +113,16 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
 
     NotPossible where nothing is open, or too much; otherwise as `probe_runs.preview`."""
     require_times(times)
-    wanted = list(_list_wanted(runs))
+    wanted = [(episode, AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
         raise NotPossible("every round's library is measured or under way (expected one that is not)")
+    return preview_probes(wanted, times=times, max_usd=max_usd)
+
+
+def preview_probes(
+    wanted: Sequence[tuple[Episode, AskedProbe]], *, times: int, max_usd: float | None = None
+) -> RoundsPreview:
+    """Of all deployed tasks. NotPossible for too many, and as `probe_runs.preview`."""
     if len(wanted) > MAX_LIBRARIES:
         raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
     episodes = {episode.pk: episode for episode, _ in wanted}
@@ -127,10 +135,10 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
         _require_prices(episode.run.agent_model for episode, _ in wanted)
     found: list[ProbePreview] = []
     past: dict[Arm, Past] = {}
-    for episode, state in wanted:
+    for episode, each in wanted:
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
-        asked = AskedProbe(state.key, None, (), mine, times, share)
+        asked = replace(each, tasks=mine, times=times, max_usd=share)
         suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
         found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
@@ -174,11 +182,11 @@ def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, 
 
 def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
     """Two orders at the same moment, as by a button pressed twice, would try everything twice."""
-    began = {(each.episode.pk, each.state.snapshot and each.state.snapshot.pk) for each in probes}
-    coming = Probe.objects.filter(
-        origin__in={episode for episode, _ in began}, reverted_digest="", run__experiment__deleted_at=None
-    ).exclude(run__status__in=[Run.Status.DONE, Run.Status.CANCELLED])
-    if any(pair in began for pair in coming.values_list("origin_id", "frozen_id")):
+    began = {(each.episode.pk, each.state.snapshot and each.state.snapshot.pk, each.skill) for each in probes}
+    coming = Probe.objects.filter(origin__in={episode for episode, *_ in began}, run__experiment__deleted_at=None)
+    coming = coming.filter(Q(reverted_digest="") | ~Q(skill=""))
+    coming = coming.exclude(run__status__in=[Run.Status.DONE, Run.Status.CANCELLED])
+    if any(each in began for each in coming.values_list("origin_id", "frozen_id", "skill")):
         raise NotPossible("some of these libraries are being measured since the estimate (expected another estimate)")
 
 

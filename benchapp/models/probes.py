@@ -35,6 +35,9 @@ class Probe(PublicModel):
     library = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     reverted = models.JSONField(default=list)  # [{id, path, place, did}] of hunks of `decision`, what it is about
     reverted_digest = models.CharField(max_length=64, blank=True)  # over their ids, in order; empty: none
+    skill = models.CharField(
+        max_length=200, blank=True
+    )  # the folder of the one left out whole: then `reverted` are its files
     times = models.PositiveIntegerField()  # trials of each task
     reason = models.TextField()
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -45,6 +48,8 @@ class Probe(PublicModel):
 
     def __str__(self) -> str:
         changes = len(self.reverted)
+        if self.skill:
+            return f"{self.state} without {self.skill}"
         return (
             f"{self.state} without {changes} change{'' if changes == 1 else 's'}"
             if changes

@@ -33,6 +33,7 @@ class Command(BaseCommand):
             "--decision", type=int, metavar="N", help="decision with the changes; default: the round's own"
         )
         parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="ids of the changes to remove")
+        parser.add_argument("--skill", default="", metavar="NAME", help="the skill to leave out, instead of changes")
         parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="default: the deployment tasks")
         parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials per task (default: {TIMES})")
         parser.add_argument("--with-control", action="store_true", help="also run the unchanged round, for comparison")
@@ -45,6 +46,7 @@ class Command(BaseCommand):
             state=options["round"],
             decision=options["decision"],
             revert=tuple(options["revert"]),
+            skill=options["skill"],
             tasks=tuple(options["task"]),
             times=options["times"],
         )
@@ -52,7 +54,7 @@ class Command(BaseCommand):
             if options["dry_run"]:
                 self._write_hunks(probed, asked)  # also where nothing can be launched as it stands
             found = [preview(probed, asked)]
-            if options["with_control"] and asked.revert:
+            if options["with_control"] and (asked.revert or asked.skill):
                 found.append(preview(probed, make_control(found[0])))
             for each in found:
                 if options["dry_run"]:
@@ -67,7 +69,7 @@ class Command(BaseCommand):
         if chosen.decision is not None:
             self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
         for hunk in (*chosen.hunks, *chosen.echoes):
-            sign = "-" if hunk.id in asked.revert else " "
+            sign = "-" if asked.skill or hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.did}")
             for line in hunk.lines:
                 sign = "-" if line.id in asked.revert else " "

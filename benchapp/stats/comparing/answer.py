@@ -91,7 +91,8 @@ class JudgedGroup(Shaped):
 
     @property
     def settling(self) -> Settling | None:
-        return self.questions.settle(self.group, self.baseline) if self.effect is Effect.OPEN else None
+        is_asked = self.effect is Effect.OPEN or (self.effect is Effect.TOO_SMALL and self.difference.test is not None)
+        return self.questions.settle(self.group, self.baseline) if is_asked else None
 
     @property
     def _route(self) -> Route | None:
@@ -293,8 +294,9 @@ class Answer:
 
     @cached_property
     def widest(self) -> JudgedGroup | None:
-        """The open difference that the data leave the most room for; None where none is open."""
-        return max(self.still_open, key=_measure_width, default=None)
+        """The open difference that the data leave the most room for, else the widest of those too small to test."""
+        too_small = [each for each in self.judged if each.effect is Effect.TOO_SMALL and each.difference.test]
+        return max(self.still_open or too_small, key=_measure_width, default=None)
 
     @property
     def settling(self) -> Settling | None:

@@ -64,8 +64,8 @@ CLAIMS = {  # of what the verdict holds
 
 
 def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final: bool = True) -> Effect:
-    """By the corrected p; no large difference where its bound is within 10 points. is_final: all trials ended, and the metric is
-    the primary one or was declared; else there is no verdict."""
+    """By the corrected p; no large difference where its bound is within 10 points; too small where no difference at all could have
+    been clear. is_final: all trials ended, and the metric is the primary one or was declared; else there is no verdict."""
     if not is_final or not metric.has_better:
         return Effect.ESTIMATE
     if difference is None or difference.test is None:
@@ -75,7 +75,7 @@ def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final
     bound = difference.bound_of_difference
     if metric.is_share and bound is not None and bound <= SOUGHT:
         return Effect.SAME
-    return Effect.OPEN
+    return Effect.TOO_SMALL if difference.is_hopeless else Effect.OPEN
 
 
 def name_effect(effect: Effect, difference: Difference | None) -> str:

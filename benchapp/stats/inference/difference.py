@@ -105,6 +105,11 @@ class Difference(Shaped):
         return self.p is not None and self.p <= ALPHA
 
     @property
+    def is_hopeless(self) -> bool:
+        """Is half of the interval as wide as the largest possible difference? With this error none would have been clear."""
+        return self.test is not None and self.bound is not None and self.test.half_width(self.comparisons) >= self.bound
+
+    @property
     def bound_of_difference(self) -> float | None:
         """The farther end of the interval: no difference is larger (two one-sided tests: Schuirmann 1987)."""
         return None if self.test is None else abs(self.delta) + self.test.half_width(self.comparisons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from benchapp.experiments.skill_probes import read_left_out
 from benchapp.stats.comparing.certainty import assess
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.crumbs import begin_twin, read_parent
@@ -19,6 +20,7 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison, metric = sheet.comparison, sheet.metric
     found = assess(comparison, metric) if metric else None
     page = paginate(request, list(found.items) if found else [], per_page=ITEMS_PER_PAGE)
+    left_out = read_left_out(comparison.runs)
     data = {
         **begin_twin(request, sheet),
         "metric": metric.key if metric else None,
@@ -27,6 +29,7 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "groups": found.groups if found else (),
         "costs": found.costs if found else (),
         "transfer": found.transfer if found else None,
+        "left_out": left_out,
         "items": list(page),
         "next": next_url(request, page),
     }
@@ -38,6 +41,7 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "chosen": metric,
         "found": found,
         "page": page,
+        "left_out": left_out,
         "query": comparison.choices.query(),
         "baseline": comparison.choices.baseline,
     }

@@ -16,22 +16,31 @@ from benchapp.experiments.round_probes import (
     list_learning_runs,
     preview_rounds,
 )
+from benchapp.experiments.skill_probes import REASON as SKILL_REASON
+from benchapp.experiments.skill_probes import preview_skills
 from benchapp.models import Experiment
 from benchapp.record.json_shape import JsonShape
 from inspector.web.responses import link_to
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError
 
+ROUNDS, SKILLS = "rounds", "skills"
 TIMES = 1  # as the deployment of most protocols
 
 
 @dataclass(frozen=True, slots=True)
 class AskedMeasuring:
-    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run."""
+    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's library, or the
+    last one without each of its skills."""
 
     runs: tuple[str, ...] = ()
     times: int = TIMES
     max_usd: float | None = None
+    design: str = ROUNDS
+
+    @property
+    def reason(self) -> str:
+        return SKILL_REASON if self.design == SKILLS else REASON
 
     def takes(self, found: RunRounds) -> bool:
         return not self.runs or str(found.run.public_id) in self.runs
@@ -46,11 +55,14 @@ class MeasuringPage:
     preview: RoundsPreview | None
     problem: str
     judges: tuple[str, ...]
-    reason: str = REASON
 
     @property
     def has_open(self) -> bool:
         return any(found.open for found, _ in self.runs)
+
+    @property
+    def has_ended(self) -> bool:
+        return any(not found.run.is_open for found, _ in self.runs)
 
     @property
     def under_way(self) -> int:
@@ -77,12 +89,15 @@ def read_asked(query: QueryDict) -> tuple[AskedMeasuring, str]:
         limit = -1.0
     if limit is not None and not (isfinite(limit) and 0 < limit < 1e9):
         return AskedMeasuring(runs), f"Dollars at most: expected more than 0, or nothing; found {usd[:40]!r}."
-    return AskedMeasuring(runs, int(times) if times else TIMES, limit), ""
+    design = SKILLS if query.get("design") == SKILLS else ROUNDS
+    return AskedMeasuring(runs, int(times) if times else TIMES, limit, design), ""
 
 
-def preview_asked(experiment: Experiment, asked: AskedMeasuring) -> RoundsPreview:
+def preview_asked(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsPreview:
     """NotPossible and SetupError as `round_probes.preview_rounds`."""
-    chosen = [each for each in list_learning_runs(experiment) if asked.takes(each)]
+    chosen = [each for each in runs if asked.takes(each)]
+    if asked.design == SKILLS:
+        return preview_skills([each.run for each in chosen], times=asked.times, max_usd=asked.max_usd)
     return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd)
 
 
@@ -91,17 +106,17 @@ def open_measuring_page(experiment: Experiment, query: QueryDict) -> MeasuringPa
     asked, problem = read_asked(query)
     runs = list_learning_runs(experiment)
     chosen = [each for each in runs if asked.takes(each)]
-    found, problem = _try_preview(chosen, asked, problem) if query.get("times") else (None, problem)
+    found, problem = _try_preview(runs, asked, problem) if query.get("times") else (None, problem)
     judges = list_judges(each.run for each in chosen) if found else []
-    shown = tuple((each, bool(each.open) and asked.takes(each)) for each in runs)
+    shown = tuple((each, not each.run.is_open and asked.takes(each)) for each in runs)
     return MeasuringPage(shown, asked, found, problem, tuple(judges))
 
 
-def _try_preview(chosen: Sequence[RunRounds], asked: AskedMeasuring, problem: str) -> tuple[RoundsPreview | None, str]:
+def _try_preview(runs: Sequence[RunRounds], asked: AskedMeasuring, problem: str) -> tuple[RoundsPreview | None, str]:
     if problem:
         return None, problem
     try:
-        return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd), ""
+        return preview_asked(runs, asked), ""
     except RunnerError as error:
         return None, str(error)
 
@@ -118,7 +133,15 @@ RUN = JsonShape(
 )
 PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials", "estimate")
 PAGE = JsonShape(
-    *("problem?", "measured", "libraries", "times=asked.times", "max_usd=asked.max_usd", "judges"),
+    *(
+        "problem?",
+        "measured",
+        "libraries",
+        "times=asked.times",
+        "max_usd=asked.max_usd",
+        "design=asked.design",
+        "judges",
+    ),
     ("runs", lambda page: RUN.read_all(page.runs)),
     ("preview", lambda page: page.preview and PREVIEW.read(page.preview)),
 )

@@ -1,4 +1,4 @@
-"""`/experiments/<id>/rounds/`: has the library of each round tried on all deployed tasks, for the learning curve."""
+"""`/experiments/<id>/rounds/`: has libraries tried on all deployed tasks: of each round, or the last without each of its skills."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchapp.experiments.round_probes import cancel_rounds, launch_rounds, list
 from benchapp.models import Experiment, User
 from inspector.pages.experiments.measuring import (
     PAGE,
+    SKILLS,
     open_measuring_page,
     preview_asked,
     read_asked,
@@ -36,7 +37,7 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
     context = {
         "experiment": found,
         "page": page,
-        "reason": query.get("reason", page.reason),
+        "reason": query.get("reason", page.asked.reason),
         "wants_judged": request.method == "GET" or "judged" in query,
     }
     status = 422 if request.method == "POST" else 200
@@ -51,14 +52,15 @@ def _launch(request: HttpRequest, found: Experiment) -> HttpResponse | None:
     try:
         if problem:
             raise RunnerError(problem)
-        wanted = preview_asked(found, asked)
+        wanted = preview_asked(list_learning_runs(found), asked)
         judged = bool(request.POST.get("judged"))
         probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
         return None
     told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
-    messages.success(request, f"Launched: {told}. The learning curve appears when they have ended.")
+    place = "What skills add" if asked.design == SKILLS else "The learning curve"
+    messages.success(request, f"Launched: {told}. {place} appears when they have ended.")
     return redirect("experiment-rounds", found.public_id)
 
 

@@ -30,6 +30,7 @@ def difference(delta: float, error: float, p: float | None = 1.0) -> Difference:
         (0.01, 0.04, 0.9, SAME),  # at most 9.3 points
         (0.01, 0.05, 0.9, OPEN),  # at most 11.4 points
         (0.05, 0.01, 0.001, BETTER),  # clear before small
+        (0.2, 0.6, 0.9, SMALL),  # half of the interval is over 100 points
     ],
 )
 def test_the_corrected_p_decides_and_then_the_bound(delta: float, error: float, p: float, effect: Effect) -> None:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from benchapp.models import Experiment, Trial
+from benchapp.models import Experiment, Probe, Trial
 from benchapp.stats.comparing.certainty import Certainty, assess
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import MetricUnit
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.probe_factories import make_probe
 
 pytestmark = pytest.mark.django_db
 T, F = True, False
@@ -117,3 +118,16 @@ def test_who_read_what_others_learned_is_on_the_page(client: Client) -> None:
     own = twin["transfer"]["directions"]["own"]
     assert own["other"] is not None
     assert sum(cell["trials"] for cell in twin["transfer"]["cells"]) == own["trials"]
+
+
+def test_a_skill_that_was_left_out_says_what_it_adds(client: Client) -> None:
+    experiment = make_arms()
+    episode = experiment.runs.get(condition="selfgen-always").episodes.first()
+    make_probe(episode, "pppf")
+    left_out = make_probe(episode, "pfff", reverted=1)
+    Probe.objects.filter(pk=left_out.pk).update(skill="table-joins", decision=None)
+    text = client.get("/compare/certainty/", {"experiment": str(experiment.public_id)}).text
+    table = text[text.index("What a skill adds") :]
+    assert "<code>table-joins</code>" in table
+    assert "<b>+50.0 points</b>" in table
+    assert "too small to say" in table, "one library has no error"

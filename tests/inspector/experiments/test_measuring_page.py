@@ -78,7 +78,7 @@ def test_it_counts_what_is_measured_under_way_and_open(client: Client, learned: 
     Run.objects.filter(pk=probe.run_id).update(status="done")  # its last trial was skipped
     assert twin(client, learned)["measured"] == 2
     text = client.get(path(learned)).text
-    assert "Nothing is open" in text
+    assert "Every round’s library is measured or under way" in text
     assert f"/compare/charts/curve/?experiment={learned.public_id}" in text
 
 
@@ -108,6 +108,16 @@ def test_the_estimate_comes_first_and_the_launch_orders_it(client: Client, launc
     assert set(Probe.objects.values_list("times", "reason", "reverted_digest")) == {(2, "the curve", "")}
     assert Activity.objects.filter(verb="probe").count() == 2
     assert "Nothing was launched" in client.post(path(launched), {"times": "2", "reason": "again"}, follow=True).text
+
+
+def test_the_last_library_is_tried_without_each_skill(client: Client, launched: Experiment) -> None:
+    asked = {"times": "1", "design": "skills"}
+    preview = twin(client, launched, f"?{urlencode(asked)}")["preview"]
+    sent = client.post(path(launched), {**asked, "reason": "which one?"}, follow=True)
+    assert f"Launched: {preview['probes']} probes, {preview['trials']} trials. What skills add appears" in sent.text
+    left_out = list(Probe.objects.values_list("skill", flat=True))
+    assert left_out.count("") == 1  # the whole library, which the others are compared with
+    assert len(left_out) == preview["probes"] > 1
 
 
 def test_an_order_is_cancelled_as_a_whole_and_open_again(client: Client, launched: Experiment) -> None:

@@ -1,0 +1,105 @@
+"""Leave one skill out: the last library of each episode tried without each of its skills in turn, and as it is.
+
+A skill that many tasks read may still add nothing. Here each is removed on purpose, over libraries and replicates that learned on
+their own, so the mean over libraries has an error: libraries are drawn at random, skills and tasks within one are not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from benchapp.analysis.lineage.library_states import read_histories
+from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
+from benchapp.experiments.probe_runs import AskedProbe, list_skills, require_times
+from benchapp.experiments.round_probes import RoundsPreview, preview_probes
+from benchapp.models import Episode, Probe, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.writing.human_acts import NotPossible
+from benchapp.stats.inference.interval import Interval, mean_interval
+
+REASON = "Leave one skill out"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(Shaped):
+    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill, over tasks scored both
+    ways. skill: empty for the mean over all skills of a library. interval: Student's t over libraries; None below two."""
+
+    condition: str
+    skill: str
+    libraries: int
+    skills: int
+    delta: float
+    interval: Interval | None
+
+    json_shape = JsonShape("condition", "skill?", "libraries", "skills", "delta", "interval")
+
+
+def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:
+    """What would run: a probe without each skill, and one of the whole library, where none is there yet. Writes nothing.
+
+    NotPossible where no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`."""
+    require_times(times)
+    related = ("run__experiment__suite", "environment", "library")
+    ended = [run.pk for run in runs if not run.is_open]
+    episodes = list(Episode.objects.filter(run__in=ended).select_related(*related).order_by("run_id", "ordinal"))
+    histories = read_histories(episodes)
+    there = set(
+        Probe.objects.filter(origin__in=episodes, run__experiment__deleted_at=None)
+        .exclude(run__status=Run.Status.CANCELLED)
+        .values_list("origin_id", "frozen_id", "reverted_digest", "skill")
+    )
+    tried = {(*place, skill) for *place, digest, skill in there if skill or not digest}
+    wanted: list[tuple[Episode, AskedProbe]] = []
+    for episode in episodes:
+        state = histories[episode.pk].states[-1]
+        if state.snapshot is None or not (skills := list_skills(state.snapshot.read())):
+            continue
+        for skill in ("", *skills):
+            if (episode.pk, state.snapshot.pk, skill) not in tried:
+                wanted.append((episode, AskedProbe(state.key, skill=skill)))
+    if not wanted:
+        raise NotPossible("no skill is left to leave out (expected a run that ended with one that is not measured)")
+    return preview_probes(wanted, times=times, max_usd=max_usd)
+
+
+def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
+    """By condition the mean over its libraries, then each skill by name. Probes that have not ended are left out, and so are those
+    without a probe of the whole library. One query where nothing was probed."""
+    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
+    found: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for result in read_results(about):
+        if (delta := _measure(result)) is None or result.probe.origin is None:
+            continue
+        by_skill, library = found[result.probe.origin.run.condition], result.probe.origin.pk
+        by_skill[result.probe.skill][library].append(delta)
+    rows = []
+    for condition, by_skill in found.items():
+        every: dict[int, list[float]] = defaultdict(list)
+        for libraries in by_skill.values():
+            for library, deltas in libraries.items():
+                every[library].append(fmean(deltas))
+        rows.append(_estimate(condition, "", every, len(by_skill)))
+        rows += [_estimate(condition, skill, libraries, 1) for skill, libraries in sorted(by_skill.items())]
+    return rows
+
+
+def _measure(result: ProbeResult) -> float | None:
+    """The mean over tasks, each counted once."""
+    both = [line for line in result.lines if line.has_pair(CONTROL)]
+    if not both or not result.is_over:
+        return None
+    sides = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
+    return fmean(whole - without for whole, without in sides)
+
+
+def _estimate(condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> LeftOut:
+    means = np.array([fmean(deltas) for deltas in libraries.values()])
+    found = mean_interval(means)
+    interval = replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)) if found else None
+    return LeftOut(condition, skill, len(means), skills, float(means.mean()), interval)
