@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from benchapp.models import Probe, Run
+from benchapp.models import Experiment, Probe, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_run
 
@@ -27,7 +27,7 @@ NAME = len(READ) - 1
 CREATED = len(READ) - 2
 PROBED = ("run__experiment", "origin__run__experiment")
 OF_PROBE = (
-    *("state", "reverted", "run__experiment__public_id", "origin__title", "origin__run__condition"),
+    *("state", "reverted", "skill", "run__experiment__public_id", "origin__title", "origin__run__condition"),
     *("origin__run__replicate", "origin__run__experiment__name"),
 )
 
@@ -55,11 +55,12 @@ class ChoiceAxis:
         return sum(value.chosen for value in self.values)
 
 
-def facets_of(choices: Choices) -> list[ChoiceAxis]:
-    """One query over the runs' own columns, and one for names. An axis with a single value is left out unless something of
-    it is chosen."""
-    runs = Run.objects.standing().order_by("id").values_list(*READ)
-    probes = _name_probes()
+def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[ChoiceAxis]:
+    """One query over the runs' own columns, of one experiment or of all, and for all one for names. An axis with a single value
+    is left out unless something of it is chosen."""
+    standing = Run.objects.standing().order_by("id")
+    runs = (standing if experiment is None else standing.filter(experiment=experiment)).values_list(*READ)
+    probes = _name_probes() if experiment is None else {}
     rows = [(*row[:NAME], probes.get(row[0], row[NAME])) for row in runs if _in_time(row[CREATED], choices)]
     facets = [_facet(place, axis, rows, choices) for place, axis in enumerate(AXES)]
     return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
