@@ -83,9 +83,14 @@ def addresses() -> dict[str, str]:
     found = {
         "overview": "/",
         "experiment": f"/experiments/{experiment.public_id}/",
-        "compare": "/compare/",
+        "compare, nothing chosen": "/compare/",
+        "compare, everything": "/compare/?since=2000-01-01",
         "compare, one model": f"/compare/?agent_model={experiment.runs.first().agent_model}",
-        "compare.json": "/compare.json",
+        "compare.json": "/compare.json?since=2000-01-01",
+        **{
+            f"{name}, one experiment": f"/compare/{name}/?experiment={experiment.public_id}"
+            for name in ("where", "cost", "libraries", "lines", "failures", "replay", "certainty", "runs")
+        },
         "replay": "/compare/replay/",
         "libraries": "/compare/libraries/",
         "trials behind a mark": "/compare/trials/?metric=ESR&outcome=failed",

@@ -13,11 +13,14 @@ from inspector.pages.compare import (
     compared_libraries_view,
     compared_trials_view,
     comparisons_view,
+    cost_view,
     exports_view,
     failures_view,
     lines_view,
     published_view,
     replay_view,
+    runs_view,
+    where_view,
 )
 from inspector.pages.documents import documents_view
 from inspector.pages.drafts import draft_view, drafts_view
@@ -126,6 +129,9 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "compare/": [
         page("", compare_view.compare, "compare"),
+        page("where/", where_view.where, "compare-where"),
+        page("cost/", cost_view.cost, "compare-cost"),
+        page("runs/", runs_view.compared_runs, "compare-runs"),
         page("trials/", compared_trials_view.compared_trials, "compare-trials"),
         page("libraries/", compared_libraries_view.compared_libraries, "compare-libraries"),
         page("replay/", replay_view.replay, "compare-replay"),

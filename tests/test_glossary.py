@@ -1,4 +1,4 @@
-"""docs/glossary.md names every model, every part of an address and every thing that a page's title names, and no other."""
+"""docs/glossary.md names every model, every part of an address and every thing a page's title names, and no other."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ORDINARY = set(
     """
     a again against allowed an and as at behind broke cannot carry change closed compare did differences does each end failed
     form found from how it launch log logged may means my new no not nothing now number of on open other over page password
-    hurt linked most read right save saved saw send settle skillglass something that the their these this to two under unknown
-    v was were what while which why work you
+    linked most read right save saved saw send settle skillglass something the their these this to two unknown
+    v was were what while why work you
     """.split()
 )
 

@@ -1,8 +1,6 @@
-"""The charts of the compare pages. A new one is a `Chart` in a module of `figures`, and its place under a question here."""
+"""The charts of results. A new one is a `Chart` in a module of `figures`, and its place on a page here."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from inspector.charts.chart import Chart
 from inspector.charts.figures import (
@@ -27,40 +25,18 @@ from inspector.charts.figures import (
     tokens,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A tab of the compare pages. `key` is the value of `q=` in the address."""
-
-    key: str
-    title: str
-    charts: tuple[Chart, ...] = ()
-
-
-ABOVE = forest.CHART  # the one large chart, over all questions
-QUESTIONS = (
-    Question(
-        "help",
-        "Did skills help?",
-        (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
+ABOVE = forest.CHART  # what the answer's table draws
+# By the name of the page's address.
+OF_PAGES: dict[str, tuple[Chart, ...]] = {
+    "compare-where": (
+        *(gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART),
+        *(relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
     ),
-    Question("where", "Where?", (gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART)),
-    Question(
-        "cost",
-        "At what cost?",
-        (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART, authors.SCALE_CHART),
+    "compare-cost": (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART, authors.SCALE_CHART),
+    "compare-libraries": (
+        *(libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART),
+        *(libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
     ),
-    Question(
-        "grow",
-        "Did libraries grow?",
-        (libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART),
-    ),
-    Question(
-        "write",
-        "What do skills contain?",
-        (libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
-    ),
-    Question("fail", "Why did trials fail?"),
-)
-# By key, in the order of the tabs: the order of the report, the document and of previous and next.
-CHARTS: dict[str, Chart] = {chart.key: chart for chart in (ABOVE, *(one for each in QUESTIONS for one in each.charts))}
+}
+# By key, in the order of the pages: the order of the report, the document and of previous and next.
+CHARTS: dict[str, Chart] = {chart.key: chart for chart in (ABOVE, *(one for each in OF_PAGES.values() for one in each))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart
+from inspector.charts.sheet import ChartSheet
 
 ANY = "any-chart"  # stands where the key of a chart belongs
 
@@ -34,6 +35,22 @@ class ChartCard:
     json: str
     csv: str
     large: bool = False  # is it the only one of its page?
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """The charts of a page: those that draw something of these runs, and those that wait, with what for."""
+
+    cards: tuple[ChartCard, ...]
+    waiting: tuple[tuple[ChartCard, str], ...]
+
+
+def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
+    """As far as it shows without drawing. Where numbers of a paper are laid over, these are drawn alone."""
+    choices = sheet.comparison.choices
+    lacks = ["" if set(chart.published) & set(choices.published) else chart.lacks(sheet) for chart in charts]
+    cards = list(zip(cards_of(charts, choices), lacks, strict=True))
+    return Gallery(tuple(card for card, lack in cards if not lack), tuple(each for each in cards if each[1]))
 
 
 def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> ChartCard:

@@ -45,7 +45,7 @@ class ShownPage:
 
 _GROUP = "condition agent_model harness"  # with `author_model` where a condition has an author
 PAGES: Mapping[str, ShownPage] = {
-    "experiment": ShownPage("experiment", _views("", "metric", "q", "runs")),
+    "experiment": ShownPage("experiment", _views("", "metric")),
     "run": ShownPage("run", _views("", "episode", "page")),
     "skills": ShownPage("run", _views("", "episode skill")),
     "library": ShownPage("run", _views("", "episode", "episode decision", "episode decision file")),
@@ -78,6 +78,10 @@ PAGES: Mapping[str, ShownPage] = {
     ),
     "compare-failures": ShownPage("compare", _views("", "page", "class", "class page")),
     "compare-lines": ShownPage("compare", _views("", "condition agent_model")),
+    "compare-where": ShownPage("compare", _views("", "page", "groups", "groups page")),
+    "compare-cost": ShownPage("compare"),
+    "compare-certainty": ShownPage("compare", _views("", "page")),
+    "compare-runs": ShownPage("compare", _views("", "page")),
     "compare-replay": ShownPage("compare"),
     "compare-libraries": ShownPage("compare"),
     "compare-dictionary": ShownPage(""),

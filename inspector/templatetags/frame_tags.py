@@ -16,12 +16,11 @@ register = template.Library()
 _LISTED = "keys_of_this_page"
 # place in the bar -> sections of pages that belong to it
 PLACES = {
-    "index": "experiment run library blame findings author skills judgements judged probe trial",
-    "compare": "compare chart comparison comparisons",
+    "index": "experiment run library blame findings author skills judgements judged probe trial compare chart comparison"
+    " comparisons launch imports",
     "review": "review review-item queue codebook codebooks agreement disagreements resolve results suggestions",
     "suites": "suites suite drafts draft",
-    "jobs": "jobs launch operate",
-    "imports": "imports",
+    "jobs": "jobs operate",
     "published": "published",
     "documents": "documents document",
     "you": "account people activity comments password",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django import template
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchapp.record.visible import visible
@@ -14,7 +14,6 @@ from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_me
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.forest_lanes import ForestLane
 from inspector.templatetags.page_tags import condition
 
 register = template.Library()
@@ -58,21 +57,6 @@ def share_bar(tally: TrialTally, condition: str = "") -> SafeString:
 def minus(text: object) -> str:
     """A printed number with a real minus sign."""
     return str(text).replace("-", MINUS)
-
-
-@register.simple_tag
-def run_links(lane: ForestLane, address: str, counted: object) -> SafeString:
-    """Every run of a group with its own value, or where trials are counted with k of n. `address`: of any run, with {}.
-
-    Put together here and not by a template, because a comparison has hundreds."""
-    name = escape(lane.name.short)
-    return SafeString(
-        "".join(
-            f'<a href="{address.format(cell.run.public_id)}" title="{escape(cell.run.label)}">'
-            f'{escape(cell.count if counted else cell.text)}<span class="visually-hidden"> {name}</span></a>'
-            for cell in lane.runs
-        )
-    )
 
 
 @register.simple_tag

@@ -26,6 +26,7 @@ from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.evolution.decision_words import describe_request, write_summary
+from inspector.pages.compare.where_view import TaskCell
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
@@ -273,7 +274,7 @@ def square(trial: Trial) -> SafeString:
 
 
 @register.simple_tag
-def squares(cell: GridCell, address: str) -> SafeString:
+def squares(cell: GridCell | TaskCell, address: str) -> SafeString:
     """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
     drawn = (
         _render_square(each, each.title, role_title(each.role), address.format(each.public_id)) for each in cell.squares

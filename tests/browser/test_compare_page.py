@@ -14,6 +14,7 @@ from tests.worlds.factories import make_experiment, make_learning_run, make_suit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 T, F = True, False
+EVERYTHING = "/compare/?since=2020-01-01"
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +44,12 @@ def base(live_server: object) -> str:
 
 
 def table(page: Page) -> str:
-    return page.locator("table.compared").inner_text()
+    return page.locator("table.lanes").inner_text()
 
 
 def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page) -> None:
-    page.goto(f"{base}/compare/")
-    assert "curated-always" in table(page)
+    page.goto(f"{base}{EVERYTHING}")
+    assert "Human-written, always revised" in table(page)
     page.locator("[data-facet=condition] summary").click()
     page.locator("input[name=condition][value=no-skill]").check()
     page.locator("input[name=condition][value=selfgen-always]").check()
@@ -56,7 +57,7 @@ def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page
     page.wait_for_url(
         re.compile("condition=no-skill.*condition=selfgen-always|condition=selfgen-always.*condition=no-skill")
     )
-    assert "curated-always" not in table(page)
+    assert "Human-written, always revised" not in table(page)
     page.locator("select[name=baseline]").select_option("selfgen-always")
     page.wait_for_url(re.compile("baseline=selfgen-always"))
     expect(page.locator("#forest")).to_contain_text("against self-written, always revised")
@@ -64,18 +65,16 @@ def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page
     expect(page.locator("#forest")).to_contain_text("against no skill")
 
 
-def test_a_name_keeps_the_hyphen_of_its_letters_and_buttons_do_not_scroll_up_and_down(base: str, page: Page) -> None:
+def test_a_name_keeps_the_hyphen_of_its_letters(base: str, page: Page) -> None:
     """Inter's tabular figures bring a hyphen as wide as a figure."""
-    page.goto(f"{base}/compare/")
+    page.goto(f"{base}{EVERYTHING}")
     figures = "(each) => getComputedStyle(each).fontVariantNumeric"
-    for place in ("table.compared th .condition", ".lanes th .condition", ".answer .lede .condition"):
-        assert page.locator(place).first.evaluate(figures) == "normal"
-    assert page.locator("table.compared td").first.evaluate(figures) == "tabular-nums"
-    assert page.locator(".seg").first.evaluate("(each) => getComputedStyle(each).overflowY") == "hidden"
+    assert page.locator(".lanes th .condition").first.evaluate(figures) == "normal"
+    assert page.locator(".lanes td.num").first.evaluate(figures) == "tabular-nums"
 
 
 def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) -> None:
-    page.goto(f"{base}/compare/")
+    page.goto(f"{base}{EVERYTHING}")
     # six episodes that all differ alike: the error is that of one trial that came out otherwise
     expect(page.locator("#answer")).to_contain_text("Yes, both conditions clearly helped, in this run")
     page.locator("#sentences summary").click()
@@ -88,13 +87,13 @@ def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) 
 
 def test_a_cell_leads_to_its_trials(base: str, page: Page) -> None:
     page.goto(f"{base}/compare/?metric=ESR&condition=selfgen-always")
-    page.locator("table.compared td a.value").nth(2).click()
+    page.locator(".lanes td.other a").first.click()
     page.wait_for_url(re.compile("/compare/trials/"))
     expect(page.locator("main")).to_contain_text("36")
 
 
 def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Page, browser: Browser) -> None:
-    page.goto(f"{base}/compare/?metric=LSR")
+    page.goto(f"{base}{EVERYTHING}&metric=LSR")
     before = table(page)
     address = page.locator("[data-copies]").get_attribute("href")
     assert address is not None
@@ -107,13 +106,13 @@ def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Pag
     assert table(other) == before
     expect(other.locator(".pin")).to_contain_text("1 run was added since and is left out")
     other.get_by_role("link", name="Show the current record").click()
-    expect(other.locator("table.compared")).to_contain_text("later")
+    expect(other.locator("table.lanes")).to_contain_text("later")
     other.wait_for_load_state("networkidle")
     second.close()
 
 
 def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, page: Page) -> None:
-    page.goto(f"{base}/compare/")
+    page.goto(f"{base}{EVERYTHING}")
     page.locator("summary", has_text="Share").click()
     page.get_by_role("link", name=re.compile("^Save comparison")).click()
     page.get_by_label("Name").fill("does it help?")
@@ -130,5 +129,6 @@ def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, p
 def test_the_experiment_page_has_no_violation_either(base: str, page: Page) -> None:
     page.goto(f"{base}/")
     page.get_by_role("link", name="six episodes").first.click()
+    page.get_by_role("link", name=re.compile("^Where")).click()
     expect(page.locator("figure.chart[data-drawn]").first).to_be_visible(timeout=20_000)
     assert page.evaluate("window.violations") == []

@@ -9,11 +9,12 @@ from playwright.sync_api import Page, expect
 
 from benchapp.models import Trial
 from runner.base.types import Source, Step, ToolCall
-from tests.pages import CONDITION, make_world
+from tests.pages import make_world
 from tests.worlds.factories import record_steps
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+RUN = "Self-written, always revised, replicate 1"
 _MOST_TABS = 120
 TASK = "E1-F1-T2"
 
@@ -32,7 +33,8 @@ def test_from_the_experiments_to_a_line_and_its_probe_by_keys_alone(base: str, p
     keys = page.keyboard
     page.goto(base)
     _open_by_tabbing(page, "starter demo", r"/experiments/")
-    _open_by_tabbing(page, CONDITION, r"/runs/")
+    _open_by_tabbing(page, "Runs", r"/compare/runs/")
+    _open_by_tabbing(page, RUN, r"/runs/[^/]+/$")
     keys.press("g")
     keys.press("t")
     keys.press("ArrowRight")
@@ -69,7 +71,9 @@ def _open_by_tabbing(page: Page, name: str, leads_to: str) -> None:
 def _tab_to(page: Page, name: str) -> None:
     for _ in range(_MOST_TABS):
         page.keyboard.press("Tab")
-        words = page.evaluate("[document.activeElement.innerText, document.activeElement.title].join(' ')")
+        words = page.evaluate(
+            "((it) => (it.matches('a, button') ? `${it.innerText} ${it.title}` : ''))(document.activeElement)"
+        )
         if re.search(rf"(^| ){re.escape(name)}( |$)", words.strip()):
             return
     pytest.fail(f"Tab does not reach {name!r} in {_MOST_TABS} steps")

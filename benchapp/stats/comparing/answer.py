@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
 
@@ -54,6 +54,7 @@ class JudgedGroup(Shaped):
     is_primary: bool = True
     interim: InterimEvidence | None = None
     declaration: Declaration | None = None
+    effect: Effect = field(init=False)  # asked for hundreds of times by one page
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
@@ -61,13 +62,13 @@ class JudgedGroup(Shaped):
         *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim", "*declaration"),
     )
 
+    def __post_init__(self) -> None:
+        is_final = self.is_primary and not self.is_unfinished
+        object.__setattr__(self, "effect", judge_effect(self.difference, self.metric, is_final=is_final))
+
     @property
     def is_unfinished(self) -> bool:
         return self.group.is_unfinished or self.baseline.is_unfinished
-
-    @property
-    def effect(self) -> Effect:
-        return judge_effect(self.difference, self.metric, is_final=self.is_primary and not self.is_unfinished)
 
     @property
     def words(self) -> str:
@@ -83,7 +84,11 @@ class JudgedGroup(Shaped):
 
     @property
     def claim(self) -> str:
-        return name_claim(self.effect, self.difference)
+        """With whether it holds for reruns too, where the claim is about these runs."""
+        claim, rerun = name_claim(self.effect, self.difference), self.difference.rerun_interval
+        if not claim or rerun is None or not self.effect.is_clear:
+            return claim
+        return f"{claim}, and if rerun" if rerun.excludes_zero else f"{claim}; not shown if rerun"
 
     @property
     def sentence(self) -> str:
@@ -190,12 +195,6 @@ class Answer:
     def episodes(self) -> int:
         return max((each.difference.clusters for each in self.judged), default=0)
 
-    @property
-    def is_few(self) -> bool:
-        """One learning run a side over too few episodes for a test: trials are drawn then, and no intervals."""
-        alone = all(group.replicates == 1 for group in self.comparison.groups.all)
-        return alone and bool(self.judged) and all(each.difference.test is None for each in self.judged)
-
     @cached_property
     def best(self) -> JudgedGroup | None:
         """Of those with the surest gain the one with the largest; None where nothing could be compared. Where no direction is a
@@ -224,12 +223,6 @@ class Answer:
         delta, name = judged.difference.delta, name_condition(judged.group.condition)
         gain = {Better.LOWER: -delta, Better.HIGHER: delta, Better.NEITHER: abs(delta)}[self.metric.better]
         return gain, name.order if name.origin else -1
-
-    def of_best(self, metric: TrialMetric) -> JudgedGroup | None:
-        """The group that is best in the heading's metric, in this one."""
-        best = self.best
-        found = (each for each in self.by_metric[metric.key] if best and each.group.identity == best.group.identity)
-        return next(found, None)
 
     def count(self, *effects: Effect) -> int:
         return sum(each.effect in effects for each in self.judged)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
+from typing import cast
 
 import numpy as np
 
@@ -89,11 +90,10 @@ class Certainty(Shaped):
     measured: Measured | None
     factor: float | None
     groups: tuple[GroupCertainty, ...]
-    costs: tuple[GroupCost, ...]
     transfer: TransferTable | None
     items: tuple[Item, ...]
 
-    json_shape = JsonShape("measured", "factor", "groups", "costs", "transfer", "items")
+    json_shape = JsonShape("measured", "factor", "groups", "transfer", "items")
 
     @property
     def answer(self) -> str:
@@ -106,7 +106,7 @@ class Certainty(Shaped):
         }
         counts = [sum(bool(each and each.excludes_zero) for each in found) for found in intervals.values()]
         first, *others = (f"{count} {of}" for count, of in zip(counts, intervals, strict=True))
-        return f"Intervals that leave out zero, of {len(self.groups)}: {', '.join([first, *others])}."
+        return f"Of {len(self.groups)} differences, these are sure of their direction: {', '.join([first, *others])}."
 
     @property
     def moving(self) -> int:
@@ -114,7 +114,15 @@ class Certainty(Shaped):
 
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
-    """Of a share; two queries for the names of tasks."""
+    """Of a share; two queries for the names of tasks. Kept with the comparison."""
+    key = "certainty", metric.key
+    found = cast(Certainty | None, comparison.drawn.get(key))
+    if found is None:
+        comparison.drawn.put(key, found := _assess(comparison, metric))
+    return found
+
+
+def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
     groups: list[GroupCertainty] = []
     alike: dict[object, list[Paired]] = {}
     for group in arrange(comparison.groups.all):
@@ -135,7 +143,6 @@ def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
         float(np.mean(factors)) if factors else None,
         tuple(groups),
-        tuple(_list_costs(comparison, metric)) if metric.is_of_verdicts else (),
         _read_transfer(comparison) if metric.is_of_verdicts else None,
         tuple(_list_items(comparison, metric)) if metric.is_share and groups else (),
     )
@@ -166,8 +173,10 @@ def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: Tr
     return compare(paired, is_share=metric.is_share) if paired else None
 
 
-def _list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCost]:
-    """In USD where every trial of all groups has a cost, else in tokens where every one has these."""
+def list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCost]:
+    """Of a metric of verdicts; in USD where every trial of all groups has a cost, else in tokens where every one has these."""
+    if not metric.is_of_verdicts:
+        return []
     groups = arrange(comparison.groups.all)
     for unit, column in SPENT:
         spent = [[metric.means_of(column, outcomes) for outcomes in comparison.of_group(group)] for group in groups]

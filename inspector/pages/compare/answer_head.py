@@ -1,4 +1,4 @@
-"""The head of an experiment and of a comparison: what the numbers answer, in words, tiles and the one large chart."""
+"""The head of an experiment and of a comparison: what the numbers answer, in words."""
 
 from __future__ import annotations
 
@@ -7,60 +7,31 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from benchapp.stats.comparing.across_models import AcrossModels
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.group_passes import has_samples
 from benchapp.stats.inference.difference import Claim
-from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.amounts import render_change, render_metric, render_signed
-from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import UNTOLD, MetricName, name_metric
+from benchapp.stats.metrics.amounts import render_metric
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.forest_lanes import Forest, build_forest
-from inspector.pages.compare.trial_squares import SquareTable, read_squares
-from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as a percentage
 
 
 @dataclass(frozen=True, slots=True)
-class MetricTile:
-    """One primary metric of the best group. Places are in percent of 0 to 100; empty where unknown."""
-
-    metric: TrialMetric
-    name: MetricName
-    judged: JudgedGroup | None
-    query: str
-    is_chosen: bool
-    value: str = ""
-    against: str = ""
-    change: str = ""
-    point: str = ""
-    base: str = ""
-    low: str = ""
-    high: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerHead:
-    """`answer` in words, the best group's metrics as tiles, and either the forest or, with few data, every trial."""
+    """`answer` in words. `library`: where the best group's is read, empty where none is best."""
 
     answer: Answer
     name: MetricName
     headline: str
-    mark: ConditionName
-    delta: str
     lede: str
-    tiles: tuple[MetricTile, ...]
-    tabs: tuple[MetricTile, ...]
-    forest: Forest
-    squares: SquareTable | None
     library: str
     across: tuple[AcrossModels, ...]
 
@@ -70,34 +41,28 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
     if sheet.metric is None:
         return None
     answer = Answer(sheet.comparison, sheet.metrics, sheet.metric)
-    tabs = tuple(_build_tile(sheet, answer, metric) for metric in answer.metrics)
-    groups = arrange(sheet.comparison.groups.all)
     return AnswerHead(
         answer,
         name_metric(sheet.metric),
         write_headline(answer),
-        name_condition(answer.best.group.condition if answer.best else ""),
-        _write_delta(answer),
         _write_lede(answer),
-        tabs if answer.best and len(tabs) > 1 and not answer.is_few else (),
-        tabs,
-        build_forest(sheet, answer),
-        read_squares(sheet.comparison, groups, sheet.metric) if answer.is_few else None,
         _find_library(answer),
         tuple(list_across_models(sheet, sheet.metric)),
     )
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "The best condition solved 9 of 12 new tasks; no skill solved 4.". By its name
-    where it is worse than the baseline, or where no direction is better: then nothing is praised."""
+    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill solved 4.". In
+    quotation marks where it is worse than the baseline, or where no direction is better: then nothing is praised."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
     name, found = name_metric(metric), best.difference
     is_estimate = best.effect is Effect.ESTIMATE
     is_praised = best.effect is not Effect.WORSE and metric.has_better and (not is_estimate or answer.is_ahead(best))
-    who = "the best condition" if is_praised else f"“{name_condition(best.group.condition).title}”"
+    who = f"“{name_condition(best.group.condition).title}”"
+    if is_praised:
+        who = name_condition(best.group.condition).title if len(answer.alike) == 1 else "the best conditions"
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
         own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
@@ -136,49 +101,23 @@ def _write_alone(answer: Answer) -> str:
     return f"{percent_text(best.value or 0.0, 0)} % of {name.tasks} {name.done}."
 
 
-def _write_delta(answer: Answer) -> str:
-    """Of the best, in whole points; empty where there is no interval to read it with, and in other units."""
-    best = answer.best
-    if best is None or best.difference.interval is None or not answer.metric.is_share:
-        return ""
-    return f"{render_signed(100 * best.difference.delta, 0)} points"
-
-
 def _write_lede(answer: Answer) -> str:
     """How sure the best is, and of what."""
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
     found = best.difference
-    parts = [f"{explain_no_test(found)[:1].upper()}{explain_no_test(found)[1:]}."]
-    if found.interval is not None:
-        jointly = f" for {found.comparisons} comparisons together" if found.comparisons > 1 else ""
-        parts = [f"{_write_ends(found.interval, answer.metric)}, 95 % interval{jointly}."]
-    if found.claim is Claim.RUN:
-        again = found.rerun_interval
-        parts.append(f"If rerun: {_write_ends(again, answer.metric)}." if again else "If rerun: unknown.")
+    why = explain_no_test(found)
+    parts = [f"{why[:1].upper()}{why[1:]}."] if found.interval is None else []
+    if found.interval is not None and found.comparisons > 1:
+        parts.append(f"Intervals hold for {found.comparisons} comparisons together.")
+    if found.claim is Claim.RUN and found.rerun_interval is None:
+        parts.append("If rerun: unknown.")
     if best.interim:
         parts.append(best.interim.sentence)
     if best.declaration:
         parts.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
     return " ".join(parts)
-
-
-def _write_ends(interval: Interval, metric: TrialMetric) -> str:
-    """Shares stand behind a difference in points; an amount has its unit, dollars at both ends."""
-    if metric.is_share:
-        low, high = (render_signed(100 * end, 0) for end in (interval.low, interval.high))
-    else:
-        low, high = (render_change(end, metric.unit) for end in (interval.low, interval.high))
-    if metric.unit is MetricUnit.USD:
-        return f"{_put_dollar(low)} to {_put_dollar(high)}"
-    unit = "" if metric.unit in UNTOLD or metric.unit is MetricUnit.SCORE else f" {metric.unit.value}"
-    return f"{low} to {high}{unit}"
-
-
-def _put_dollar(change: str) -> str:
-    """Behind the sign: "+$0.04"."""
-    return f"{change[0]}${change[1:]}" if change[:1] in "+\N{MINUS SIGN}" else f"${change}"
 
 
 def _write_missing(comparison: GroupComparison) -> str:
@@ -194,45 +133,6 @@ def _write_missing(comparison: GroupComparison) -> str:
         return "Add runs to compare with the baseline, with the same tasks."
     what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
     return f"Add {what}, with the same models and tasks."
-
-
-def _build_tile(sheet: ChartSheet, answer: Answer, metric: TrialMetric) -> MetricTile:
-    judged = answer.of_best(metric)
-    bare = MetricTile(
-        *(metric, name_metric(metric), judged, sheet.comparison.choices.query(metric=metric.key)),
-        is_chosen=metric.key == answer.metric.key,
-    )
-    return _draw_tile(bare, judged, answer) if judged else bare
-
-
-def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricTile:
-    found, interval = judged.difference, judged.difference.interval
-    base = "no skill" if answer.comparison.groups.compares_with_no_skill else "baseline"
-    if bare.metric.phases == (Phase.REPLAY,) and answer.comparison.groups.compares_with_no_skill:
-        base = "no skill, first try"
-    ends = (found.other + interval.low, found.other + interval.high) if interval else ()
-    low, high = (_place(end) for end in ends) if ends else ("", "")
-    return MetricTile(
-        *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
-        value=f"{percent_text(found.own, 0)} %",
-        against=f"{base} {percent_text(found.other, 0)}",
-        change=_write_change(judged),
-        point=_place(found.own),
-        base=_place(found.other),
-        low=low,
-        high=high,
-    )
-
-
-def _write_change(judged: JudgedGroup) -> str:
-    """The difference in points with its interval, for a metric that earns no verdict."""
-    found, interval = judged.difference, judged.difference.interval
-    points = f"{render_signed(100 * found.delta, 0)} points"
-    return f"{points}, {_write_ends(interval, judged.metric)}" if interval else points
-
-
-def _place(share: float) -> str:
-    return f"{100 * min(1.0, max(0.0, share)):.1f}%"
 
 
 def _find_library(answer: Answer) -> str:

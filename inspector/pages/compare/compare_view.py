@@ -1,22 +1,26 @@
-"""`/compare/`: runs picked by filter, their conditions against a baseline, and every chart of them."""
+"""`/compare/`: runs picked by filter, and their conditions against a baseline. One experiment has a page of its own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
-from benchapp.models import Run
+from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
+from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
@@ -24,105 +28,115 @@ from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
-from inspector.charts import ABOVE, QUESTIONS
+from inspector.charts import ABOVE
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.drawing.forest_rows import list_across_models
-from inspector.charts.questions import build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
-from inspector.pages.compare.comparison_table import ComparisonRow, run_metrics, table_rows
-from inspector.pages.compare.failures_view import count_failed, list_failure_rows
+from inspector.pages.compare.forest_lanes import Forest, build_forest
+from inspector.pages.compare.results import begin_page, find_answer, read_parent
 from inspector.web.permalinks import build_permalink
-from inspector.web.responses import address_of_any, next_url, paginate, render_page
+from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 
 GROUPS_PER_PAGE = 30
+OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
+    "where": "compare-where",
+    "cost": "compare-cost",
+    "grow": "compare-libraries",
+    "write": "compare-libraries",
+    "fail": "compare-failures",
+}
 
 
 @require_safe
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    choices, problems = parse_choices(request.GET)
+    parent = read_parent(choices)
+    if parent is not None or choices.q:
+        return redirect(find_new_address(choices, parent, as_json=as_json))
+    if not choices.pairs():
+        return _render_empty(request, choices, problems, as_json=as_json)
     sheet = sheet_of(request)
-    page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
-    data = {**comparison_twin(request, sheet), "next": next_url(request, page)}
+    comparison = sheet.comparison
+    groups = paginate(request, arrange(comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    data = {**comparison_twin(request, sheet), "next": next_url(request, groups)}
     if as_json:
-        data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(page))}
+        data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
-        **build_comparison_context(request, sheet, list(page)),
-        "page": page,
+        **build_answer_context(request, sheet, list(groups)),
+        "page": groups,
         "page_name": "page",
-        "facets": facets_of(sheet.comparison.choices),
+        "facets": facets_of(choices),
         "papers": PAPERS,
-        "experiments_total": len({run.experiment_id for run in sheet.comparison.runs}),
+        "experiments_total": len({run.experiment_id for run in comparison.runs}),
     }
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
-def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
-    """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
+def _render_empty(request: HttpRequest, choices: Choices, problems: list[str], *, as_json: bool) -> HttpResponse:
+    """Nothing is chosen: what there is to choose from, and never everything."""
+    data = {"choices": [], "problems": problems, "answer": None, "groups": [], "next": None}
+    context = {"choices": choices, "problems": problems, "facets": facets_of(choices), "papers": PAPERS}
+    return render_page(request, "compare/compare.html", data=data, context=context, as_json=as_json)
+
+
+def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
+    """Of an address from before results had tabs: `q=` asked a question, and an experiment had a second page here."""
+    name = OF_QUESTIONS.get(choices.q)
+    choices = choices.but(q="")
+    if name is None:
+        address = find_answer(choices, parent)
+        return re.sub(r"/(?=\?|$)", ".json", address, count=1) if as_json else address
+    return f"{reverse(f'{name}-json' if as_json else name)}?{choices.query()}"
+
+
+def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
+    """What `_answer_page.html` needs: the verdict, the table that is its chart, and the choices."""
     comparison = sheet.comparison
-    head, rows = _draw_numbers(sheet, groups)
+    head, drawn = _draw_numbers(sheet, groups)
     shown = {group.identity for group in groups}
     return {
-        **_build_question_context(request, sheet),
+        **begin_page(comparison, "compare"),
+        "pin": build_permalink(request, comparison),
         "sheet": sheet,
         "head": head,
+        "forest": drawn,
         "forest_card": card_of(ABOVE, comparison.choices),
-        "trial_address": address_of_any("trial"),
-        "run_address": address_of_any("run"),
         "all_alike": len({run.stand_ins for run in comparison.runs}) == 1,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "baseline_title": _name_baseline(comparison),
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
-        "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
         "baselines": _baselines(comparison),
         "tables": TABLES,
         "table": sheet.table,
         "judged_by": comparison.judged_by,
-        "run_metrics": run_metrics(sheet),
-        "rows": [row for row in rows if not row.is_bare] or rows,
-        "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
+        "regressions_query": _write_regressions(sheet),
         "sentences": [each for each in head.answer.judged if each.group.identity in shown] if head else [],
         **_read_endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
         "profile_groups": PROFILE_GROUPS,
-        "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
 
 
-def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, list[ComparisonRow]]:
-    """The head and the rows of the table; kept with the comparison, but for single trials, which change without it."""
+def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, Forest | None]:
+    """Kept with the comparison."""
     kept, metric = sheet.comparison.drawn, sheet.metric.key if sheet.metric else ""
     key = sheet.comparison.choices, sheet.table, metric, tuple(group.identity for group in groups)
-    found = cast(tuple[AnswerHead | None, list[ComparisonRow]] | None, kept.get(key))
+    found = cast(tuple[AnswerHead | None, Forest | None] | None, kept.get(key))
     if found is None:
         head = build_head(sheet)
-        found = head, table_rows(sheet, arrange(groups), head.answer.every if head else ())
-        if head is None or head.squares is None:
-            kept.put(key, found)
+        found = head, build_forest(sheet, head.answer, groups) if head else None
+        kept.put(key, found)
     return found
-
-
-def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
-    """The tabs with the charts of the open one; why trials failed is read where somebody asks it."""
-    asked = open_question(sheet.comparison.choices.q)
-    context: dict[str, object] = {
-        "tabs": build_tabs(sheet),
-        "regressions_query": _write_regressions(sheet),
-        "why_query": sheet.comparison.choices.query(q=QUESTIONS[-1].key),
-    }
-    if asked is QUESTIONS[-1]:
-        columns, rows = list_failure_rows(request, sheet.comparison)
-        context |= {"failures": rows, "failure_columns": columns, "counted": sum(row.total for row, _ in rows)}
-        context["failed"] = count_failed(request, sheet.comparison)
-    return context
 
 
 def _write_regressions(sheet: ChartSheet) -> str:

@@ -19,9 +19,11 @@ from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_library_numbers
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.rates import Rate, pooled_interval
+from inspector.charts import OF_PAGES
+from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.crumbs import begin_twin, read_parent
+from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase
@@ -132,14 +134,13 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     }
     libraries = [each for each in shown if each.is_library]
     context = {
-        "stand_ins": comparison.stand_ins,
-        "parent": read_parent(comparison.choices),
+        **begin_page(comparison, "compare-libraries"),
         "pin": data["pin"],
         "page": page,
         "shown": libraries,
         "answer": _answer(libraries),
+        "gallery": build_gallery(OF_PAGES["compare-libraries"], sheet),
         "without": sum(not each.is_library for each in shown),
-        "query": comparison.choices.query(),
     }
     return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
 

@@ -34,7 +34,7 @@ from benchapp.stats.comparing.narrowing import (
     trials_behind,
 )
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.pages.compare.crumbs import read_parent
+from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.pages.trials.origins import Origin, read_origins
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
@@ -133,7 +133,9 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "next": next_url(request, page),
     }
     context = {
-        "parent": read_parent(choices),
+        "parent": (parent := read_parent(choices)),
+        "tabs": list(list_tabs(choices, "compare-trials", parent)),
+        "summary": f"{tally.total:,} trial{'' if tally.total == 1 else 's'}",
         "query": choices.but(metric=narrowing.covered or "").query(),
         "page": page,
         "shown": shown,

@@ -31,7 +31,7 @@ NOT_JUDGED = "not judged"
 class DifferenceText:
     """What one cell says. `tone`: better or worse where the effect is clear after correction, else empty. `against`: the value that
     the difference is taken from, where the baseline's row does not show it. `relative`: the difference of an amount as a part of the
-    baseline's. That of a share is in `says`: beside a percentage it would be read as points."""
+    baseline's; that of a share would be read as points."""
 
     main: str
     count: str = ""
@@ -39,9 +39,6 @@ class DifferenceText:
     around: str = ""
     relative: str = ""
     against: str = ""
-    says: str = ""
-    url: str = ""
-    drawn: SafeString = SafeString("")
     effect: Effect | None = None
 
     @property
@@ -56,16 +53,10 @@ class ComparisonRow:
 
     title: str
     condition: str
-    url: str
     lines: tuple[str, ...]
     cells: tuple[DifferenceText, ...]
     is_baseline: bool
     stand_ins: frozenset[StandIn]
-
-    @property
-    def is_bare(self) -> bool:
-        """None of the metrics shown covers a trial of it."""
-        return all(cell.main in (NONE_PLANNED, UNKNOWN, NOT_JUDGED) for cell in self.cells)
 
 
 def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
@@ -93,16 +84,10 @@ def _row(
     endings: Mapping[int, Endings],
     judged: Mapping[tuple[tuple[object, ...], str], JudgedGroup],
 ) -> ComparisonRow:
-    title, *lines = group.label.split(SEPARATOR)
-    lines += _list_caveats(sheet, group)
-    if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
-        which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
-        lines.append(f"equals no-skill{which}: no skill in any library")
     return ComparisonRow(
-        title,
+        group.label.split(SEPARATOR)[0],
         group.condition,
-        group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
-        tuple(lines),
+        tuple(describe_group(sheet, group, endings)),
         (
             *(_cell(sheet, group, metric, judged.get((group.identity, metric.key))) for metric in sheet.metrics),
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
@@ -112,19 +97,24 @@ def _row(
     )
 
 
-def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
-    """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
+def describe_group(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> Iterator[str]:
+    """What its label says beyond the condition, and what a reader must know before trusting the row."""
+    yield from group.label.split(SEPARATOR)[1:]
     tally = sheet.comparison.tally(group)
     if not tally.is_over:
         cancelled = "" if group.is_unfinished else "cancelled: "
         yield f"{cancelled}{tally.done:,} of {tally.total:,} trials ended"
     if group.replicates > 1:
-        yield f"{group.replicates} replicates"
+        if len({each.replicates for each in sheet.comparison.groups.all}) > 1:
+            yield f"{group.replicates} replicates"
         if len({run.setup_digest for run in group.runs}) > 1:
             yield "of different setups"
     baseline = sheet.comparison.groups.baseline_of(group)
     if baseline is not None and baseline.first.experiment_id != group.first.experiment_id:
         yield f"baseline of {baseline.first.experiment.name}"
+    if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
+        which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
+        yield f"equals no-skill{which}: no skill in any library"
 
 
 def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> DifferenceText:
@@ -136,9 +126,8 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGr
             return DifferenceText(NONE_PLANNED)
         return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
-    url = sheet.trials_url(group, metric=metric)
     if judged is None:
-        return DifferenceText(main, count, around=wilson_text(cell), url=url)
+        return DifferenceText(main, count, around=wilson_text(cell))
     difference = judged.difference
     delta, around = delta_text(difference, metric)
     part = metric.relate(difference.own, difference.other)
@@ -149,19 +138,8 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGr
         around,
         "" if not part or metric.is_share else render_relative(part),
         _write_first_try(sheet, group, metric, difference.other),
-        f"{judged.sentence} {_say_relative(part, metric, difference.other)}".strip(),
-        url,
-        draw_difference(difference) if metric.is_share else SafeString(""),
         judged.effect if judged.words else None,
     )
-
-
-def _say_relative(part: float | None, metric: TrialMetric, other: float) -> str:
-    if part is not None:
-        return f"Relative to the baseline: {render_relative(part)}."
-    if metric.is_share:
-        return f"No relative change: the baseline's {render_metric(other, metric.unit)} % is too near 0."
-    return "" if metric.is_judged else "No relative change: the baseline is 0."
 
 
 def _write_first_try(sheet: ChartSheet, group: Group, metric: TrialMetric, value: float) -> str:
@@ -180,10 +158,8 @@ def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> DifferenceT
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found = sheet.comparison.run_value(group, metric)
     if found.value is None:
-        return DifferenceText(UNKNOWN, says=found.note)
-    return DifferenceText(
-        render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
-    )
+        return DifferenceText(UNKNOWN)
+    return DifferenceText(render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "")
 
 
 def draw_difference(difference: Difference) -> SafeString:

@@ -37,7 +37,7 @@ from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.crumbs import read_parent
+from inspector.pages.compare.results import begin_page
 from inspector.web.closed_pages import words_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -111,8 +111,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
-        "stand_ins": comparison.stand_ins,
-        "parent": read_parent(comparison.choices),
+        **begin_page(comparison, "compare-failures"),
         "only": comparison.choices.condition,
         "pin": pin,
         "page": page,
@@ -126,7 +125,6 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "by_group": _draw_groups(comparison, by_group),
         "counted": len(refused),
         "failed": count_failed(request, comparison),
-        "query": comparison.choices.query(),
         "here": f"{reverse('compare-failures')}?{urlencode(comparison.choices.pairs())}",
     }
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
@@ -146,16 +144,6 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     return ("class" not in asked or asked["class"] == choose_column(refused)) and (
         "source" not in asked or asked["source"] == refused.source
     )
-
-
-def list_failure_rows(
-    request: HttpRequest, comparison: GroupComparison
-) -> tuple[list[tuple[str, str]], list[tuple[FailureRow, list[FailureCell]]]]:
-    """Columns by class and plain name, and per group its refusals in each, as far as this reader may see them."""
-    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
-    every = _list_refused_trials(comparison, read_failures(comparison.runs))
-    found = _by_group([each for each in every if each.refused.pk not in closed])
-    return name_columns([row for _, row in found]), _draw_groups(comparison, found)
 
 
 def count_failed(request: HttpRequest, comparison: GroupComparison) -> int:

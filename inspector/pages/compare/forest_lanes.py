@@ -1,37 +1,33 @@
-"""The one large chart of a comparison: a table with a row per group, its interval drawn on one axis of points."""
+"""The answer of a comparison as a table that is its chart: a row per group, its interval on one axis, other metrics as columns."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from benchapp.models import Run
+from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.record.visible import visible
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, Origin, name_condition
+from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.amounts import render_metric, render_signed
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.amounts import render_metric, render_relative, render_signed
+from benchapp.stats.metrics.metric import RunMetric, TrialMetric
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.comparison_table import describe_group, run_metrics, value_text
 
-MAX_LANES = 40  # more are no picture: the chart's own page and its table have all
 TICKS = 5  # about so many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
-HEADS = {  # who wrote the first skill
-    Origin.HUMAN: "A human wrote the first skill",
-    Origin.MODEL: "The model wrote its own",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +71,51 @@ class AxisTick:
 
 @dataclass(frozen=True, slots=True)
 class LaneDot:
-    """A small mark with what it says on hover."""
+    """A small mark with what it says on hover, and where it leads."""
 
     at: str
     says: str
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class RunCell:
-    """One run with its own value of the metric, "?" where none of its trials was scored; `count` is of its whole group."""
+class LaneCell:
+    """Another metric of the group. `change`: to the baseline; `relative`: that of an amount as a part of the baseline's."""
 
-    run: Run
+    name: str
     text: str
-    count: str
+    change: str = ""
+    relative: str = ""
+    says: str = ""
+    url: str = ""
+    tone: str = ""
+    mark: str = ""  # of a clear effect, for who sees no colours
+
+
+@dataclass(frozen=True, slots=True)
+class LaneHead:
+    """The head of such a column. `query`: the address that moves it into the chart; empty for numbers of whole runs."""
+
+    name: MetricName
+    key: str
+    meaning: str
+    query: str = ""
+    judge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ForestLane:
     """One group. Places are in percent of the width; empty where there is nothing to draw. `solved` and `count`: its value
-    and k of n; `beside`: what tells it from others of its condition. `rank`: those left open. `dots`: replicates; `printed`: differences of papers."""
+    and k of n; `lines`: what tells it from others of its condition. `dots`: replicates; `printed`: differences of papers."""
 
     group: Group
     name: ConditionName
     url: str
     solved: str
     count: str
-    runs: tuple[RunCell, ...] = ()
     is_baseline: bool = False
-    beside: str = ""
+    lines: tuple[str, ...] = ()
+    cells: tuple[LaneCell, ...] = ()
     judged: JudgedGroup | None = None
     delta: str = ""
     around: str = ""
@@ -112,11 +125,11 @@ class ForestLane:
     dots: tuple[LaneDot, ...] = ()
     printed: tuple[LaneDot, ...] = ()
     grid: str = ""
-    rank: str = ""
     alone: SafeString = SafeString("")
+    settle: str = ""  # what would settle an open difference
+    drawn: SafeString = SafeString("")
 
-    @property
-    def drawn(self) -> SafeString:
+    def draw(self) -> SafeString:
         """The row as a drawing as wide as its cell: grid, printed differences, interval, replicates, mark. A bar where
         there is nothing to compare with."""
         if self.alone:
@@ -126,7 +139,8 @@ class ForestLane:
         if self.low:
             parts.append(f'<line class="range {colour}" x1="{self.low}" x2="{self.high}" y1="14" y2="14"/>')
         parts += [
-            f'<circle class="replicate {colour}" r="2.2" cx="{dot.at}" cy="27"><title>{escape(dot.says)}</title></circle>'
+            f'<a href="{dot.url}" aria-label="{escape(dot.says)}"><circle class="replicate {colour}" r="2.6" cx="{dot.at}" cy="27">'
+            f"<title>{escape(dot.says)}</title></circle></a>"
             for dot in self.dots
         ]
         if self.point:
@@ -134,9 +148,9 @@ class ForestLane:
             parts.append(
                 f'<use href="#shape-{self.name.shape}" class="point {colour}{hollow}" x="{self.point}" y="14"/>'
             )
-        height = 36 if self.dots else 28
+        height, role = (36, "group") if self.dots else (28, "img")
         return SafeString(
-            f'<svg class="lane" width="100%" height="{height}" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
+            f'<svg class="lane" width="100%" height="{height}" role="{role}" aria-label="{escape(said)}">{"".join(parts)}</svg>'
         )
 
     @property
@@ -144,16 +158,10 @@ class ForestLane:
         """A hollow mark: not clear, or without a verdict."""
         return self.judged is not None and not self.judged.effect.is_clear
 
-    @property
-    def settle(self) -> str:
-        """What would settle an open difference."""
-        judged = self.judged
-        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
-
 
 @dataclass(frozen=True, slots=True)
 class LaneSection:
-    """Lanes under a head: who wrote the first skill, and the model where there are several."""
+    """Lanes under a head: the model where there are several."""
 
     title: str
     lanes: tuple[ForestLane, ...]
@@ -161,87 +169,124 @@ class LaneSection:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """`left_out`: groups that the metric asked for does not cover; `alone`: those without a difference, where others have
-    one; `hidden`: lanes beyond what fits."""
+    """`left_out`: groups that the metric asked for does not cover."""
 
     sections: tuple[LaneSection, ...]
     ticks: tuple[AxisTick, ...]
     unit: str
+    heads: tuple[LaneHead, ...] = ()
     left_out: tuple[Group, ...] = ()
-    hidden: int = 0
-    papers: tuple[str, ...] = field(default=())
-    alone: tuple[ForestLane, ...] = ()
+    papers: tuple[str, ...] = ()
 
     @property
     def has_dots(self) -> bool:
         return any(lane.dots for section in self.sections for lane in section.lanes)
 
 
-def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
+def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> Forest:
+    """Of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
     comparison, metric = sheet.comparison, answer.metric
-    groups = arrange(comparison.groups.all)
     covered = [group for group in groups if comparison.cell(group, metric).rate.planned]
     judged = {each.group.identity: each for each in answer.judged}
-    if not judged:
-        return _build_alone(sheet, answer, groups, covered)
-    held = {group.identity for each in answer.judged for group in (each.group, each.baseline)}
-    covered, bare = _part(covered, held)
-    printed = _list_printed(sheet, metric)
-    scale = 100 if metric.is_share else 1
-    axis = PointAxis.around(_list_ends(covered, judged.values(), printed, scale))
-    shown, grid = covered[:MAX_LANES], _draw_grid(axis)
-    lanes = {
-        group.identity: replace(
-            _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed),
-            grid=grid,
-            rank=_write_rank(answer, group),
-        )
-        for group in shown
-    }
-    return Forest(
-        tuple(_split_sections(shown, lanes)),
-        tuple(_write_ticks(comparison, axis)),
-        "points" if metric.is_share else metric.unit.value,
-        tuple(group for group in groups if group not in covered),
-        len(covered) - len(shown),
-        tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
-        tuple(replace(_build_lane(sheet, metric, group, None, axis, {}), beside=_tell_all(group)) for group in bare),
-    )
-
-
-def _part(groups: Iterable[Group], held: Collection[object]) -> tuple[list[Group], list[Group]]:
-    """Those that are compared with one another, and the others."""
-    found = list(groups)
-    return [each for each in found if each.identity in held], [each for each in found if each.identity not in held]
-
-
-def _write_rank(answer: Answer, group: Group) -> str:
-    """Empty where it is one of fewer than three, and where pairs are too many."""
-    found = answer.ranks.by_group.get(group.identity) if answer.ranks else None
-    return found.says if found else ""
-
-
-def _build_alone(sheet: ChartSheet, answer: Answer, groups: Sequence[Group], covered: Sequence[Group]) -> Forest:
-    """Without any difference: the values themselves, shares as bars from nothing to all."""
-    axis, shown, metric = PointAxis.around(()), covered[:MAX_LANES], answer.metric
+    printed = _list_printed(sheet, metric) if judged else {}
+    axis = PointAxis.around(_list_ends(covered, judged.values(), printed, 100 if metric.is_share else 1))
+    grid, endings = _draw_grid(axis), read_endings(run for group in covered for run in group.runs)
+    others = {each.key: {one.group.identity: one for one in _judge_all(answer, each)} for each in _list_others(sheet)}
     lanes = {}
-    for group in shown:
-        lane, cell = (
-            replace(_build_lane(sheet, metric, group, None, axis, {}), point="", rank=_write_rank(answer, group)),
-            sheet.comparison.cell(group, metric),
+    for group in covered:
+        lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
+        if not judged:
+            lane = replace(lane, point="", alone=_draw_alone(sheet, lane, group))
+        lane = replace(lane, grid=grid)
+        lanes[group.identity] = replace(
+            lane,
+            drawn=lane.draw(),
+            settle=_write_settling(lane.judged),
+            lines=tuple(describe_group(sheet, group, endings)),
+            cells=(
+                *(
+                    _write_cell(sheet, group, each, others[each.key].get(group.identity))
+                    for each in _list_others(sheet)
+                ),
+                *(_write_run_cell(sheet, group, each) for each in run_metrics(sheet)),
+            ),
         )
-        if metric.is_share and cell.value is not None:
-            lane = replace(
-                lane, alone=draw_share(group.condition, cell.value, cell.spread, f"{lane.solved} {lane.count}")
-            )
-        lanes[group.identity] = lane
+    ticks = tuple(_write_ticks(comparison, axis))
+    if not judged:
+        ticks = tuple(AxisTick(f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100)) if metric.is_share else ()
     return Forest(
-        tuple(_split_sections(shown, lanes)),
-        tuple(AxisTick(f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100)) if metric.is_share else (),
-        "",
-        tuple(group for group in groups if group not in covered),
-        len(covered) - len(shown),
+        sections=tuple(_split_sections(covered, lanes)),
+        ticks=ticks,
+        unit="points" if metric.is_share else metric.unit.value,
+        heads=tuple(_list_heads(sheet)),
+        left_out=tuple(group for group in groups if group not in covered),
+        papers=tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
     )
+
+
+def _write_settling(judged: JudgedGroup | None) -> str:
+    return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
+
+
+def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
+    """What the table has as columns: every metric of it but the one in the chart."""
+    return [metric for metric in sheet.metrics if metric != sheet.metric]
+
+
+def _list_heads(sheet: ChartSheet) -> Iterator[LaneHead]:
+    for metric in _list_others(sheet):
+        query = sheet.comparison.choices.query(metric=metric.key)
+        yield LaneHead(name_metric(metric), metric.key, metric.meaning, query, metric.is_judged)
+    for of_runs in run_metrics(sheet):
+        yield LaneHead(name_metric(of_runs), of_runs.key, of_runs.meaning)
+
+
+def _judge_all(answer: Answer, metric: TrialMetric) -> Sequence[JudgedGroup]:
+    """As the answer has them, where it does."""
+    return answer.by_metric.get(metric.key) or judge_groups(answer.comparison, metric)
+
+
+def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> LaneCell:
+    """Whole percent, since the difference to the baseline is next to it; of few trials how many passed."""
+    cell, name = sheet.comparison.cell(group, metric), name_metric(metric).short
+    if cell.value is None:
+        return LaneCell(name, "not judged" if metric.is_judged else "–" if not cell.rate.planned else "unknown")
+    text, _ = value_text(cell)
+    if metric.is_share and "/" not in text:
+        text = str(half_up(100 * cell.value))
+    url = sheet.trials_url(group, metric=metric)
+    if judged is None:
+        return LaneCell(name, text, url=url)
+    found = judged.difference
+    change = _write_change((100 if metric.is_share else 1) * found.delta, metric)
+    part = None if metric.is_share else metric.relate(found.own, found.other)
+    tone = judged.effect.tone if judged.words else ""
+    return LaneCell(
+        name=name,
+        text=text,
+        change=change,
+        relative=render_relative(part) if part else "",
+        says=judged.sentence,
+        url=url,
+        tone=tone,
+        mark=judged.effect.glyph if tone else "",
+    )
+
+
+def _write_run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> LaneCell:
+    """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
+    found, name = sheet.comparison.run_value(group, metric), name_metric(metric).short
+    if found.value is None:
+        return LaneCell(name, "unknown", says=found.note)
+    return LaneCell(name, render_metric(found.value, metric.unit), says=found.note)
+
+
+def _draw_alone(sheet: ChartSheet, lane: ForestLane, group: Group) -> SafeString:
+    """The value itself as a bar from nothing to all, where nothing here has a difference."""
+    cell = sheet.comparison.cell(group, sheet.metric) if sheet.metric else None
+    if cell is None or not cell.metric.is_share or cell.value is None:
+        return SafeString("")
+    return draw_share(group.condition, cell.value, cell.spread, f"{lane.solved} {lane.count}")
 
 
 def _draw_printed(mark: LaneDot) -> str:
@@ -303,6 +348,7 @@ def _build_lane(
     comparison = sheet.comparison
     cell = comparison.cell(group, metric)
     rate = cell.rate
+    missing = f" of {rate.planned}" if rate.missing else ""
     solved = "unknown" if cell.value is None else render_metric(cell.value, metric.unit)
     if metric.is_share and cell.value is not None:
         solved = f"{half_up(100 * cell.value)} %"
@@ -311,32 +357,11 @@ def _build_lane(
         name_condition(group.condition),
         sheet.trials_url(group, metric=metric),
         solved,
-        f"{rate.passed}/{rate.scored}" if metric.is_share and rate.scored else "",
-        tuple(
-            RunCell(run, _write_mean(mean, metric), f"{rate.passed} of {rate.planned}")
-            for run, mean in zip(group.runs, cell.replicates, strict=True)
-        ),
-        comparison.groups.is_baseline(group),
-        _tell_beside(group),
-        judged,
+        f"{rate.passed}/{rate.scored}{missing}" if metric.is_share and rate.scored else "",
+        is_baseline=comparison.groups.is_baseline(group),
+        judged=judged,
     )
     return _draw_lane(whole, sheet, axis, printed) if judged or whole.is_baseline else whole
-
-
-def _write_mean(mean: float | None, metric: TrialMetric) -> str:
-    if mean is None:
-        return "?"
-    return str(half_up(100 * mean)) if metric.is_share else render_metric(mean, metric.unit)
-
-
-def _tell_all(group: Group) -> str:
-    """What its label says beyond the condition, where no head says it."""
-    return group.label.partition(SEPARATOR)[2]
-
-
-def _tell_beside(group: Group) -> str:
-    """What a label says beyond its condition is the head of its section, but for these."""
-    return "unfinished" if group.is_unfinished else ""
 
 
 def _draw_lane(
@@ -347,15 +372,15 @@ def _draw_lane(
     scale = 100 if metric.is_share else 1
     cell = sheet.comparison.cell(lane.group, metric)
     base = judged.difference.other if judged else cell.value
-    means = (
-        [mean for mean in cell.replicates if mean is not None and base is not None] if lane.group.replicates > 1 else []
-    )
+    means = zip(lane.group.runs, cell.replicates, strict=True) if lane.group.replicates > 1 else ()
     dots = tuple(
         LaneDot(
             axis.place(_within(axis, scale * (mean - (base or 0.0)))),
-            f"one replicate: {render_metric(mean, metric.unit)}",
+            f"replicate {run.replicate}: {render_metric(mean, metric.unit)}",
+            run.get_absolute_url(),
         )
-        for mean in means
+        for run, mean in means
+        if mean is not None and base is not None
     )
     marks = tuple(LaneDot(axis.place(delta), said) for delta, said in printed.get(lane.group.condition, ()))
     if judged is None:
@@ -386,15 +411,10 @@ def _write_change(value: float, metric: TrialMetric) -> str:
 
 
 def _split_sections(groups: Sequence[Group], lanes: dict[tuple[object, ...], ForestLane]) -> Iterable[LaneSection]:
-    """One head per model where there are several; else one per author of the first skill where both wrote some."""
+    """One head per model where there are several."""
     arms = arms_of(groups)
     if len(arms) > 1:
         for arm in arms:
             yield LaneSection(arm.title, tuple(lanes[group.identity] for group in arm.groups))
         return
-    origins = [lanes[group.identity].name.origin for group in groups]
-    heads = [HEADS.get(origin, "") if origin else "" for origin in origins]
-    times = Counter(filter(None, heads))
-    for head in dict.fromkeys(heads):
-        of_head = tuple(lanes[group.identity] for group, own in zip(groups, heads, strict=True) if own == head)
-        yield LaneSection(head if len(times) > 1 else "", of_head)
+    yield LaneSection("", tuple(lanes[group.identity] for group in groups))

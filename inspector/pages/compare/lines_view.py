@@ -21,9 +21,9 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.crumbs import read_parent
+from inspector.pages.compare.results import begin_page
 from inspector.web.closed_pages import words_of
-from inspector.web.responses import render_page
+from inspector.web.responses import render_page, wants_fragment
 from runner.protocols.conditions import conditions_without_library
 
 MAX_GROUPS = 6
@@ -91,13 +91,12 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": None,
     }
     context = {
-        "stand_ins": comparison.stand_ins,
-        "parent": read_parent(comparison.choices),
+        **begin_page(comparison, "compare-lines"),
         "as_of": comparison.choices.as_of,
         "suspects": groups,
+        "is_fragment": wants_fragment(request),  # the answer of an experiment shows the worst line alone
         "got_worse": any(each.judged for each in groups),
         "several_models": len({each.group.agent_model for each in groups}) > 1,
-        "query": comparison.choices.query(),
     }
     return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
 

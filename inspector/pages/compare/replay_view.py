@@ -20,7 +20,7 @@ from inspector.charts.chart_request import sheet_of
 from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_two_sided
-from inspector.pages.compare.crumbs import begin_twin, read_parent
+from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import next_url, paginate, render_page
 
 GROUPS_PER_PAGE = 30
@@ -75,8 +75,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
-        "stand_ins": comparison.stand_ins,
-        "parent": read_parent(sheet.comparison.choices),
+        **begin_page(comparison, "compare-replay"),
         "pin": data["pin"],
         "page": page,
         "shown": shown,
@@ -86,7 +85,6 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "swatch": (name_condition(shown[0].group.condition).colour if shown else "")
         or "ink",  # bars have their condition's
         "sources": _sources(noise),
-        "query": comparison.choices.query(),
         "baseline": comparison.choices.baseline,
         "not_replayed": len(comparison.groups.all) - len(replayed),
     }

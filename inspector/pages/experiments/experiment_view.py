@@ -1,66 +1,55 @@
-"""`/experiments/<id>/`: conditions beside each other, and the runs behind them."""
+"""`/experiments/<id>/`: what an experiment answers, and how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import numpy as np
 import yaml
 from django.db.models import Case, Count, Value, When
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.run_endings import Endings, read_endings
-from benchapp.experiments.estimate import Amount
 from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.qualifying.task_verdicts import read_verdicts, say_verdicts
-from benchapp.experiments.work.progress import WorkProgress, progress_of
+from benchapp.experiments.work.progress import progress_of
 from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
+from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.comparing.axis_facets import name_probe
+from benchapp.stats.comparing.answer import arrange
+from benchapp.stats.comparing.axis_facets import facets_of, name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, list_unknown_metrics
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
+from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.compare_view import (
     answer_twin,
-    build_comparison_context,
+    build_answer_context,
     comparison_twin,
+    find_new_address,
     groups_twin,
 )
 from inspector.pages.compare.comparisons_view import HYPOTHESIS, DeclaredRow, say_held
+from inspector.pages.compare.cost_view import sum_up
+from inspector.pages.compare.runs_view import MEMBER, RUNS_PER_PAGE, build_members
 from inspector.web.closed_pages import words_of
-from inspector.web.responses import link_to, next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.responses import next_url, paginate, read_htmx, render_page, wants_fragment
 
-PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
 FAILS = Value("failing, retrying")  # the status of an episode that goes on, although the machine failed it
+AXES_CHOSEN = ("condition", "agent_model", "harness")  # what most readers narrow; an address may name more
 GROUPS_PER_PAGE = 15  # condition x models x harness
 MOST_MODELS = 3  # named in the head
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRun:
-    """A run as the list of members shows it."""
-
-    run: Run
-    tally: TrialTally
-    spent: Spending
-    mean_reward: float | None
-    rewards: int  # trials that have one
-    endings: Endings
 
 
 @require_safe
@@ -69,14 +58,13 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     if wants_fragment(request) and read_htmx(request).target == "live":
         return _render_count(request, found)
     sheet = sheet_of(request, experiment=(found.public_id,))
+    if sheet.comparison.choices.q:
+        return redirect(find_new_address(sheet.comparison.choices, found, as_json=as_json))
     as_of = sheet.comparison.choices.as_of
     runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
-    page = paginate(request, runs, per_page=PER_PAGE)
-    groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
+    groups = paginate(request, arrange(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _read_outcomes(runs, as_of)
     spending = spending_of(runs, as_of)
-    endings = read_endings(page)
-    members = [_build_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
     data = {
         **comparison_twin(request, sheet),
@@ -90,27 +78,25 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         data["groups_next"] = next_url(request, groups, name="groups")
-        data["runs"] = MEMBER.read_all(members)
+        page = paginate(request, runs, per_page=RUNS_PER_PAGE)
+        data["runs"] = MEMBER.read_all(build_members(list(page), outcomes, as_of))
         data["next"] = next_url(request, page)
         return render_page(request, "experiments/experiment.html", data=data, as_json=True)
     context = {
-        **build_comparison_context(request, sheet, list(groups)),
+        **build_answer_context(request, sheet, list(groups)),
         "experiment": found,
+        "facets": [facet for facet in facets_of(sheet.comparison.choices, found) if facet.axis in AXES_CHOSEN],
+        "papers": PAPERS,
         **_draw_declared(found, declared),
         "qualified": say_verdicts(read_verdicts(found)) if any(run.is_qualification for run in runs) else "",
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
-        "member_page": page,
         "page": groups,
         "page_name": "groups",
-        "estimated": _read_estimate(found),
-        "members": members,
         "total": total,
         "seen": total.done,
         "is_live": found.is_open and as_of is None,
         "standing_still": still,
-        "spent": data["spent"],
-        "runs_list": "#runs",
         "conditions": len({run.condition for run in runs}),
         "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
         "models": _list_models(runs),
@@ -203,22 +189,8 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-def _build_member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> MemberRun:
-    rewards = outcomes.reward[~np.isnan(outcomes.reward)]
-    mean = float(rewards.mean()) if len(rewards) else None
-    return MemberRun(run, TrialTally.of(outcomes), spent, mean, len(rewards), endings)
-
-
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
 TIMES = JsonShape("created_at", "started_at", "finished_at")
-MEMBER = JsonShape(
-    *("id=run", "condition=run.condition", "replicate=run.replicate", "harness=run.harness"),
-    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_agent=run.author_agent?"),
-    *("author_model=run.author_model",),
-    *("scripted=run.scripted", "status=run.status", "setup_digest=run.setup_digest?", "trials=tally"),
-    *("mean_reward", "rewards", "spent", "endings"),
-    link_to("run-json", "run.public_id"),
-)
 
 
 DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
@@ -238,22 +210,10 @@ def _build_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[s
 
 def _build_costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, object]:
     """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
-    bill = WorkProgress(spent=tuple(spending))
     return {
-        "spent": {
-            "usd": bill.spent_usd,
-            "estimated_usd": bill.estimated_usd,
-            "tokens": bill.spent_tokens,
-            "unknown_cost": bill.unknown_cost,
-            "unknown_tokens": bill.unknown_tokens,
-        },
+        "spent": sum_up(spending),
         "estimate": found.estimate.get("whole"),
     }
-
-
-def _read_estimate(found: Experiment) -> dict[str, Amount] | None:
-    whole = found.estimate.get("whole")
-    return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None
 
 
 def _render_file(found: Experiment) -> str | None:

@@ -150,4 +150,4 @@ def test_a_chart_of_an_experiment_leads_back_to_it(client: Client) -> None:
     make_learning_run(experiment, condition="no-skill")
     page = client.get(f"/compare/charts/forest/?experiment={experiment.public_id}").content.decode()
     assert f'<a href="{experiment.get_absolute_url()}" data-key="u">Two ways</a>' in page
-    assert 'data-key="u">Compare</a>' in client.get("/compare/charts/forest/").content.decode()
+    assert 'data-key="u">Comparison</a>' in client.get("/compare/charts/forest/").content.decode()

@@ -73,7 +73,7 @@ def test_the_page_says_what_is_compared_and_warns_of_nothing(client: Client) -> 
     page = client.get("/compare/?metric=ESR").text
     assert "Compares two settings: task-conditioned and task-agnostic. Nothing else differs in the setups." in page
     assert "Not comparable" not in page
-    assert client.get("/compare.json").json()["setup"]["settings"] == [*PROTOCOLS]
+    assert client.get("/compare.json?metric=ESR").json()["setup"]["settings"] == [*PROTOCOLS]
     for run in Run.objects.filter(setup__protocol=PROTOCOLS[0]):
         Run.objects.filter(pk=run.pk).update(setup={**run.setup, "samples": 3}, revision=run.revision + 1)
     page = client.get("/compare/?metric=ESR").text

@@ -1,4 +1,4 @@
-"""The head of the experiment and compare pages: the answer in words, the forest or every trial, questions as tabs."""
+"""The answer of an experiment and of a comparison: its words, the table that is its chart, and its tabs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from django.test import Client
 
 from benchapp.models import Experiment, Run, Trial
 from benchapp.stats.comparing.effects import Effect
-from inspector.charts import CHARTS, QUESTIONS
+from inspector.charts import CHARTS, OF_PAGES
 from inspector.pages.compare.comparison_table import DifferenceText
 from inspector.pages.compare.forest_lanes import PointAxis
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
 T, F = True, False
+EVERYTHING = "/compare/?since=2020-01-01"
 BASE = (T, F, F, T, F, F, T, F, F)
 OWN = (T, T, F, T, T, F, T, T, T)
 
@@ -32,38 +33,56 @@ def words(client: Client, address: str) -> str:
     return " ".join(re.sub("<[^>]+>", " ", client.get(address).text).split())
 
 
-def test_no_chart_stands_under_two_questions_and_at_most_six_under_each() -> None:
-    assert len(CHARTS) == 1 + sum(len(question.charts) for question in QUESTIONS)
-    assert all(len(question.charts) <= 6 for question in QUESTIONS)
+def test_every_chart_is_on_one_page() -> None:
+    assert len(CHARTS) == 1 + sum(map(len, OF_PAGES.values()))
 
 
-def test_few_episodes_show_every_trial_and_no_interval(client: Client) -> None:
-    text = client.get(make_pair(2).get_absolute_url()).text
+def test_few_episodes_have_a_difference_and_no_interval(client: Client) -> None:
+    experiment = make_pair(2)
+    text = client.get(experiment.get_absolute_url()).text
     assert "Too small to test." in text
-    assert "Deployment success, trial by trial" in text
-    assert 'class="lanes"' not in text
-    assert len(re.findall(r'class="cell (?:passed|failed)[^"]*" href', text)) == 2 * 6
+    assert "no interval" in text
+    assert 'class="range' not in text
+    where = client.get(f"/compare/where/?experiment={experiment.public_id}").text
+    assert len(re.findall(r'class="cell (?:passed|failed)[^"]*" href', where)) == 2 * 6
 
 
 def test_enough_episodes_show_the_forest_with_a_verdict(client: Client) -> None:
     said = words(client, make_pair(8).get_absolute_url())
     assert "Yes, skills clearly helped, in this run; reruns not measured." in said
-    assert "clearly better, in this run; reruns not measured" in said
-    assert "Deployment success, against no skill" in said
+    assert "clearly better in this run; reruns not measured" in said
+    assert "Deployment success , points against no skill" in said
 
 
 def test_a_tab_is_an_address_and_shows_its_own_charts(client: Client) -> None:
-    experiment = make_pair(2)
-    text = client.get(f"{experiment.get_absolute_url()}?q=cost").text
+    text = client.get(f"/compare/cost/?experiment={make_pair(2).public_id}").text
     assert 'id="chart-tokens"' in text
     assert 'id="chart-gains"' not in text
     assert "Needs authors with their own token budget." in text
 
 
-def test_why_trials_failed_is_read_where_it_is_asked(client: Client) -> None:
-    experiment = make_pair(2)
-    assert 'class="why"' not in client.get(experiment.get_absolute_url()).text
-    assert 'class="why"' in client.get(f"{experiment.get_absolute_url()}?q=fail").text
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/compare/?experiment={}", "/experiments/{}/"),
+        ("/compare.json?experiment={}&metric=ESR", "/experiments/{}.json?metric=ESR"),
+        ("/compare/?experiment={}&q=cost", "/compare/cost/?experiment={}"),
+        ("/compare/?experiment={}&q=help", "/experiments/{}/"),
+        ("/compare.json?experiment={}&q=where", "/compare/where.json?experiment={}"),
+        ("/compare/?condition=no-skill&q=fail", "/compare/failures/?condition=no-skill"),
+    ],
+)
+def test_old_addresses_lead_to_the_page_that_answers_now(client: Client, old: str, new: str) -> None:
+    own = make_pair(2).public_id
+    assert client.get(old.format(own)).url == new.format(own)
+
+
+def test_nothing_chosen_is_where_a_comparison_begins(client: Client) -> None:
+    make_pair(2)
+    text = client.get("/compare/").text
+    assert "Nothing is chosen yet." in text
+    assert 'class="lanes"' not in text
+    assert client.get("/compare.json").json()["groups"] == []
 
 
 def test_the_twin_gains_the_answer(client: Client) -> None:
@@ -81,9 +100,9 @@ def make_three(environments: int) -> Experiment:
 
 def test_three_conditions_have_the_ranks_that_are_left_open(client: Client) -> None:
     experiment = make_three(8)
-    text = client.get(experiment.get_absolute_url()).text
-    cells = re.findall(r'class="num rank">(.*?)</td>', text)
-    assert [re.sub("<[^>]+>", "", cell) for cell in cells] == ["rank 2 to 3 of 3", "rank 2 to 3 of 3", "rank 1 of 3"]
+    text = client.get(f"/compare/certainty/?experiment={experiment.public_id}").text
+    cells = re.findall(r'<td class="num">([0-9to ]+ of 3)</td>', text.partition('id="ranks"')[2])
+    assert sorted(cells) == ["1 of 3", "2 to 3 of 3", "2 to 3 of 3"]
     assert "judged together within the model: 3 pairs." in text
     ranks = client.get(f"/experiments/{experiment.public_id}.json").json()["answer"]["ranks"]
     assert ranks["pairs"] == 3
@@ -92,15 +111,14 @@ def test_three_conditions_have_the_ranks_that_are_left_open(client: Client) -> N
 
 def test_two_conditions_have_a_verdict_and_no_ranks(client: Client) -> None:
     experiment = make_pair(8)
-    assert "num rank" not in client.get(experiment.get_absolute_url()).text
+    assert 'id="ranks"' not in client.get(f"/compare/certainty/?experiment={experiment.public_id}").text
     assert client.get(f"/experiments/{experiment.public_id}.json").json()["answer"]["ranks"] is None
 
 
 def test_too_many_pairs_for_ranks_are_said(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchapp.stats.comparing.ranks.MOST_PAIRS", 2)
-    text = client.get(make_three(8).get_absolute_url()).text
+    text = client.get(f"/compare/certainty/?experiment={make_three(8).public_id}").text
     assert "No ranks: they would rest on 3 pairs of conditions." in text
-    assert "num rank" not in text
 
 
 def test_an_axis_holds_every_value_and_zero() -> None:
@@ -120,15 +138,13 @@ def test_without_a_baseline_values_are_bars_and_no_verdict(client: Client) -> No
     assert "comparisons" not in text.partition('class="key"')[2].partition("</div>")[0]
 
 
-def test_groups_without_a_baseline_fold_where_others_have_one(client: Client) -> None:
+def test_groups_without_a_baseline_say_so_where_others_have_one(client: Client) -> None:
     make_pair(8)
     alone = make_experiment(name="alone", suite=make_suite(environments=1, families=1))
     make_learning_run(alone, condition="curated-static", outcomes=OWN, agent_model="another")
-    text = client.get("/compare/").text
-    fold = text.partition('<ul class="alone">')[2].partition("</ul>")[0]
-    assert "1 group without a baseline" in text
-    assert "Human-written, as is" in fold
-    assert "Human-written, as is" not in text.partition('class="lanes"')[2].partition("</table>")[0]
+    text = client.get(EVERYTHING).text
+    row = text.partition('class="lanes"')[2].partition("Human-written, as is")[2].partition("</tr>")[0]
+    assert "no baseline" in row
 
 
 def test_what_is_missing_is_what_to_add(client: Client) -> None:
@@ -146,8 +162,8 @@ def test_what_is_missing_is_what_to_add(client: Client) -> None:
 def test_the_head_names_all_that_tie(client: Client) -> None:
     experiment = make_pair(8)
     make_learning_run(experiment, condition="raw-trajectory", outcomes=OWN)
-    said = words(client, experiment.get_absolute_url()).partition("Did skills help?")[2].partition("Go deeper")[0]
-    lede = said.partition("95 % interval")[0].partition("correcting")[0]
+    said = words(client, experiment.get_absolute_url()).partition("Did skills help?")[2].partition("Condition")[0]
+    lede = said
     assert lede.index("Raw traces") < lede.index("Self-written, always revised")
     assert "Read the best library" not in said
 
@@ -158,7 +174,7 @@ def test_a_verdict_is_the_same_beside_other_experiments(client: Client) -> None:
     alone = words(client, experiment.get_absolute_url())
     assert "comparisons together" not in alone
     make_pair(4)
-    assert read_corrected(client, experiment.get_absolute_url())[0] in read_corrected(client, "/compare/")
+    assert read_corrected(client, experiment.get_absolute_url())[0] in read_corrected(client, EVERYTHING)
 
 
 def test_experiments_that_share_a_baseline_are_corrected_together(client: Client) -> None:
@@ -166,25 +182,21 @@ def test_experiments_that_share_a_baseline_are_corrected_together(client: Client
     first = make_pair(8)
     other = make_experiment(suite=first.suite)
     make_learning_run(other, condition="selfgen-always", outcomes=OWN)
-    assert "95 % interval for 2 comparisons together." in words(client, "/compare/")
+    assert "Intervals hold for 2 comparisons together." in words(client, EVERYTHING)
 
 
 def read_corrected(client: Client, url: str) -> list[object]:
-    answer = client.get(f"{url.rstrip('/')}.json").json()["answer"]
+    path, _, query = url.partition("?")
+    answer = client.get(f"{path.rstrip('/')}.json?{query}").json()["answer"]
     return [(each["label"].split(" · ")[0], each["p_holm"], each["claim"], each["effect"]) for each in answer["judged"]]
 
 
-def test_a_replay_s_difference_names_the_first_try_it_is_taken_from(client: Client) -> None:
+def test_a_replay_says_what_it_is_compared_with(client: Client) -> None:
     """The baseline's row shows nothing there: it replayed nothing."""
     experiment = make_pair(8)
     Trial.objects.filter(episode__run__condition="no-skill", phase="replay").delete()
     said = words(client, experiment.get_absolute_url())
-    assert re.search(r"no skill, first try: \d+\.\d", said)
-
-
-def test_a_replay_s_tile_says_whose_first_try_it_meets(client: Client) -> None:
-    """No skill's, as the paper has it, and not the first try of the condition whose tile it is."""
-    assert "no skill, first try " in words(client, make_pair(8).get_absolute_url())
+    assert "Replay is compared with the first try at the same tasks without a skill." in said
 
 
 def test_a_sentence_gives_the_corrected_p(client: Client) -> None:
@@ -204,9 +216,9 @@ def test_before_the_end_there_is_no_verdict(client: Client) -> None:
     Run.objects.all().touch()
     text = client.get(experiment.get_absolute_url()).text
     said = " ".join(re.sub("<[^>]+>", " ", text).split())
-    assert "Did skills help? No verdict before the end. The best condition solved" in said
-    assert "95 % interval" in said, "the estimate is there"
-    assert "clearly" not in said.partition("Did skills help?")[2].partition("All primary metrics")[0]
+    assert "Did skills help? No verdict before the end. Self-written, always revised solved" in said
+    assert re.search(r"[+−]\d+ to [+−]\d+", said), "the estimate is there"
+    assert "clearly" not in said.partition("Did skills help?")[2].partition("How these numbers are made")[0]
     assert 'class="judged better' not in text
     (twin,) = client.get(f"{experiment.get_absolute_url()[:-1]}.json").json()["answer"]["judged"]
     assert twin["effect"] == "estimate"
@@ -219,7 +231,7 @@ def test_runs_of_another_experiment_take_no_verdict_away(client: Client) -> None
     make_learning_run(other, condition="selfgen-always", outcomes=OWN)
     Trial.objects.filter(episode__run__experiment=other).update(success=None, is_done=False, status="waiting")
     Run.objects.all().touch()
-    said = words(client, "/compare/")
+    said = words(client, EVERYTHING)
     assert "No verdict before the end." in said, "the line above all"
     assert "Did skills help? Yes, skills clearly helped, in this run; reruns not measured." in said
 
@@ -253,7 +265,7 @@ def test_whole_replicates_give_evidence_before_the_end(client: Client) -> None:
 
 
 def ask(client: Client, experiment: Experiment, metric: str, table: str) -> str:
-    return words(client, f"/compare/?experiment={experiment.public_id}&metric={metric}&table={table}")
+    return words(client, f"{experiment.get_absolute_url()}?metric={metric}&table={table}")
 
 
 def test_what_costs_more_is_named_and_not_called_the_best(client: Client) -> None:
@@ -267,9 +279,8 @@ def test_what_costs_more_is_named_and_not_called_the_best(client: Client) -> Non
     assert (
         "No verdict in this metric. Cost: $0.0536 with “Self-written, always revised”, $0.0100 with no skill." in said
     )
-    assert "best condition" not in said
     assert "Read the best library" not in said
-    assert re.search(r"\+\$0\.0\d{3} to \+\$0\.0\d{3}, 95 % interval\.", said)
+    assert re.search(r"\+0\.0\d{3} to \+0\.0\d{3}", said)
     assert "Of 1 groups" not in said
 
 
@@ -280,27 +291,37 @@ def test_a_metric_without_a_better_side_is_told_without_praise(client: Client) -
     said = ask(client, experiment, "use", "skillflow")
     assert "No verdict in this metric. “Self-written, always revised” used a skill in" in said
     assert re.search(r"tasks; the baseline in \d+\.", said)
-    assert "best" not in said.partition("What did skills change?")[2].partition("Deployment")[0][:300]
+    assert "best" not in said.partition("What did skills change?")[2].partition("Condition")[0]
 
 
 def test_one_comparison_is_judged_alone_and_counts_of_one_are_left_out(client: Client) -> None:
     said = words(client, make_pair(8).get_absolute_url())
     assert "1 comparison" not in said
-    assert "together" not in said.partition("Did skills help?")[2].partition("Go deeper")[0]
+    assert "together" not in said.partition("Did skills help?")[2].partition("How these numbers are made")[0]
 
 
 @pytest.mark.parametrize("table", ["success", "skillflow", "usage"])
-def test_a_table_colours_what_its_verdict_says(client: Client, table: str) -> None:
-    """Every coloured cell has the mark of a clear effect; only the primary metric has any."""
+def test_a_column_is_coloured_only_by_a_verdict(client: Client, table: str) -> None:
+    """Only the primary metric has one, and it is in the chart."""
     experiment = make_pair(8)
     make_learning_run(experiment, condition="curated-static", outcomes=OWN)
     text = client.get(f"{experiment.get_absolute_url()}?table={table}").text
-    cells = re.findall(r'<td(?: class="([^"]*)")?>(.*?)</td>', text.partition('class="rows compared"')[2])
+    cells = re.findall(r'<td class="num other([^"]*)"[^>]*>(.*?)</td>', text)
     assert cells
-    for classes, cell in cells:
-        assert bool(re.search("[▲▼]", cell)) == ("has-verdict" in classes)
-    assert ("better has-verdict" in text) == (table == "success")
-    assert "metrics without a mark are estimates" in text
+    assert not any(classes or re.search("[▲▼]", cell) for classes, cell in cells)
+    assert ("clearly better" in text) == (table == "success")
+
+
+def test_a_column_head_moves_it_into_the_chart(client: Client) -> None:
+    experiment = make_pair(8)
+    heads = re.findall(
+        r'<th scope="col" class="num other"><a href="([^"]+)"[^>]*>([^<]+)</a>',
+        client.get(experiment.get_absolute_url()).text,
+    )
+    addresses = {name: url.replace("&amp;", "&") for url, name in heads}
+    moved = client.get(experiment.get_absolute_url() + addresses["Acquisition"]).text
+    assert "<b>Acquisition success</b>, points against no skill" in moved
+    assert ">Deployment</a></th>" in moved
 
 
 def test_only_a_clear_effect_is_coloured() -> None:
@@ -312,7 +333,5 @@ def test_only_a_clear_effect_is_coloured() -> None:
 def test_the_form_sends_no_metric_that_nobody_chose(client: Client) -> None:
     """The default fits the runs; named in the address, it would be reported as ignored for the next runs."""
     make_pair(2)
-    automatic = client.get("/compare/").text
-    assert re.search(r'<option value="" selected>Deployment success', automatic)
-    chosen = client.get("/compare/?metric=ESR").text
-    assert re.search(r'<option value="ESR" selected>', chosen)
+    assert 'name="metric"' not in client.get(EVERYTHING).text
+    assert '<input type="hidden" name="metric" value="ESR">' in client.get(f"{EVERYTHING}&metric=ESR").text

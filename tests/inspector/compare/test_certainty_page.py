@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from benchapp.models import Experiment, Probe, Trial
-from benchapp.stats.comparing.certainty import Certainty, assess
+from benchapp.stats.comparing.certainty import Certainty, assess, list_costs
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.metrics.catalogue import METRICS
@@ -82,7 +82,7 @@ def test_the_page_answers_first_and_its_twin_has_the_same_numbers(
     experiment = make_arms()
     address = f"/compare/certainty/?experiment={experiment.public_id}"
     body = client.get(address).content.decode()
-    assert "Intervals that leave out zero, of 1: 1 for these tasks" in body
+    assert "Of 1 differences, these are sure of their direction: 1 for these tasks" in body
     twin = client.get(address.replace("certainty/", "certainty.json")).json()
     assert twin["groups"][0]["difference"]["delta"] == pytest.approx(2 / 3)
     assert len(twin["items"]) == 36
@@ -96,17 +96,20 @@ def test_a_passed_trial_has_a_price_in_dollars_or_else_in_tokens(client: Client)
     trials = Trial.objects.filter(episode__run__experiment=experiment, phase="deployment")
     trials.update(cost_usd=0.5, input_tokens=900, output_tokens=100)
     experiment.runs.touch()
-    of = {cost.group.condition: cost for cost in look(experiment).costs}
+    of = {
+        cost.group.condition: cost
+        for cost in list_costs(comparison_of(Choices(experiment=(experiment.public_id,))), ESR)
+    }
     assert {cost.unit for cost in of.values()} == {MetricUnit.USD}
     assert of["selfgen-always"].cost.per_solved == 0.5, "each of its trials passed"
     assert of["no-skill"].cost.per_solved == pytest.approx(1.5), "one of three passed"
-    page = client.get(f"/compare/certainty/?experiment={experiment.public_id}").content.decode()
+    page = client.get(f"/compare/cost/?experiment={experiment.public_id}").content.decode()
     assert "What a passed trial cost" in page
     assert "$1.50" in page
     trials.filter(pk=trials.first().pk).update(cost_usd=None)
     experiment.runs.touch()
-    twin = client.get(f"/compare/certainty.json?experiment={experiment.public_id}").json()
-    assert {(each["unit"], round(each["cost"]["per_trial"])) for each in twin["costs"]} == {("tokens", 1000)}
+    twin = client.get(f"/compare/cost.json?experiment={experiment.public_id}").json()
+    assert {(each["unit"], round(each["cost"]["per_trial"])) for each in twin["groups"]} == {("tokens", 1000)}
 
 
 def test_who_read_what_others_learned_is_on_the_page(client: Client) -> None:

@@ -93,7 +93,7 @@ def test_the_page_lies_below_the_one_experiment_it_is_narrowed_to(client: Client
     run, _ = make_runs(LOST, WON)
     narrowed = client.get(reverse("compare-lines"), {"experiment": str(run.experiment.public_id)}).text
     assert f'<a href="{run.experiment.get_absolute_url()}" data-key="u">' in narrowed
-    assert f'<a href="{reverse("compare")}" data-key="u">Compare</a>' in client.get(reverse("compare-lines")).text
+    assert f'<a href="{reverse("index")}" data-key="u">Experiments</a>' in client.get(reverse("compare-lines")).text
 
 
 def test_the_library_leads_to_the_lines_of_its_condition(client: Client) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 
 from benchapp.models import Environment, Experiment, Family
 from tests.queries import assert_queries_flat
@@ -23,6 +22,7 @@ from tests.worlds.factories import (
 pytestmark = pytest.mark.django_db
 
 T, F = True, False
+EVERYTHING, EVERYTHING_JSON = "/compare/?since=2020-01-01", "/compare.json?since=2020-01-01"
 Samples = Sequence[bool | None]
 
 
@@ -50,7 +50,7 @@ def play(experiment: Experiment, condition: str, *outcomes: Samples) -> None:
 
 
 def passes(client: Client) -> dict[str, dict[str, object]]:
-    groups = client.get(reverse("compare-json")).json()["groups"]
+    groups = client.get(EVERYTHING_JSON).json()["groups"]
     return {group["condition"]: group["pass_at_k"] for group in groups}
 
 
@@ -64,7 +64,7 @@ def test_it_shows_solved_tasks_by_source_and_against_the_baseline(client: Client
     assert told == [("solved", 2, 3, 4), ("solved-code", 1, 2, 2), ("solved-doc", 1, 1, 2)]
     difference = found["parts"][0]["difference"]
     assert (difference["value"], difference["tasks"], difference["left_out"]) == (pytest.approx(1 / 3), 3, 1)
-    page = client.get(reverse("compare")).content.decode()
+    page = client.get(EVERYTHING).content.decode()
     assert "pass@3: tasks that any sample solved" in page
     assert "2/3 of 4" in page
     assert "2 corpora: not to be trusted" in page
@@ -74,7 +74,7 @@ def test_the_table_shows_tasks_and_tests_them(client: Client) -> None:
     experiment = make_corpora(*["repository"] * 6, tasks=2)
     play(experiment, "no-skill", *[(F, F)] * 12)
     play(experiment, "naive-prompt", *[(F, T), (F, F)] * 6)
-    data = client.get(reverse("compare-json")).json()
+    data = client.get(EVERYTHING_JSON).json()
     (own,) = (group for group in data["groups"] if group["condition"] == "naive-prompt")
     assert (own["metrics"]["solved"]["passed"], own["metrics"]["solved"]["scored"]) == (6, 12)
     assert own["differences"]["solved"]["clusters"] == 6
@@ -84,7 +84,7 @@ def test_the_table_shows_tasks_and_tests_them(client: Client) -> None:
 def test_without_a_second_sample_there_is_no_section(client: Client) -> None:
     play(make_corpora("repository"), "naive-prompt", (T,), (F,), (T,))
     assert passes(client)["naive-prompt"] is None
-    assert "tasks that any sample solved" not in client.get(reverse("compare")).content.decode()
+    assert "tasks that any sample solved" not in client.get(EVERYTHING).content.decode()
 
 
 def test_it_asks_no_more_for_more_runs(client: Client) -> None:
@@ -92,4 +92,4 @@ def test_it_asks_no_more_for_more_runs(client: Client) -> None:
         for _ in range(count):
             play(make_corpora("repository"), "naive-prompt", (T, F), (F, F), (T, T))
 
-    assert_queries_flat(client, reverse("compare"), make)
+    assert_queries_flat(client, EVERYTHING, make)

@@ -38,7 +38,7 @@ def stop(run: Run) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "/compare/",
+        "/compare/?since=2020-01-01",
         "/compare/replay/",
         "/compare/libraries/",
         "/compare/failures/",
@@ -61,9 +61,9 @@ def test_every_page_that_compares_them_says_so(client: Client, experiment: Exper
 
 
 def test_tables_name_the_group_and_how_far_it_is(client: Client, experiment: Experiment) -> None:
-    text = client.get("/compare/").text
-    assert '<span class="sub">unfinished · 30 of 36 trials ended</span>' in text
-    groups = {each["label"]: each["trials"] for each in client.get("/compare.json").json()["groups"]}
+    text = client.get("/compare/?since=2020-01-01").text
+    assert '<small class="lines">unfinished · 30 of 36 trials ended</small>' in text
+    groups = {each["label"]: each["trials"] for each in client.get("/compare.json?since=2020-01-01").json()["groups"]}
     assert {label: (found["done"], found["total"]) for label, found in groups.items()} == {
         "no-skill": (36, 36),
         LABEL: (30, 36),
@@ -74,10 +74,10 @@ def test_a_cancelled_run_is_not_waited_for(client: Client, experiment: Experimen
     """No later trial can change a number: it counts with what it has, and its row says how far it came."""
     Run.objects.filter(condition="selfgen-always").update(status="cancelled")
     Run.objects.filter(condition="selfgen-always").touch()
-    text = client.get("/compare/").text
+    text = client.get("/compare/?since=2020-01-01").text
     assert "unfinished" not in text.partition("<main")[2]
-    assert '<span class="sub">cancelled: 30 of 36 trials ended</span>' in text
-    assert client.get("/compare.json").json()["pin"]["unfinished"] is None
+    assert '<small class="lines">cancelled: 30 of 36 trials ended</small>' in text
+    assert client.get("/compare.json?since=2020-01-01").json()["pin"]["unfinished"] is None
 
 
 def test_charts_carry_it_with_them(client: Client, experiment: Experiment) -> None:
@@ -107,6 +107,6 @@ def test_a_pinned_page_speaks_of_the_moment_it_shows(client: Client, experiment:
     before = timezone.now()
     Trial.objects.filter(is_done=False).update(is_done=True, status="failed", success=False, settled_at=timezone.now())
     experiment.runs.all().touch()
-    assert client.get("/compare.json").json()["pin"]["unfinished"] is None
-    pinned = client.get("/compare.json", {"as_of": before.isoformat()}).json()
+    assert client.get("/compare.json?since=2020-01-01").json()["pin"]["unfinished"] is None
+    pinned = client.get("/compare.json", {"as_of": before.isoformat(), "since": "2020-01-01"}).json()
     assert pinned["pin"]["unfinished"].startswith(SAID)

@@ -126,17 +126,17 @@ def test_a_scripted_judge_is_called_scripted_wherever_its_scores_are(client: Cli
     said = "Judged by scripted/careful (scripted: its scores say nothing)"
     pages = (f"/compare/{address}", f"/compare/charts/forest/{address}", f"/compare/charts/profiles/{address}")
     for page in (*pages, f"/compare/report/{address}"):
-        assert said in client.get(page).text, page
+        assert said in client.get(page, follow=True).text, page
     for page in pages:
-        assert "scripted judge</span>" in client.get(page).text, page
+        assert "scripted judge</span>" in client.get(page, follow=True).text, page
     assert client.get(f"/compare/charts/profiles.json{address}").json()["scripted"] is True
-    found = client.get(f"/compare.json{address}").json()
+    found = client.get(f"/compare.json{address}", follow=True).json()
     assert found["judge"]["scripted"] is True
     assert found["scripted"] is False
 
 
 def test_a_twin_of_runs_that_nobody_judged_is_what_it_was(client: Client, world: World) -> None:
-    assert "judge" not in client.get(f"/compare.json?experiment={world.experiment.public_id}").json()
+    assert "judge" not in client.get(f"/experiments/{world.experiment.public_id}.json").json()
     chart = client.get(f"/compare/charts/profiles/?experiment={world.experiment.public_id}").text
     assert "judge</span>" not in chart
 

@@ -67,7 +67,7 @@ def test_a_report_that_nobody_saved_says_what_came_since(client: Client, pin: da
 
 
 def test_it_says_what_replay_is_compared_with(client: Client, experiment: Experiment) -> None:
-    no_skill = client.get("/compare/").text
+    no_skill = client.get("/compare/?since=2020-01-01").text
     assert "Replay is compared with the first try at the same tasks without a skill" in no_skill
     other = client.get("/compare/?baseline=selfgen-always").text
     assert "Replay is compared with the replay of the baseline, or its first try where it replayed nothing." in other

@@ -82,7 +82,7 @@ def test_a_finished_experiment_stands_in_record_metrics_and_pages(experiment: Ex
 
 def _look_at_charts(client: Client, experiment: Experiment) -> None:
     chosen = f"experiment={experiment.public_id}"
-    assert "completion" in str(client.get(f"/compare.json?{chosen}").json())
+    assert "completion" in str(client.get(f"/compare.json?{chosen}", follow=True).json())
     for key in ("rounds", "growth", "seed-heldout", "gains", "library-size"):
         assert client.get(f"/compare/charts/{key}.json?{chosen}").status_code == 200
 

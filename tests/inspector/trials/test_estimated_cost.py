@@ -19,7 +19,7 @@ def test_every_place_that_shows_it_says_that_it_is_estimated(client: Client, tmp
     places = [
         found.get_absolute_url(),
         run.get_absolute_url(),
-        run.experiment.get_absolute_url(),
+        f"/compare/cost/?experiment={run.experiment.public_id}",
         f"/compare/trials/?experiment={run.experiment.public_id}",
     ]
     for place in places:

@@ -1,0 +1,137 @@
+"""What the pages of results share: the tabs over them, the experiment they are of, and the beginning of their twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from django.http import HttpRequest
+from django.urls import reverse
+
+from benchapp.models import Experiment, Run
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.metrics.outcomes import PHASE_CODES
+from benchapp.stats.metrics.passk import SOLVED
+from inspector.charts.sheet import ChartSheet
+from inspector.web.permalinks import build_permalink
+from runner.base.types import Phase
+from runner.protocols.conditions import conditions_without_library
+
+TITLES = {  # by the name of the page's address
+    "compare": "Answer",
+    "compare-where": "Where",
+    "compare-cost": "Cost",
+    "compare-libraries": "Libraries",
+    "compare-lines": "Lines",
+    "compare-failures": "Failures",
+    "compare-replay": "Replay",
+    "compare-certainty": "How sure",
+    "compare-runs": "Runs",
+    "compare-trials": "Trials",
+}
+MOST_NAMED = 3  # suites and models in the head
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One page of results. `count`: how much there is, with its unit where the title does not say it; empty: unknown."""
+
+    name: str  # of the address
+    title: str
+    count: str
+    url: str
+    is_here: bool
+
+
+def read_parent(choices: Choices) -> Experiment | None:
+    """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
+    if len(choices.experiment) != 1:
+        return None
+    return Experiment.objects.standing().filter(public_id=choices.experiment[0]).first()
+
+
+def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
+    """What `_result_head.html` needs. `here`: the name of the page's address."""
+    parent = read_parent(comparison.choices)
+    return {
+        "parent": parent,
+        "summary": summarise(comparison),
+        "tabs": list(list_tabs(comparison.choices, here, parent, count_all(comparison))),
+        "query": comparison.choices.query(),
+        "stand_ins": comparison.stand_ins,
+    }
+
+
+def summarise(comparison: GroupComparison) -> str:
+    """What was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
+    suites = list(dict.fromkeys(run.experiment.suite.name for run in comparison.runs if run.experiment.suite))
+    models = list(dict.fromkeys(run.agent_model for run in comparison.runs if run.agent_model not in ("", Run.UNKNOWN)))
+    conditions = len({run.condition for run in comparison.runs})
+    replicates = max((group.replicates for group in comparison.groups.all), default=0)
+    counted = f"{conditions} condition{'' if conditions == 1 else 's'}"
+    parts = [*suites[:MOST_NAMED], f"{counted} × {replicates} replicates" if replicates > 1 else counted]
+    return " · ".join(filter(None, [*parts, ", ".join(models[:MOST_NAMED])]))
+
+
+def begin_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
+    return {
+        "choices": sheet.comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": build_permalink(request, sheet.comparison),
+        "scripted": sheet.comparison.scripted,
+    }
+
+
+def find_answer(choices: Choices, parent: Experiment | None) -> str:
+    """The page that answers: an experiment's own, which needs no choice of an experiment; else the comparison."""
+    if parent is None:
+        query = choices.query()
+        return reverse("compare") + (f"?{query}" if query else "")
+    query = choices.query(experiment=())
+    return parent.get_absolute_url() + (f"?{query}" if query else "")
+
+
+def count_all(comparison: GroupComparison) -> dict[str, str]:
+    """How much each page has, by its name, without those that have nothing; empty where a number would say little. Kept with the
+    comparison, whose columns it counts."""
+    found = cast(dict[str, str] | None, comparison.drawn.get("counts"))
+    if found is None:
+        comparison.drawn.put("counts", found := _count(comparison))
+    return found
+
+
+def _count(comparison: GroupComparison) -> dict[str, str]:
+    bare = conditions_without_library()
+    every = [comparison.outcomes[run.pk] for run in comparison.runs]
+    learned = [comparison.outcomes[run.pk] for run in comparison.runs if run.condition not in bare]
+    metric = comparison.primary_metric
+    counted = [each.task[metric.mask(each)] for each in every]
+    tasks = len(np.unique(np.concatenate(counted))) if counted else 0
+    libraries = sum(len(np.unique(each.episode[each.ordered])) for each in learned)
+    failed = sum(int((SOLVED.mask(each) & (each.success == 0)).sum()) for each in every)
+    replayed = sum(int((each.phase == PHASE_CODES[Phase.REPLAY]).sum()) for each in every)
+    trials = sum(map(len, every))
+    return {
+        "compare": "",
+        **({"compare-where": f"{tasks:,} task{'' if tasks == 1 else 's'}"} if tasks else {}),
+        **({"compare-cost": "", "compare-failures": f"{failed:,}", "compare-trials": f"{trials:,}"} if trials else {}),
+        **({"compare-libraries": f"{libraries:,}" if libraries else "", "compare-lines": ""} if learned else {}),
+        **({"compare-replay": f"{replayed:,}"} if replayed else {}),
+        **({"compare-certainty": ""} if comparison.groups.pairs else {}),
+        "compare-runs": f"{len(comparison.runs):,}",
+    }
+
+
+def list_tabs(
+    choices: Choices, here: str, parent: Experiment | None, counts: Mapping[str, str] | None = None
+) -> Iterator[Tab]:
+    """Those with data, as `count_all` has them; all of them without a count where it is not given."""
+    choices = choices.but(q="", option=())
+    query = f"?{choices.query()}" if choices.query() else ""
+    for name, title in TITLES.items():
+        if counts is None or name in counts or name == here:
+            url = find_answer(choices, parent) if name == "compare" else reverse(name) + query
+            yield Tab(name, title, (counts or {}).get(name, ""), url, name == here)

@@ -1,0 +1,149 @@
+"""`/compare/where/`: tasks by conditions, one square a trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from django.core.paginator import Page
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Square, Task
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.answer import Answer, arrange
+from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
+from benchapp.stats.inference.interval import ZERO
+from benchapp.stats.inference.sides import pair
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
+from inspector.charts import OF_PAGES
+from inspector.charts.cards import build_gallery
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.results import begin_page, begin_twin
+from inspector.web.responses import address_of_any, next_url, paginate, render_page
+
+TASKS_PER_PAGE = 40
+GROUPS_PER_PAGE = 8
+MOST_SQUARES = 12  # of one task in one group; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCell:
+    """The trials of one task in one group."""
+
+    group: Group
+    squares: tuple[Square, ...]
+
+    @property
+    def passed(self) -> int:
+        return sum(square.success is True for square in self.squares)
+
+    @property
+    def scored(self) -> int:
+        return sum(square.success is not None for square in self.squares)
+
+    @property
+    def is_drawn(self) -> bool:
+        return 0 < len(self.squares) <= MOST_SQUARES
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    task: Task
+    cells: tuple[TaskCell, ...]
+
+
+CELL = JsonShape("label=group.label", "passed", "scored", ("trials", lambda cell: len(cell.squares)))
+ROW = JsonShape(
+    *("task=task.key", ("family", lambda row: row.task.family.key if row.task.family else None), "role=task.role"),
+    ("groups", lambda row: CELL.read_all(row.cells)),
+)
+
+
+@require_safe
+def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison, metric = sheet.comparison, sheet.metric
+    groups = paginate(request, _list_covered(comparison, metric), per_page=GROUPS_PER_PAGE, name="groups")
+    tasks = paginate(request, _list_tasks(comparison, metric), per_page=TASKS_PER_PAGE)
+    rows = _read_rows(comparison, metric, groups, tasks) if metric else []
+    data = {
+        **begin_twin(request, sheet),
+        "metric": metric.key if metric else None,
+        "tasks": ROW.read_all(rows),
+        "groups_next": next_url(request, groups, name="groups"),
+        "next": next_url(request, tasks),
+    }
+    context = {
+        **begin_page(comparison, "compare-where"),
+        "problems": sheet.problems,
+        "pin": data["pin"],
+        "answer": _write_answer(sheet),
+        "name": name_metric(metric) if metric else None,
+        "groups": groups,
+        "tasks": tasks,
+        "rows": rows,
+        "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
+        "trial_address": address_of_any("trial"),
+        "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
+    }
+    return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
+
+
+def _list_covered(comparison: GroupComparison, metric: TrialMetric | None) -> list[Group]:
+    groups = arrange(comparison.groups.all)
+    return [group for group in groups if metric and comparison.cell(group, metric).rate.planned]
+
+
+def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list[Task]:
+    """What the metric counts, family by family."""
+    if metric is None:
+        return []
+    covered = [metric.select_covered(outcomes).task for outcomes in comparison.outcomes.values()]
+    keys = np.unique(np.concatenate(covered)).tolist() if covered else []
+    found = Task.objects.select_related("family").in_bulk(keys)
+    return sorted(found.values(), key=_place)
+
+
+def _place(task: Task) -> tuple[object, ...]:
+    family = task.family
+    return (family is None, (family.ordinal, family.key) if family else (0, ""), task.ordinal, task.key)
+
+
+def _read_rows(
+    comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task]
+) -> list[TaskRow]:
+    """One query for the trials of these tasks."""
+    group_of = {
+        trial: group
+        for group in groups
+        for outcomes in comparison.of_group(group)
+        for trial in metric.select_covered(outcomes).trial.tolist()
+    }
+    found: dict[tuple[int, object], list[Square]] = {}
+    shown = trials_behind(comparison.choices, Narrowing(covered=metric.key)).filter(task__in=list(tasks))
+    for square in shown.for_grid():
+        if group := group_of.get(square.pk):
+            found.setdefault((square.task_id, group.identity), []).append(square)
+    return [
+        TaskRow(task, tuple(TaskCell(group, tuple(found.get((task.pk, group.identity), ()))) for group in groups))
+        for task in tasks
+    ]
+
+
+def _write_answer(sheet: ChartSheet) -> str:
+    """On how many tasks the best condition gains and loses; empty where nothing has a baseline."""
+    if sheet.metric is None:
+        return ""
+    best = Answer(sheet.comparison, sheet.metrics, sheet.metric).best
+    paired = pair(*sheet.comparison.sides(best.group, best.baseline, sheet.metric)) if best else None
+    if best is None or paired is None:
+        return ""
+    gains, losses = int((paired.delta > ZERO).sum()), int((paired.delta < -ZERO).sum())
+    who, tasks = name_condition(best.group.condition).title, name_metric(sheet.metric).tasks
+    return f"{who} gains on {gains} of {len(paired.task)} {tasks} and loses on {losses or 'none'}."
