@@ -410,11 +410,17 @@ def _write_change(value: float, metric: TrialMetric) -> str:
     return render_signed(value, 0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 4)
 
 
+def _drop_head(lane: ForestLane) -> ForestLane:
+    """Without what the head over it says."""
+    said = (lane.group.agent_model, lane.group.harness, lane.group.first.experiment.name)
+    return replace(lane, lines=tuple(line for line in lane.lines if line not in said))
+
+
 def _split_sections(groups: Sequence[Group], lanes: dict[tuple[object, ...], ForestLane]) -> Iterable[LaneSection]:
     """One head per model where there are several."""
     arms = arms_of(groups)
     if len(arms) > 1:
         for arm in arms:
-            yield LaneSection(arm.title, tuple(lanes[group.identity] for group in arm.groups))
+            yield LaneSection(arm.title, tuple(_drop_head(lanes[group.identity]) for group in arm.groups))
         return
     yield LaneSection("", tuple(lanes[group.identity] for group in groups))
