@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
+from django.db.models import Q
 
 from benchapp.analysis.lineage.library_states import read_histories
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
@@ -49,12 +50,9 @@ def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = N
     ended = [run.pk for run in runs if not run.is_open]
     episodes = list(Episode.objects.filter(run__in=ended).select_related(*related).order_by("run_id", "ordinal"))
     histories = read_histories(episodes)
-    there = set(
-        Probe.objects.filter(origin__in=episodes, run__experiment__deleted_at=None)
-        .exclude(run__status=Run.Status.CANCELLED)
-        .values_list("origin_id", "frozen_id", "reverted_digest", "skill")
-    )
-    tried = {(*place, skill) for *place, digest, skill in there if skill or not digest}
+    known = Probe.objects.filter(origin__in=episodes, run__experiment__deleted_at=None)
+    known = known.exclude(run__status=Run.Status.CANCELLED).filter(Q(reverted_digest="") | ~Q(skill=""))
+    tried = set(known.values_list("origin_id", "frozen_id", "skill"))
     wanted: list[tuple[Episode, AskedProbe]] = []
     for episode in episodes:
         state = histories[episode.pk].states[-1]
@@ -72,21 +70,19 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
     """By condition the mean over its libraries, then each skill by name. Probes that have not ended are left out, and so are those
     without a probe of the whole library. One query where nothing was probed."""
     about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
-    found: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    skills: dict[str, set[str]] = defaultdict(set)
     for result in read_results(about):
-        if (delta := _measure(result)) is None or result.probe.origin is None:
-            continue
-        by_skill, library = found[result.probe.origin.run.condition], result.probe.origin.pk
-        by_skill[result.probe.skill][library].append(delta)
-    rows = []
-    for condition, by_skill in found.items():
-        every: dict[int, list[float]] = defaultdict(list)
-        for libraries in by_skill.values():
-            for library, deltas in libraries.items():
-                every[library].append(fmean(deltas))
-        rows.append(_estimate(condition, "", every, len(by_skill)))
-        rows += [_estimate(condition, skill, libraries, 1) for skill, libraries in sorted(by_skill.items())]
-    return rows
+        delta, probe, origin = _measure(result), result.probe, result.probe.origin
+        if delta is not None and origin is not None:
+            skills[origin.run.condition].add(probe.skill)
+            for skill in ("", probe.skill):  # of all skills together, and of this one
+                found[origin.run.condition, skill][origin.pk].append(delta)
+    return [
+        _estimate(condition, skill, found[condition, skill], 1 if skill else len(names))
+        for condition, names in skills.items()
+        for skill in ("", *sorted(names))
+    ]
 
 
 def _measure(result: ProbeResult) -> float | None:

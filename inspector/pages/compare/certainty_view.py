@@ -42,7 +42,6 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "chosen": metric,
         "found": found,
         "page": page,
-        "left_out": left_out,
         "baseline": comparison.choices.baseline,
     }
     return render_page(request, "compare/compare_certainty.html", data=data, context=context, as_json=as_json)

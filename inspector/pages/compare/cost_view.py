@@ -108,6 +108,6 @@ def _write_answer(comparison: GroupComparison, rows: list[CostRow]) -> str:
 
 
 def _read_estimate(found: Experiment) -> dict[str, Amount] | None:
-    """What was foretold at the launch; None for what was not launched here."""
+    """Return the estimate of the launch; None for what was not launched here."""
     whole = found.estimate.get("whole")
     return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None

@@ -23,7 +23,7 @@ from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.comparison_table import describe_group, run_metrics, value_text
+from inspector.pages.compare.comparison_table import NOT_JUDGED, UNKNOWN, describe_group, run_metrics, value_text
 
 TICKS = 5  # about so many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
@@ -89,7 +89,7 @@ class LaneCell:
     says: str = ""
     url: str = ""
     tone: str = ""
-    mark: str = ""  # of a clear effect, for who sees no colours
+    mark: str = ""  # of a clear effect: its colour alone would not do
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class LaneHead:
 @dataclass(frozen=True, slots=True)
 class ForestLane:
     """One group. Places are in percent of the width; empty where there is nothing to draw. `solved` and `count`: its value
-    and k of n; `lines`: what tells it from others of its condition. `dots`: replicates; `printed`: differences of papers."""
+    and k of n; `lines`: what distinguishes it from others of its condition. `dots`: replicates; `printed`: differences of papers."""
 
     group: Group
     name: ConditionName
@@ -191,17 +191,20 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     printed = _list_printed(sheet, metric) if judged else {}
     axis = PointAxis.around(_list_ends(covered, judged.values(), printed, 100 if metric.is_share else 1))
     grid, endings = _draw_grid(axis), read_endings(run for group in covered for run in group.runs)
-    others = {each.key: {one.group.identity: one for one in _judge_all(answer, each)} for each in _list_others(sheet)}
+    others = {
+        each.key: {one.group.identity: one for one in answer.by_metric.get(each.key) or judge_groups(comparison, each)}
+        for each in _list_others(sheet)
+    }
     lanes = {}
     for group in covered:
         lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
         if not judged:
             lane = replace(lane, point="", alone=_draw_alone(sheet, lane, group))
-        lane = replace(lane, grid=grid)
+        lane, more = replace(lane, grid=grid), lane.judged.more if lane.judged else None
         lanes[group.identity] = replace(
             lane,
             drawn=lane.draw(),
-            settle=_write_settling(lane.judged),
+            settle=f"{more} more {lane.judged.more_of} to detect 10 points" if more and lane.judged else "",
             lines=tuple(describe_group(sheet, group, endings)),
             cells=(
                 *(
@@ -214,18 +217,19 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     ticks = tuple(_write_ticks(comparison, axis))
     if not judged:
         ticks = tuple(AxisTick(f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100)) if metric.is_share else ()
+    sections: tuple[LaneSection, ...] = (LaneSection("", tuple(lanes.values())),)
+    if len(arms := arms_of(covered)) > 1:
+        sections = tuple(
+            LaneSection(arm.title, tuple(_drop_head(lanes[group.identity]) for group in arm.groups)) for arm in arms
+        )
     return Forest(
-        sections=tuple(_split_sections(covered, lanes)),
+        sections=sections,
         ticks=ticks,
         unit="points" if metric.is_share else metric.unit.value,
         heads=tuple(_list_heads(sheet)),
         left_out=tuple(group for group in groups if group not in covered),
         papers=tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
     )
-
-
-def _write_settling(judged: JudgedGroup | None) -> str:
-    return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
 
 
 def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
@@ -241,16 +245,11 @@ def _list_heads(sheet: ChartSheet) -> Iterator[LaneHead]:
         yield LaneHead(name_metric(of_runs), of_runs.key, of_runs.meaning)
 
 
-def _judge_all(answer: Answer, metric: TrialMetric) -> Sequence[JudgedGroup]:
-    """As the answer has them, where it does."""
-    return answer.by_metric.get(metric.key) or judge_groups(answer.comparison, metric)
-
-
 def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> LaneCell:
     """Whole percent, since the difference to the baseline is next to it; of few trials how many passed."""
     cell, name = sheet.comparison.cell(group, metric), name_metric(metric).short
     if cell.value is None:
-        return LaneCell(name, "not judged" if metric.is_judged else "–" if not cell.rate.planned else "unknown")
+        return LaneCell(name, NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–")
     text, _ = value_text(cell)
     if metric.is_share and "/" not in text:
         text = str(half_up(100 * cell.value))
@@ -277,7 +276,7 @@ def _write_run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> LaneC
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found, name = sheet.comparison.run_value(group, metric), name_metric(metric).short
     if found.value is None:
-        return LaneCell(name, "unknown", says=found.note)
+        return LaneCell(name, UNKNOWN, says=found.note)
     return LaneCell(name, render_metric(found.value, metric.unit), says=found.note)
 
 
@@ -414,13 +413,3 @@ def _drop_head(lane: ForestLane) -> ForestLane:
     """Without what the head over it says."""
     said = (lane.group.agent_model, lane.group.harness, lane.group.first.experiment.name)
     return replace(lane, lines=tuple(line for line in lane.lines if line not in said))
-
-
-def _split_sections(groups: Sequence[Group], lanes: dict[tuple[object, ...], ForestLane]) -> Iterable[LaneSection]:
-    """One head per model where there are several."""
-    arms = arms_of(groups)
-    if len(arms) > 1:
-        for arm in arms:
-            yield LaneSection(arm.title, tuple(_drop_head(lanes[group.identity]) for group in arm.groups))
-        return
-    yield LaneSection("", tuple(lanes[group.identity] for group in groups))

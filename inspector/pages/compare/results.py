@@ -128,7 +128,7 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
 def list_tabs(
     choices: Choices, here: str, parent: Experiment | None, counts: Mapping[str, str] | None = None
 ) -> Iterator[Tab]:
-    """Those with data, as `count_all` has them; all of them without a count where it is not given."""
+    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given."""
     choices = choices.but(q="", option=())
     query = f"?{choices.query()}" if choices.query() else ""
     for name, title in TITLES.items():

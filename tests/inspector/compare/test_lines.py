@@ -96,6 +96,16 @@ def test_the_page_lies_below_the_one_experiment_it_is_narrowed_to(client: Client
     assert f'<a href="{reverse("index")}" data-key="u">Experiments</a>' in client.get(reverse("compare-lines")).text
 
 
+def test_the_answer_takes_the_worst_line_alone(client: Client) -> None:
+    """The page of lines has it as its first row, and not twice."""
+    run, _ = make_runs(LOST, WON)
+    chosen = {"experiment": str(run.experiment.public_id)}
+    assert 'id="worst-line"' not in client.get(reverse("compare-lines"), chosen).text
+    part = client.get(reverse("compare-lines"), chosen, headers={"HX-Request": "true"}).text
+    card = part.partition('id="worst-line"')[2].partition("</section>")[0]
+    assert "Readers passed <b>" in card
+
+
 def test_the_library_leads_to_the_lines_of_its_condition(client: Client) -> None:
     run, _ = make_runs(LOST, WON)
     page = client.get(reverse("library", args=[run.public_id])).text
