@@ -20,6 +20,7 @@ from inspector.pages.compare import (
     published_view,
     replay_view,
     runs_view,
+    sides_view,
     where_view,
 )
 from inspector.pages.documents import documents_view
@@ -88,6 +89,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("search/complete/", search_view.search_complete, "search-complete"),
         page("imports/", imports_view.imports, "imports"),
         part("imports/assign/", imports_view.assign, "imports-assign"),
+        part("imports/accept/", imports_view.accept, "imports-accept"),
+        part("imports/arrange/", imports_view.arrange, "imports-arrange"),
         page("jobs/", jobs_view.jobs, "jobs"),
         page("launch/", launch_view.launch, "launch"),
         page("launch/server/", server_view.server, "launch-server"),
@@ -129,6 +132,7 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "compare/": [
         page("", compare_view.compare, "compare"),
+        page("sides/", sides_view.choose_sides, "compare-sides"),
         page("where/", where_view.where, "compare-where"),
         page("cost/", cost_view.cost, "compare-cost"),
         page("runs/", runs_view.compared_runs, "compare-runs"),

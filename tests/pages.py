@@ -121,6 +121,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "compare-certainty": list,
     "compare-failures": list,
     "compare-lines": list,
+    "compare-sides": list,
     "compare-dictionary": list,
     "chart": lambda: ["forest"],
     "comparisons": list,

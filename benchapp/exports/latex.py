@@ -167,7 +167,7 @@ def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str
     if shares and units:
         said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
-        f"Second lines: difference to {escape(say_label(comparison.choices.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
+        f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
         r" 95\,\% interval for all groups of its experiment together; bold where it is clearly better or worse."
     )
     if comparison.choices.as_of:

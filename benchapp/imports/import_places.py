@@ -38,11 +38,13 @@ class Places:
         self._runs: dict[tuple[str, ...], Run] = {}
         self._episodes: dict[tuple[int, str], Episode] = {}
         self.source = source
+        self._came_with: Experiment | None = None  # where a person joined its runs into another one
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
         """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back. A part of
-        it given alone takes nothing back; the whole after a part gives it name and suite."""
+        it given alone takes nothing back; the whole after a part gives it name and suite. One that was joined into another is
+        left as it is: its runs, the further ones too, are found in the other."""
         cut_short = source.was_cut_short
         told = {
             "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
@@ -62,6 +64,9 @@ class Places:
         )
         if self.is_new:
             return experiment
+        if joined := Run.objects.filter(joined_from=experiment).select_related("experiment").first():
+            self._came_with = experiment
+            return joined.experiment
         if not source.describes_itself:
             told = {"deleted_at": None}
         elif not experiment.spec and source.spec:
@@ -172,6 +177,7 @@ class Places:
                 public_id=derived_id("run", self.source.key, *source.key),
                 defaults={
                     "experiment": self.experiment,
+                    "joined_from": self._came_with,
                     "condition": redact_text(source.condition)[:100],
                     "replicate": source.replicate,
                     "harness": redact_text(source.harness)[:100],

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from django.db import models, transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel
+from benchapp.models.imports import ImportBatch
 from benchapp.models.people import User
 from benchapp.models.pointing import describe_pointers
 from benchapp.models.stand_ins import StandIn, find_stand_ins
@@ -61,6 +62,13 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def standing(self) -> ExperimentQuerySet:
         """Everything that was not deleted."""
         return self.filter(deleted_at=None)
+
+    def brought_by(self, batch: ImportBatch) -> ExperimentQuerySet:
+        """Those whose files lie below what an import was given, whichever import read them first."""
+        below = Q()
+        for path in map(str, batch.paths):
+            below |= Q(source=path) | Q(source__startswith=f"{path.rstrip('/')}/")
+        return self.filter(below, origin=Experiment.Origin.IMPORTED) if below else self.none()
 
     def probes(self) -> ExperimentQuerySet:
         """Those that rerun tasks with another run's library, and compare no conditions."""
@@ -213,6 +221,8 @@ class Run(PublicModel):
     budget_usd = models.FloatField(null=True)  # null: no limit
     budget_tokens = models.PositiveBigIntegerField(null=True)  # input and output together
     forked_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks")
+    # The imported experiment it came with, where a person made one experiment of several.
+    joined_from = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="joined_runs")
     source_key = models.CharField(max_length=1000, blank=True)  # what tells runs of one import apart
     revision = models.PositiveBigIntegerField(
         default=new_revision

@@ -32,7 +32,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Empty fields would only make the address longer.
-form?.addEventListener("formdata", (event) => {
+for (const each of document.querySelectorAll("[data-choose], [data-sides]")) each.addEventListener("formdata", (event) => {
   for (const [name, value] of [...event.formData.entries()]) {
     if (value === "" && !name.startsWith("author_")) event.formData.delete(name);
   }

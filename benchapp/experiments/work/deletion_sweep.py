@@ -36,8 +36,10 @@ def sweep() -> Swept:
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
-        kept = filter_pointed_at(Experiment.objects.exclude(deleted_at=None))
-        entombed = Experiment.objects.exclude(deleted_at=None).exclude(pk__in=[each.pk for each in kept])
+        # One that was joined into another is needed to split that again, and to know its job when it is imported again.
+        deleted = Experiment.objects.exclude(deleted_at=None).filter(joined_runs=None)
+        kept = filter_pointed_at(deleted)
+        entombed = deleted.exclude(pk__in=[each.pk for each in kept])
         column_shelf.clear(Run.objects.filter(experiment__in=entombed))
         clear_facts(entombed)
         experiments = entombed.count()

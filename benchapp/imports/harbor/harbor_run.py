@@ -20,7 +20,7 @@ _HINTS = (
     (re.compile(r"(?:self[-_ ]?gen|skills?[-_]generate|withgenerate)", re.I), "selfgen-zero-shot"),
     (re.compile(r"(?:^|[^a-z])(?:no|without)[-_ ]?skills?(?:[^a-z]|$)", re.I), "no-skill"),
     (re.compile(r"(?:^|/)without[-_]", re.I), "no-skill"),
-    (re.compile(r"(?:^|[^a-z])(?:with[-_ ]?)?skills?(?:[^a-z]|$)", re.I), "curated-static"),
+    (re.compile(r"(?:^|[^a-z])(?:with[-_ ]?)?skills?(?:[^a-z]|$)", re.I), "with-skills"),
 )
 
 

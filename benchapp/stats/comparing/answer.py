@@ -137,7 +137,9 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
                 questions,
                 is_primary=is_primary or listed is not None,
                 interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-                declaration=Declaration(listed is not None) if group.first.experiment_id in declaring else None,
+                declaration=Declaration(listed is not None)
+                if group.first.experiment_id in declaring and not group.side
+                else None,
             )
         )
     return judged
@@ -146,12 +148,8 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
 def arrange(groups: Iterable[Group]) -> list[Group]:
     """By condition in the order of every list, never by value, within each model of an experiment as it first comes."""
     found = list(groups)
-    arms = {arm: place for place, arm in enumerate(dict.fromkeys(map(_arm, found)))}
-    return sorted(found, key=lambda group: (arms[_arm(group)], name_condition(group.condition).order))
-
-
-def _arm(group: Group) -> tuple[object, ...]:
-    return group.first.experiment_id, group.agent_model, group.harness
+    arms = {arm: place for place, arm in enumerate(dict.fromkeys(group.arm for group in found))}
+    return sorted(found, key=lambda group: (arms[group.arm], group.order))
 
 
 class Answer:
@@ -234,7 +232,7 @@ class Answer:
 
     @property
     def question(self) -> str:
-        baseline = self.comparison.choices.baseline
+        baseline = self.comparison.groups.baseline
         if self.comparison.is_without_model:
             solved = all(group.harness == "oracle" for group in self.comparison.groups.all)
             return "Do the tasks’ own solutions pass?" if solved else "What passes without a model?"
@@ -248,6 +246,8 @@ class Answer:
     def is_comparable(self) -> bool:
         """Can one heading speak for all groups? Not when several experiments differ in more of their setup than is compared."""
         experiments = {run.experiment_id for run in self.comparison.runs}
+        if self.comparison.choices.sides:  # their setups differ because somebody put them together
+            return True
         return len(experiments) < 2 or not self.comparison.setups.differs
 
     @property

@@ -12,10 +12,14 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from benchapp.stats.comparing.side import LETTERS, Side, read_part
+
 NO_SKILL = "no-skill"
+MODEL_ROWS = "model"  # of `pool`
 NOT_NUMBERS = frozenset({"table", "metric", "option", "published", "q", "seen"})  # they choose among numbers
 MAX_VALUES = 200  # of one filter; an address is a few thousand characters at most
 MAX_LENGTH = 300
+MAX_SIDE_NAME = 60
 
 
 class QueryValues(Protocol):
@@ -29,7 +33,9 @@ class Choices:
     """What a reader chose. Every field is a part of the address of the same name; empty means "all" or the default.
 
     `baseline` names the condition that the others are held against, with all else equal; `model:NAME` holds agent
-    models against one model, with the condition equal. `as_of` pins a page: what the record learned later is announced and left
+    models against one model, with the condition equal. `a` to `d` are the parts of sides (see `Side`), which take the place of
+    conditions, each with its name; side A is the baseline then. `pool` is "model" where each agent model
+    of a side has a row of its own. `as_of` pins a page: what the record learned later is announced and left
     out. `seen` is the fingerprint of the numbers a link was made with.
     """
 
@@ -43,6 +49,15 @@ class Choices:
     replicate: tuple[int, ...] = ()
     since: date | None = None  # of the day the record took the run in, UTC
     until: date | None = None
+    a: tuple[str, ...] = ()
+    b: tuple[str, ...] = ()
+    c: tuple[str, ...] = ()
+    d: tuple[str, ...] = ()
+    name_a: str = ""
+    name_b: str = ""
+    name_c: str = ""
+    name_d: str = ""
+    pool: str = ""
     baseline: str = NO_SKILL
     table: str = ""  # which set of metrics the table shows; empty: the one that fits the runs
     metric: str = ""  # the one that charts with one metric show; empty: the table's first that counts deployment
@@ -55,6 +70,12 @@ class Choices:
     @property
     def pins(self) -> bool:
         return self.as_of is not None
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Those that have a part; empty where the record's conditions are compared."""
+        given = (Side(letter, getattr(self, letter), getattr(self, f"name_{letter}")) for letter in LETTERS)
+        return tuple(side for side in given if side.parts)
 
     def but(self, **changes: Any) -> Choices:
         return replace(self, **changes)
@@ -129,6 +150,10 @@ def _date(text: str) -> date | None:
     return day if day != date.max else None  # the day after it, which ends "until", is none
 
 
+def _side_name(text: str) -> str | None:
+    return text if len(text) <= MAX_SIDE_NAME and "\x00" not in text else None
+
+
 def _moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.replace(" ", "+"))  # "+00:00" arrives with its plus sign read as a space
@@ -144,6 +169,9 @@ def _moment(text: str) -> datetime | None:
 
 READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "experiment": (_uuid, "the id of an experiment"),
+    **dict.fromkeys(LETTERS, (read_part, "the id of an experiment or run, or ID:condition")),
+    **{f"name_{letter}": (_side_name, f"at most {MAX_SIDE_NAME} characters") for letter in LETTERS},
+    "pool": (lambda text: text if text == MODEL_ROWS else None, f"{MODEL_ROWS}, or nothing"),
     "replicate": (_replicate, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),
     "until": (_date, "a day such as 2026-03-31"),

@@ -39,7 +39,7 @@ from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
 from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
-from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
+from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
@@ -101,6 +101,7 @@ class GroupComparison:
         self.with_judge = with_judge  # one query more, for metrics that a judging model gave
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
+        self._pooled: dict[tuple[object, ...], list[Outcomes]] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[object, ...], Difference | None] = {}
         self._judged: dict[str, dict[Hashable, Difference | None]] = {}
@@ -123,7 +124,7 @@ class GroupComparison:
         """A cancelled run brings no further trials: what it has is all there will be."""
         going = (run for run in self.runs if run.status != Run.Status.CANCELLED)
         unfinished = {run.pk for run in going if not TrialTally.of(self.outcomes[run.pk]).is_over}
-        return Groups.of(self.runs, self.choices.baseline, unfinished)
+        return Groups.chosen(self.runs, self.choices, unfinished)
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
@@ -155,8 +156,12 @@ class GroupComparison:
         return len(self._later)
 
     def of_group(self, group: Group) -> list[Outcomes]:
-        """One per replicate."""
-        return [self.outcomes[run.pk] for run in group.runs]
+        """One per replicate. Of a side that pools runs, their trials together."""
+        if len(group.parts) == len(group.runs):
+            return [self.outcomes[run.pk] for run in group.runs]
+        if group.identity not in self._pooled:
+            self._pooled[group.identity] = [pool([self.outcomes[run.pk] for run in part]) for part in group.parts]
+        return self._pooled[group.identity]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -244,8 +249,8 @@ class GroupComparison:
         own, other = self.sides(group, baseline, metric)
         kept = [
             [
-                len(means.task) > 0 and (runs is None or run.pk in runs)
-                for run, means in zip(side.runs, found, strict=True)
+                len(means.task) > 0 and (runs is None or all(run.pk in runs for run in part))
+                for part, means in zip(side.parts, found, strict=True)
             ]
             for side, found in ((group, own), (baseline, other))
         ]
@@ -268,7 +273,7 @@ class GroupComparison:
         return self._blocks[key]
 
     def _ran_interleaved(self, group: Group, baseline: Group) -> bool:
-        if len(group.runs) < 2 or len(group.runs) != len(baseline.runs):
+        if len(group.runs) < 2 or not len(group.runs) == len(baseline.runs) == group.replicates == baseline.replicates:
             return False
         return all(
             own.replicate is not None

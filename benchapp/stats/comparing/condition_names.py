@@ -69,6 +69,7 @@ KNOWN = _table(
     ("history-context", "Raw traces, all", "All traces", Origin.TRACES, 0),
     ("curated-static", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
     ("human-authored", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
+    ("with-skills", "With skills", "With skills", Origin.HUMAN, 0),
     ("reference-skill", "Human-written reference", "Reference", Origin.HUMAN, 0),
     ("curated-revision", "Human-written, fixed on failure", "Human, on failure", Origin.HUMAN, 1),
     ("curated-always", "Human-written, always revised", "Human, always", Origin.HUMAN, 2),

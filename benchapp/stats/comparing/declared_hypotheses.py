@@ -30,7 +30,7 @@ def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
 
 def find_declared(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
     """This difference as it was declared, judged with all that was; None where its experiment did not declare it."""
-    declared = correct_hypotheses(comparison).get(group.first.experiment_id)
+    declared = None if group.side else correct_hypotheses(comparison).get(group.first.experiment_id)
     return declared.find(group, baseline, metric) if declared else None
 
 

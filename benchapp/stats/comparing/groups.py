@@ -9,8 +9,9 @@ from functools import cached_property
 
 from benchapp.models import Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
-from benchapp.stats.comparing.choices import NO_SKILL
-from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.choices import MODEL_ROWS, NO_SKILL, Choices
+from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
+from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
 from runner.agents import agent_title
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
@@ -19,12 +20,19 @@ UNFINISHED = "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The replicates of one cell of one experiment, by their number. `label` distinguishes it from the other groups of a comparison.
-    `is_unfinished`: one of its runs has trials that have not ended; the label says so."""
+    """The replicates of one cell of one experiment, by their number; or the runs on a side that a reader put together.
+
+    `label` distinguishes it from the other groups of a comparison. `is_unfinished`: one of its runs has trials that have not
+    ended; the label says so. `side`: its letter. `side_name`: what takes the place of its runs' condition. `model_row`:
+    the agent model whose row of a side it is; empty where all are pooled.
+    """
 
     runs: tuple[Run, ...]
     label: str = ""
     is_unfinished: bool = False
+    side: str = ""
+    side_name: str = ""
+    model_row: str = ""
 
     @property
     def first(self) -> Run:
@@ -32,27 +40,58 @@ class Group:
 
     @property
     def condition(self) -> str:
-        return self.first.condition
+        return self.side_name or self.first.condition
 
     @property
     def agent_model(self) -> str:
-        return self.first.agent_model
+        return self.model_row or self._shared("agent_model")
 
     @property
     def author_model(self) -> str:
-        return self.first.author_model
+        return self._shared("author_model")
 
     @property
     def author_agent(self) -> str:
-        return self.first.author_agent
+        return self._shared("author_agent")
 
     @property
     def harness(self) -> str:
-        return self.first.harness
+        return self._shared("harness")
+
+    def _shared(self, name: str) -> str:
+        """What all of its runs have; empty where those of a side differ in it."""
+        first: str = getattr(self.first, name)
+        return first if not self.side or all(getattr(run, name) == first for run in self.runs) else ""
+
+    @property
+    def parts(self) -> tuple[tuple[Run, ...], ...]:
+        """The runs of each replicate. On a side, runs with one setup on one suite are replicates; others are parts of one whole."""
+        if self.side and len({_setup(run) for run in self.runs}) > 1:
+            return (self.runs,)
+        if self.side and self.first.experiment.suite_id is None:
+            return (self.runs,)
+        return tuple((run,) for run in self.runs)
 
     @property
     def replicates(self) -> int:
-        return len(self.runs)
+        return len(self.parts)
+
+    @property
+    def order(self) -> int:
+        """Its place in every list: of sides by letter, else by condition."""
+        return LETTERS.index(self.side) if self.side else name_condition(self.condition).order
+
+    @property
+    def arm(self) -> tuple[object, ...]:
+        """What is listed together: one model in one harness of one experiment; of sides one model, or all of them."""
+        if self.side:
+            return "", self.paired_model, ""
+        return self.first.experiment_id, self.agent_model, self.harness
+
+    @property
+    def paired_model(self) -> str:
+        """Which model its baseline has to have; empty where models are pooled."""
+        return self.model_row if self.side else self.agent_model
 
     @property
     def scripted(self) -> bool:
@@ -65,12 +104,18 @@ class Group:
     @property
     def identity(self) -> tuple[object, ...]:
         run = self.first
+        if self.side:
+            return self.side, self.paired_model
         return (run.experiment_id, run.condition, run.agent_model, run.author_model, run.author_agent, run.harness)
 
     @property
     def narrowing(self) -> dict[str, tuple[object, ...]]:
         """The choices that leave only this group's runs."""
         run = self.first
+        if self.side:
+            others: dict[str, tuple[object, ...]] = {letter: () for letter in LETTERS if letter != self.side}
+            models = tuple(dict.fromkeys(run.agent_model for run in self.runs))
+            return {**others, "agent_model": models} if self.model_row else others
         choices: dict[str, tuple[object, ...]] = {
             "experiment": (run.experiment.public_id,),
             "condition": (run.condition,),
@@ -85,7 +130,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """All groups of a comparison, and which of them another is held against."""
+    """All groups of a comparison, and which of them is the baseline of another."""
 
     all: tuple[Group, ...]
     baseline: str
@@ -97,15 +142,42 @@ class Groups:
         members: dict[tuple[object, ...], list[Run]] = {}
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
-        groups = [
-            Group(tuple(sorted(found, key=_by_replicate)), is_unfinished=any(run.pk in unfinished for run in found))
-            for found in members.values()
-        ]
-        labelled = [replace(group, label=label) for group, label in zip(groups, _labels(groups), strict=True)]
+        groups = [Group(tuple(sorted(found, key=_by_replicate))) for found in members.values()]
+        return cls._label(groups, baseline, unfinished)
+
+    @classmethod
+    def chosen(cls, runs: Iterable[Run], choices: Choices, unfinished: Collection[int] = ()) -> Groups:
+        """By sides where the choices have some, else by what the record says of the runs."""
+        if sides := choices.sides:
+            return cls.of_sides(runs, sides, unfinished, by_model=choices.pool == MODEL_ROWS)
+        return cls.of(runs, choices.baseline, unfinished)
+
+    @classmethod
+    def of_sides(
+        cls, runs: Iterable[Run], sides: Sequence[Side], unfinished: Collection[int] = (), *, by_model: bool = False
+    ) -> Groups:
+        """Each side a group, or each agent model of a side. The first side is the baseline."""
+        members = assign(runs, sides)
+        names = name_sides(sides, members)
+        groups = []
+        for letter, on_side in members.items():
+            rows: dict[str, list[Run]] = {}
+            for run in on_side:
+                rows.setdefault(merge_model_name(run.agent_model) if by_model else "", []).append(run)
+            groups += [
+                Group(tuple(sorted(found, key=_by_replicate)), side=letter, side_name=names[letter], model_row=model)
+                for model, found in rows.items()
+            ]
+        return cls._label(groups, names[sides[0].letter], unfinished)
+
+    @classmethod
+    def _label(cls, groups: Sequence[Group], baseline: str, unfinished: Collection[int]) -> Groups:
+        known = [replace(each, is_unfinished=any(run.pk in unfinished for run in each.runs)) for each in groups]
+        labelled = [replace(group, label=label) for group, label in zip(known, _labels(known), strict=True)]
         places: dict[tuple[object, ...], list[Group]] = {}
         for group in labelled:
             for place in _places(group):
-                places.setdefault((place, group.condition, group.agent_model), []).append(group)
+                places.setdefault((place, group.condition, group.paired_model), []).append(group)
         return cls(tuple(labelled), baseline, places)
 
     def baseline_of(self, group: Group) -> Group | None:
@@ -114,7 +186,7 @@ class Groups:
         Search the same experiment first, then other experiments of the same suite. If several groups match, take the one with
         the same author model, or none if that is ambiguous. A single match may have another author: no-skill has none.
         """
-        condition, model = group.condition, group.agent_model
+        condition, model = group.condition, group.paired_model
         if self.baseline.startswith(MODEL):
             model = self.baseline.removeprefix(MODEL)
         else:
@@ -123,7 +195,7 @@ class Groups:
 
     def find_beside(self, group: Group, condition: str, model: str) -> Group | None:
         """The one of this condition and agent model that differs in nothing else; None for the group itself."""
-        if (condition, model) == (group.condition, group.agent_model):
+        if (condition, model) == (group.condition, group.paired_model):
             return None
         for place in _places(group):
             if found := self._by_place.get((place, condition, model)):
@@ -158,6 +230,10 @@ class Groups:
         return self.baseline == NO_SKILL
 
 
+def _setup(run: Run) -> tuple[object, ...]:
+    return run.condition, run.agent_model, run.author_model, run.author_agent, run.harness, run.experiment.suite_id
+
+
 def _by_replicate(run: Run) -> tuple[bool, int, int]:
     """Those without a number last, so that replicates of two groups line up."""
     return run.replicate is None, run.replicate or 0, run.pk
@@ -170,7 +246,9 @@ def _describe_authoring(group: Group) -> str:
 
 
 def _places(group: Group) -> list[tuple[object, ...]]:
-    """Where a group's baseline is looked for: in its experiment, then in its suite."""
+    """Where a group's baseline is looked for: in its experiment, then in its suite; of a side among the sides."""
+    if group.side:
+        return [("sides",)]
     experiment = group.first.experiment
     places: list[tuple[object, ...]] = [("experiment", experiment.pk, group.harness)]
     if experiment.suite_id is not None:
@@ -179,7 +257,7 @@ def _places(group: Group) -> list[tuple[object, ...]]:
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
-    """Of each group's facts those in which the groups differ; the condition always."""
+    """Of each group's facts those in which the groups differ; the condition always. Of sides the name and the model of a row."""
     experiments = experiment_names(groups)
     facts = [
         (
@@ -190,6 +268,8 @@ def _labels(groups: Sequence[Group]) -> list[str]:
             group.harness,
             experiments[group.first.experiment_id],
         )
+        if not group.side
+        else (group.condition, group.paired_model, *[""] * 4)
         for group in groups
     ]
     told = [place for place in range(6) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]

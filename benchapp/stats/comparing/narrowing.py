@@ -241,7 +241,8 @@ def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
     """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
     baseline need not be selected itself."""
     axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
-    groups = Groups.of(select_runs(choices.but(**{axis: ()})), choices.baseline)
+    wider = choices if choices.sides else choices.but(**{axis: ()})
+    groups = Groups.chosen(select_runs(wider), wider)
     chosen = set(select_runs(choices).values_list("pk", flat=True))
     found = {}
     for group in groups.all:
@@ -253,7 +254,9 @@ def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
 
 
 def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
-    return [other.pk for other in baseline.runs if other.replicate == run.replicate] if baseline else []
+    """All of a side that pools its runs."""
+    pooled = baseline is not None and baseline.replicates < len(baseline.runs)
+    return [other.pk for other in baseline.runs if pooled or other.replicate == run.replicate] if baseline else []
 
 
 def later(choices: Choices) -> Q:
@@ -262,7 +265,7 @@ def later(choices: Choices) -> Q:
 
 
 def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
-    """(part of the address, its value, what it says) for everything that narrows."""
+    """(part of the address, its value, what it says) for everything that narrows. The value of a side is None: all of it."""
     said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
     for name, title in CHOICES_SAID.items():
         given = getattr(choices, name)
@@ -272,7 +275,8 @@ def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, 
                 said.append((name, value, f"{title} {shown}"))
             elif isinstance(given, tuple):
                 said.append((name, value, f"no {title}"))
-    return said
+    sides = [(side.letter, None, f"side {side.letter.upper()}") for side in choices.sides]
+    return [*said, *sides]
 
 
 CHOICES_SAID = {

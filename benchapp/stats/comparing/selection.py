@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
+from operator import or_
 
 from django.db.models import Q, QuerySet
 
@@ -15,7 +17,7 @@ ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", Ru
 
 
 def filter_matching(choices: Choices) -> QuerySet[Run]:
-    """Standing runs that pass every filter, whenever they came; probes and qualifications only where their experiment is named."""
+    """Standing runs that pass every filter, whenever they came; probes and qualifications only where somebody names them."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
         "experiment__public_id__in": choices.experiment,
@@ -28,7 +30,9 @@ def filter_matching(choices: Choices) -> QuerySet[Run]:
         "replicate__in": choices.replicate,
     }
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
-    if not choices.experiment:  # a probe is no learning run, nor is a qualification: compared where somebody names it
+    if choices.sides:
+        wanted &= reduce(or_, (side.matches() for side in choices.sides))
+    elif not choices.experiment:  # a probe is no learning run, nor is a qualification: compared where somebody names it
         wanted &= ~Q(condition__in=unpooled_conditions())  # nor is the fork of one, which has no row that says so
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))

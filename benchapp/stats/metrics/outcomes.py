@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from runner.base.types import CorpusKind, Phase, Role
 
@@ -165,6 +167,22 @@ class Outcomes:
             return self
         blank = {name: np.where(gone, np.nan, self.column(name)) for name in MEASURED}
         return replace(self, done=self.done & ~gone, **blank)
+
+
+def pool(parts: Sequence[Outcomes]) -> Outcomes:
+    """Put the trials of several runs together. Tasks that some run's library links stay in one cluster.
+
+    Scores of a judge are left out where not every run has them.
+    """
+    kinds = {type(each) for each in parts}
+    kind = kinds.pop() if len(kinds) == 1 else Outcomes
+    whole = kind(*(np.concatenate([getattr(each, field.name) for each in parts]) for field in fields(kind)))
+    tasks, task = np.unique(whole.task, return_inverse=True)
+    clusters, cluster = np.unique(whole.cluster, return_inverse=True)
+    edges = (np.ones(len(task), dtype=np.int8), (task, len(tasks) + cluster))
+    size = len(tasks) + len(clusters)
+    linked = connected_components(coo_array(edges, shape=(size, size)), directed=False)[1]
+    return replace(whole, cluster=np.asarray(linked[task], dtype=np.int64))
 
 
 def _mark_used(outcomes: Outcomes) -> Floats:

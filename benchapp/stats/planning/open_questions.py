@@ -97,9 +97,10 @@ class OpenQuestions:
         """Of one replicate, its authors and replays included."""
         runs = [
             RunCost(len(outcomes), _bill(self._spending[run.pk]), _sum(outcomes.seconds))
-            for run, outcomes in zip(group.runs, self.comparison.of_group(group), strict=True)
+            for run in group.runs
+            for outcomes in [self.comparison.outcomes[run.pk]]
         ]
-        return sum(runs, RunCost()).times(1 / len(runs))
+        return sum(runs, RunCost()).times(1 / group.replicates)
 
     def _counted(self, group: Group, baseline: Group) -> RunCost:
         return sum(

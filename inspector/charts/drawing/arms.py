@@ -37,10 +37,13 @@ def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
     """In the order of `groups`. Give only the groups that are drawn: facts in which all agree are left out of titles."""
     members: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
-        members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
+        members.setdefault(group.arm, []).append(group)
     found = list(members.values())
     experiments = experiment_names(groups)
-    facts = [(model_name(of[0]), of[0].harness, experiments[of[0].first.experiment_id]) for of in found]
+    facts = [
+        (model_name(of[0]), *(("", "") if of[0].side else (of[0].harness, experiments[of[0].first.experiment_id])))
+        for of in found
+    ]
     told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
     titles = [" · ".join(fact[place] for place in told) for fact in facts]
     return [ModelPanel(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]

@@ -245,7 +245,7 @@ def _notes(metric: TrialMetric, split: Split, groups: int, places: int) -> Itera
 
 
 def _absent(sheet: ChartSheet, metric: TrialMetric) -> str:
-    baseline = sheet.comparison.choices.baseline
+    baseline = sheet.comparison.groups.baseline
     if not sheet.comparison.runs:
         return f"No run is chosen. {NOT_PUBLISHED}"
     return f"No group shares a scored task of {metric.key} in a family with its baseline, {baseline}."

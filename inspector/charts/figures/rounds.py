@@ -210,7 +210,7 @@ def _sides(values: Sequence[float]) -> list[str]:
 
 
 def _baseline_trace(sheet: ChartSheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
-    name = f"the same tasks, {say_label(sheet.comparison.choices.baseline)}"
+    name = f"the same tasks, {say_label(sheet.comparison.groups.baseline)}"
     points = []
     for number, rate in [(step.round, step.baseline) for step in steps if step.baseline]:
         passed = f"{rate.passed} of {rate.scored} trials passed"

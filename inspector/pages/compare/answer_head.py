@@ -139,7 +139,7 @@ def _find_library(answer: Answer) -> str:
     """The library of the best group's first run; empty where it has none, where others are as good, and where it does no
     better than the baseline or could not be tested."""
     best = answer.best
-    if best is None or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
+    if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""
     if best.difference.test is None or not answer.is_ahead(best):
         return ""

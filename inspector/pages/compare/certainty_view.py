@@ -42,6 +42,6 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "chosen": metric,
         "found": found,
         "page": page,
-        "baseline": comparison.choices.baseline,
+        "baseline": comparison.groups.baseline,
     }
     return render_page(request, "compare/compare_certainty.html", data=data, context=context, as_json=as_json)

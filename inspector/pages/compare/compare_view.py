@@ -36,6 +36,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.forest_lanes import Forest, build_forest
 from inspector.pages.compare.results import begin_page, find_answer, read_parent
+from inspector.pages.compare.sides_view import build_sides, choose_sides
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
@@ -57,7 +58,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if parent is not None or choices.q:
         return redirect(find_new_address(choices, parent, as_json=as_json))
     if not choices.pairs():
-        return _render_empty(request, choices, problems, as_json=as_json)
+        return choose_sides(request, as_json=as_json)
     sheet = sheet_of(request)
     comparison = sheet.comparison
     groups = paginate(request, arrange(comparison.groups.all), per_page=GROUPS_PER_PAGE)
@@ -67,6 +68,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
         **build_answer_context(request, sheet, list(groups)),
+        **(build_sides(comparison) if choices.sides else {}),
         "page": groups,
         "page_name": "page",
         "facets": facets_of(choices),
@@ -74,13 +76,6 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "experiments_total": len({run.experiment_id for run in comparison.runs}),
     }
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
-
-
-def _render_empty(request: HttpRequest, choices: Choices, problems: list[str], *, as_json: bool) -> HttpResponse:
-    """Nothing is chosen: what there is to choose from, and never everything."""
-    data = {"choices": [], "problems": problems, "answer": None, "groups": [], "next": None}
-    context = {"choices": choices, "problems": problems, "facets": facets_of(choices), "papers": PAPERS}
-    return render_page(request, "compare/compare.html", data=data, context=context, as_json=as_json)
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
@@ -112,7 +107,7 @@ def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequen
         "choices": comparison.choices,
         "problems": sheet.problems,
         "chosen": sheet.metric,
-        "baseline": comparison.choices.baseline.removeprefix(MODEL),
+        "baseline": comparison.groups.baseline.removeprefix(MODEL),
         "baselines": _baselines(comparison),
         "tables": TABLES,
         "table": sheet.table,
@@ -146,7 +141,7 @@ def _write_regressions(sheet: ChartSheet) -> str:
 
 
 def _name_baseline(comparison: GroupComparison) -> str:
-    baseline = comparison.choices.baseline
+    baseline = comparison.groups.baseline
     if baseline.startswith(MODEL):
         return baseline.removeprefix(MODEL)
     return name_condition(baseline).title.lower() if name_condition(baseline).origin else baseline
@@ -194,16 +189,8 @@ COMPARISON = JsonShape(
 ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
-    *(
-        "label",
-        "experiment=first.experiment",
-        "condition",
-        "agent_model",
-        "author_model",
-        "author_agent?",
-        "harness",
-        "scripted",
-    ),
+    *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),
+    *("condition", "agent_model", "author_model", "author_agent?", "harness", "scripted"),
 )
 
 

@@ -283,7 +283,7 @@ def _without(choices: Choices, narrowing: Narrowing, name: str, value: object) -
     if name in dict(narrowing.pairs()):
         return _address(choices, narrowing.without(name))
     given = getattr(choices, name)
-    left = tuple(each for each in given if each != value) if isinstance(given, tuple) else None
+    left = tuple(each for each in given if value is not None and each != value) if isinstance(given, tuple) else None
     return _address(choices.but(**{name: left}), narrowing)
 
 

@@ -60,8 +60,13 @@ class ComparisonRow:
 
 
 def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
-    """The numbers of whole runs that belong to the table. Those of replay have a page of their own."""
-    return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
+    """The numbers of whole runs that belong to the table and that some group has. Those of replay have a page of their own."""
+    comparison = sheet.comparison
+    return tuple(
+        metric
+        for metric in (RUN_TABLES[sheet.table] if sheet.table != "success" else ())
+        if any(comparison.run_value(group, metric).value is not None for group in comparison.groups.all)
+    )
 
 
 def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
@@ -110,7 +115,7 @@ def describe_group(sheet: ChartSheet, group: Group, endings: Mapping[int, Ending
         if len({run.setup_digest for run in group.runs}) > 1:
             yield "of different setups"
     baseline = sheet.comparison.groups.baseline_of(group)
-    if baseline is not None and baseline.first.experiment_id != group.first.experiment_id:
+    if baseline is not None and not group.side and baseline.first.experiment_id != group.first.experiment_id:
         yield f"baseline of {baseline.first.experiment.name}"
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
         which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"

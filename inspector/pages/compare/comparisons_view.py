@@ -165,7 +165,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "comparability": reopened.comparison.setups,
         "groups": len(reopened.comparison.groups.all),
         "runs": len(reopened.comparison.runs),
-        "baseline": reopened.choices.baseline,
+        "baseline": reopened.comparison.groups.baseline,
         "metrics": reopened.metrics,
         "rows": rows,
         "held": [row for row in rows if row.holds],

@@ -198,6 +198,9 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     lanes = {}
     for group in covered:
         lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
+        if group.side and (shared := _find_shared(group, judged.values())) is not None:
+            text = f"{half_up(100 * shared)} %" if metric.is_share else render_metric(shared, metric.unit)
+            lane = replace(lane, solved=text, count=f"of shared tasks, {lane.count} in all" if lane.count else "")
         if not judged:
             lane = replace(lane, point="", alone=_draw_alone(sheet, lane, group))
         lane, more = replace(lane, grid=grid), lane.judged.more if lane.judged else None
@@ -230,6 +233,14 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
         left_out=tuple(group for group in groups if group not in covered),
         papers=tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
     )
+
+
+def _find_shared(group: Group, judged: Iterable[JudgedGroup]) -> float | None:
+    """The value of a side over the tasks that its difference uses; None for a baseline of several, each with tasks of its own."""
+    as_own = [each.difference.own for each in judged if each.group.identity == group.identity]
+    as_baseline = [each.difference.other for each in judged if each.baseline.identity == group.identity]
+    found = as_own or as_baseline
+    return found[0] if len(found) == 1 else None
 
 
 def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
@@ -327,7 +338,7 @@ def _list_printed(sheet: ChartSheet, metric: TrialMetric) -> dict[str, list[tupl
 
 def _write_ticks(comparison: GroupComparison, axis: PointAxis) -> Iterator[AxisTick]:
     """The baseline's word at 0, and the numbers that have room next to it."""
-    baseline = name_condition(comparison.choices.baseline).short.lower()
+    baseline = name_condition(comparison.groups.baseline).short.lower()
     digits = 0 if all(float(each).is_integer() for each in axis.ticks) else 2
     for tick in axis.ticks:
         if tick == 0:

@@ -85,7 +85,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "swatch": (name_condition(shown[0].group.condition).colour if shown else "")
         or "ink",  # bars have their condition's
         "sources": _sources(noise),
-        "baseline": comparison.choices.baseline,
+        "baseline": comparison.groups.baseline,
         "not_replayed": len(comparison.groups.all) - len(replayed),
     }
     return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)

@@ -13,6 +13,7 @@ from django.urls import reverse
 from benchapp.models import Experiment, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.outcomes import PHASE_CODES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.sheet import ChartSheet
@@ -48,7 +49,7 @@ class Tab:
 
 def read_parent(choices: Choices) -> Experiment | None:
     """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
-    if len(choices.experiment) != 1:
+    if len(choices.experiment) != 1 or choices.sides:
         return None
     return Experiment.objects.standing().filter(public_id=choices.experiment[0]).first()
 
@@ -58,6 +59,7 @@ def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
     parent = read_parent(comparison.choices)
     return {
         "parent": parent,
+        "title": name_comparison(comparison),
         "summary": summarise(comparison),
         "tabs": list(list_tabs(comparison.choices, here, parent, count_all(comparison))),
         "query": comparison.choices.query(),
@@ -65,13 +67,25 @@ def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
     }
 
 
+def name_comparison(comparison: GroupComparison) -> str:
+    """ "With skills against no skill" for sides, else "Comparison"."""
+    if not comparison.choices.sides:
+        return "Comparison"
+    names = list(dict.fromkeys(name_condition(group.condition).title for group in comparison.groups.all if group.side))
+    baseline = name_condition(comparison.groups.baseline)
+    others = [name for name in names if name != baseline.title]
+    against = baseline.title.lower() if baseline.origin else baseline.title
+    return f"{' and '.join(others)} against {against}" if others else "One side"
+
+
 def summarise(comparison: GroupComparison) -> str:
     """What was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
     suites = list(dict.fromkeys(run.experiment.suite.name for run in comparison.runs if run.experiment.suite))
     models = list(dict.fromkeys(run.agent_model for run in comparison.runs if run.agent_model not in ("", Run.UNKNOWN)))
-    conditions = len({run.condition for run in comparison.runs})
+    conditions = len({group.condition for group in comparison.groups.all})
     replicates = max((group.replicates for group in comparison.groups.all), default=0)
-    counted = f"{conditions} condition{'' if conditions == 1 else 's'}"
+    noun = "side" if comparison.choices.sides else "condition"
+    counted = f"{conditions} {noun}{'' if conditions == 1 else 's'}"
     parts = [*suites[:MOST_NAMED], f"{counted} × {replicates} replicates" if replicates > 1 else counted]
     return " · ".join(filter(None, [*parts, ", ".join(models[:MOST_NAMED])]))
 
@@ -106,7 +120,8 @@ def count_all(comparison: GroupComparison) -> dict[str, str]:
 def _count(comparison: GroupComparison) -> dict[str, str]:
     bare = conditions_without_library()
     every = [comparison.outcomes[run.pk] for run in comparison.runs]
-    learned = [comparison.outcomes[run.pk] for run in comparison.runs if run.condition not in bare]
+    own = [comparison.outcomes[run.pk] for run in comparison.runs if run.condition not in bare]
+    learned = [each for each in own if each.ordered.any() or (each.library >= 0).any()]
     metric = comparison.primary_metric
     counted = [each.task[metric.mask(each)] for each in every]
     tasks = len(np.unique(np.concatenate(counted))) if counted else 0

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.imports import FORMATS
-from benchapp.imports.audited_edits import EDITABLE, EditRefused
-from benchapp.models import ImportBatch, Run, User
+from benchapp.imports.audited_edits import EDITABLE, Author, EditRefused, RunEdit, edit_runs
+from benchapp.imports.joining import join_experiments, rename_experiment, split_experiment
+from benchapp.models import Experiment, ImportBatch, Run, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.side_suggestions import (
+    CandidateExperiment,
+    CandidateRun,
+    list_candidates,
+    suggest,
+    sum_up_runs,
+)
 from inspector.web.access import needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -22,6 +34,8 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 RUNS = 100  # offered for editing at once
+ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
+ARRANGED = "Arranged on the page of imports."
 
 
 @require_safe
@@ -45,6 +59,81 @@ def assign(request: HttpRequest) -> HttpResponse:
     return _render(request, form, as_json=False, status=422)
 
 
+@require_POST
+@needs(User.Level.OPERATOR)
+def accept(request: HttpRequest) -> HttpResponse:
+    """Give runs of a batch the conditions that names of their folders suggest: those of the form's `condition`."""
+    batch = get_object_or_404(ImportBatch, public_id=request.POST.get("batch"))
+    wanted = set(request.POST.getlist("condition"))
+    author, changed = Author(user_of(request)), 0
+    for condition, runs in group_by_condition(list_arrivals(batch)).items():
+        if condition in wanted:
+            found = Run.objects.filter(public_id__in=[run.run for run in runs], condition=Run.UNKNOWN)
+            edit = RunEdit(condition=condition)
+            changed += edit_runs(found.select_related("experiment"), edit, author=author, reason=ACCEPTED)
+    messages.success(request, f"{changed} run{'' if changed == 1 else 's'} changed.")
+    return redirect(f"{reverse('imports')}?batch={batch.public_id}")
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def arrange(request: HttpRequest) -> HttpResponse:
+    """Join the experiments of a batch into one, rename it, or split it again: the form's `act`."""
+    batch = get_object_or_404(ImportBatch, public_id=request.POST.get("batch"))
+    experiments = list(Experiment.objects.standing().brought_by(batch))
+    author, name = Author(user_of(request)), request.POST.get("name", "")
+    try:
+        match request.POST.get("act"):
+            case "join":
+                join_experiments(experiments, name=name, author=author, reason=ARRANGED)
+            case "rename" if len(experiments) == 1:
+                rename_experiment(experiments[0], name=name, author=author, reason=ARRANGED)
+            case "split" if len(experiments) == 1:
+                split_experiment(experiments[0], author=author, reason=ARRANGED)
+            case _:
+                raise EditRefused("expected join, rename or split")
+    except EditRefused as refusal:
+        messages.error(request, str(refusal))
+    return redirect(f"{reverse('imports')}?batch={batch.public_id}")
+
+
+def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
+    return list_candidates(of=Experiment.objects.standing().brought_by(batch))
+
+
+def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, list[CandidateRun]]:
+    """Condition, recorded or suggested, in the order of every list -> its runs."""
+    found: dict[str, list[CandidateRun]] = {}
+    for experiment in arrivals:
+        for row in experiment.rows:
+            for run in row.runs:
+                found.setdefault(run.condition, []).append(run)
+    return dict(sorted(found.items(), key=lambda each: name_condition(each[0]).order))
+
+
+def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
+    """What came in, by condition, and the comparison it suggests."""
+    arrivals = list_arrivals(batch)
+    names = {each.public_id: each.name for each in arrivals}
+    groups = group_by_condition(arrivals)
+    suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
+    runs = [run for each in groups.values() for run in each]
+    joined = Experiment.objects.standing().brought_by(batch).filter(runs__joined_from__isnull=False).distinct().first()
+    return {
+        "arrived": [
+            (code, code in suggested, sum_up_runs(found), [(run, names[run.experiment]) for run in found])
+            for code, found in groups.items()
+        ],
+        "arrived_runs": len(runs),
+        "arrived_known": sum(run.condition != Run.UNKNOWN for run in runs),
+        "suggested": suggested,
+        "suggestion": next(iter(suggest(arrivals)), None),
+        "arrived_experiments": arrivals,
+        "joined": joined,
+        "common_name": Path(str(batch.paths[0])).name if batch.paths else "",
+    }
+
+
 def _find_account(request: HttpRequest) -> User | None:
     """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
     return None if settings.SINGLE_USER else user_of(request)
@@ -53,6 +142,7 @@ def _find_account(request: HttpRequest) -> User | None:
 def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     batches = list(_select_batches()[:BATCHES])
     chosen = _choose_batch(request, batches)
+    arrivals = _build_arrivals(chosen) if chosen else {}
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     runs = list(_select_editable()[: RUNS + 1])
     data = {
@@ -72,6 +162,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),
         "formats": tuple(FORMATS),
+        **arrivals,
     }
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
 

@@ -80,7 +80,7 @@ def test_old_addresses_lead_to_the_page_that_answers_now(client: Client, old: st
 def test_nothing_chosen_is_where_a_comparison_begins(client: Client) -> None:
     make_pair(2)
     text = client.get("/compare/").text
-    assert "Nothing is chosen yet." in text
+    assert "Found in your runs" in text
     assert 'class="lanes"' not in text
     assert client.get("/compare.json").json()["groups"] == []
 

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from benchapp.models import Activity, Run, Trial, User
+from benchapp.models import Activity, Experiment, ImportBatch, Run, Trial, User
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     make_batch,
     make_experiment,
     make_learning_run,
     make_run,
+    make_suite,
+    make_task,
     make_trial,
     make_unordered_episode,
     make_user,
@@ -160,11 +163,13 @@ def test_it_takes_no_form_without_its_token() -> None:
 def test_its_queries_do_not_grow(client: Client) -> None:
     def make(count: int) -> None:
         for _ in range(count):
-            make_batch(problems=2)
-            make_unordered_episode(make_imported())
+            make_batch(problems=2, paths=["/data"])
+            run = make_imported()
+            Experiment.objects.filter(pk=run.experiment_id).update(source="/data/job")
+            make_trial(make_unordered_episode(run))
 
-    # batches, count of problems, problems, runs
-    assert assert_queries_flat(client, "/imports/", make) == 5
+    # batches, count of problems, problems, runs; what came in: experiments, runs, trials, which was joined
+    assert assert_queries_flat(client, "/imports/", make) == 9
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
@@ -182,3 +187,63 @@ def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
     assert '<details class="fold section"><summary id="edit">' in client.get("/imports/").text
     make_imported()
     assert '<details class="fold section" open><summary id="edit">' in client.get("/imports/").text
+
+
+def make_jobs() -> tuple[ImportBatch, list[Run]]:
+    """Four jobs below one folder, of which three tell their condition by their folders."""
+    batch, suite = make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}), make_suite()
+    tasks = [make_task(suite=suite) for _ in range(2)]
+    runs = []
+    for name, hint in (("without", "no-skill"), ("with-a", "with-skills"), ("with-b", "with-skills"), ("odd", "")):
+        experiment = make_experiment(origin="imported", name=name, source=f"/data/jobs/{name}")
+        setup = {"suggested_condition": hint} if hint else {}
+        run = make_run(experiment, condition="unknown", replicate=None, setup=setup)
+        make_trial(make_unordered_episode(run), tasks[name == "with-b"], phase="evaluation")
+        runs.append(run)
+    make_imported()  # of another folder
+    return batch, runs
+
+
+def test_an_import_ends_in_its_comparison(client: Client) -> None:
+    make_jobs()
+    text = client.get("/imports/").text
+    assert "3 of 4 runs have a condition." in text
+    assert "No skill / With skills: 1 of 2 tasks on both sides" in text
+    address = re.search(r'href="(/compare/\?[^"]+)">Open the comparison', text)
+    assert address
+    assert "With skills against no skill" in client.get(unescape(address[1])).text
+
+
+def test_suggested_conditions_are_accepted_and_the_record_keeps_by_whom(client: Client) -> None:
+    batch, runs = make_jobs()
+    client.post("/imports/accept/", {"batch": str(batch.public_id), "condition": ["with-skills"]})
+    conditions = list(
+        Run.objects.filter(pk__in=[run.pk for run in runs]).order_by("pk").values_list("condition", flat=True)
+    )
+    assert conditions == ["unknown", "with-skills", "with-skills", "unknown"]
+    assert set(Activity.objects.values_list("actor_name", flat=True)) == {"local"}
+    client.post("/imports/accept/", {"batch": str(batch.public_id), "condition": ["no-skill", "made-up"]})
+    assert Run.objects.get(pk=runs[0].pk).condition == "no-skill"
+    assert not Run.objects.filter(condition="made-up").exists()
+
+
+def test_jobs_of_an_import_are_joined_renamed_and_split(client: Client) -> None:
+    batch, runs = make_jobs()
+
+    def act(verb: str, **fields: str) -> str:
+        return client.post(
+            "/imports/arrange/", {"batch": str(batch.public_id), "act": verb, **fields}, follow=True
+        ).text
+
+    assert 'value="jobs"' in client.get("/imports/").text
+    assert "Split again" in act("join", name="All jobs")
+    (whole,) = {run.experiment for run in Run.objects.filter(pk__in=[run.pk for run in runs])}
+    assert (whole.name, whole.source) == ("All jobs", "/data/jobs")
+    assert Experiment.objects.standing().filter(name="without").count() == 0
+    act("rename", name="Renamed")
+    assert Experiment.objects.get(pk=whole.pk).name == "Renamed"
+    assert "expected 1 to 300 characters" in act("rename", name=" ")
+    act("split")
+    assert [Run.objects.get(pk=run.pk).experiment_id for run in runs] == [run.experiment_id for run in runs]
+    assert not Run.objects.exclude(joined_from=None).exists()
+    assert Experiment.objects.standing().filter(source__startswith="/data/jobs/").count() == 4

@@ -60,6 +60,8 @@ PARTS = {
     "account-add": "inspector/people/test_people",
     "account-change": "inspector/people/test_people",
     "review-field": "inspector/review/test_exhibit",
+    "imports-accept": "inspector/imports/test_imports_page",
+    "imports-arrange": "inspector/imports/test_imports_page",
     "imports-assign": "inspector/imports/test_imports_page",
     "chart-csv": "inspector/charts/test_chart_pages",
     "suite-composition": "inspector/suites/test_suites",

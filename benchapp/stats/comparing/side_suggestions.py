@@ -1,0 +1,288 @@
+"""What could be put on the sides of a comparison: every condition of every experiment, and pairs that the record suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from benchapp.models import Experiment, Run, Trial
+from benchapp.models.experiments import ExperimentQuerySet
+from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.side import Side
+from runner.protocols.conditions import unpooled_conditions
+
+MOST_EXPERIMENTS = 40  # the newest that match
+MOST_SUGGESTIONS = 6
+MOST_REPEATED = 3  # suggestions of one condition in two experiments
+
+
+class TrialCounts(NamedTuple):
+    """Keys of tasks and of their suites. `opened`: of the trials that are `known` to have opened a skill or none, those that did."""
+
+    tasks: frozenset[int] = frozenset()
+    suites: frozenset[int] = frozenset()
+    trials: int = 0
+    known: int = 0
+    opened: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRun:
+    """One run, with its trials counted. `condition`: of the record, else the one that names of its folders suggest."""
+
+    run: UUID
+    experiment: UUID
+    recorded: str
+    suggested: str
+    model: str
+    is_imported: bool
+    counts: TrialCounts
+
+    def is_on(self, side: Side) -> bool:
+        return not {str(self.run), str(self.experiment), f"{self.experiment}:{self.recorded}"}.isdisjoint(side.parts)
+
+    @property
+    def condition(self) -> str:
+        return self.suggested if self.recorded == Run.UNKNOWN and self.suggested else self.recorded
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """One condition of one experiment: what a reader puts on a side. `part` names it in the address."""
+
+    condition: str
+    part: str
+    runs: tuple[CandidateRun, ...]
+
+    def is_on(self, side: Side) -> bool:
+        return all(run.is_on(side) for run in self.runs)
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(run.model for run in self.runs))
+
+    @property
+    def trials(self) -> int:
+        return sum(run.counts.trials for run in self.runs)
+
+    @property
+    def tasks(self) -> int:
+        return len(join_tasks(self.runs))
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateExperiment:
+    """An experiment with its rows."""
+
+    public_id: UUID
+    name: str
+    is_imported: bool
+    rows: list[SideRow] = field(default_factory=list)
+
+
+class SideWord(NamedTuple):
+    """What a suggested side is called: a condition's code or words, and its runs."""
+
+    name: str
+    runs: list[CandidateRun]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Two sides that share tasks. `query`: the address of their comparison."""
+
+    sides: tuple[SideWord, SideWord]
+    evidence: str
+
+    @property
+    def title(self) -> str:
+        return " / ".join(name_condition(side.name).title for side in self.sides)
+
+    @property
+    def trials(self) -> int:
+        return sum(run.counts.trials for side in self.sides for run in side.runs)
+
+    @property
+    def shared(self) -> int:
+        own, other = (join_tasks(side.runs) for side in self.sides)
+        return len(own & other)
+
+    @property
+    def tasks(self) -> int:
+        return len(join_tasks([run for side in self.sides for run in side.runs]))
+
+    @property
+    def query(self) -> str:
+        pairs = []
+        for letter, side in zip("ab", self.sides, strict=True):
+            pairs += [(letter, str(run.run)) for run in side.runs]
+            pairs.append((f"name_{letter}", side.name))
+        return urlencode(pairs)
+
+    @property
+    def key(self) -> frozenset[frozenset[UUID]]:
+        """Equal for suggestions of the same sides."""
+        return frozenset(frozenset(run.run for run in side.runs) for side in self.sides)
+
+
+def sum_up_runs(runs: Collection[CandidateRun]) -> TrialCounts:
+    every = [run.counts for run in runs]
+    tasks, suites = join_tasks(runs), frozenset().union(*(each.suites for each in every))
+    return TrialCounts(
+        tasks, suites, *(sum(getattr(each, name) for each in every) for name in ("trials", "known", "opened"))
+    )
+
+
+def join_tasks(runs: Collection[CandidateRun]) -> frozenset[int]:
+    return frozenset().union(*(run.counts.tasks for run in runs))
+
+
+def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> list[CandidateExperiment]:
+    """The newest experiments, of all or of these, whose name, conditions or models contain `find`, with their rows. Three
+    queries."""
+    experiments = (of if of is not None else Experiment.objects.standing()).comparing().order_by("-created_at", "-id")
+    if find:
+        in_runs = Q(condition__icontains=find) | Q(agent_model__icontains=find)
+        matching = Run.objects.filter(in_runs).values("experiment")
+        experiments = experiments.filter(Q(name__icontains=find) | Q(pk__in=matching))
+    listed = list(experiments[:MOST_EXPERIMENTS])
+    runs = _read_runs(listed)
+    return [
+        CandidateExperiment(each.public_id, each.name, each.origin != Experiment.Origin.RUN, _list_rows(runs[each.pk]))
+        for each in listed
+        if runs[each.pk]
+    ]
+
+
+def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun]]:
+    """Experiment pk -> its runs. Two queries."""
+    found: dict[int, list[CandidateRun]] = {each.pk: [] for each in experiments}
+    counted = _count_trials(found)
+    runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
+    columns = (
+        "experiment",
+        "experiment__public_id",
+        "experiment__origin",
+        "pk",
+        "public_id",
+        "condition",
+        "agent_model",
+    )
+    for pk, experiment, origin, run, public_id, condition, model, suggested in runs.order_by(
+        "condition", Run.BY_REPLICATE, "id"
+    ).values_list(*columns, "setup__suggested_condition"):
+        is_imported = origin != Experiment.Origin.RUN
+        of_run = public_id, experiment, condition, suggested or "", model, is_imported
+        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts())))
+    return found
+
+
+def _count_trials(experiments: Collection[int]) -> dict[int, TrialCounts]:
+    """Run pk -> its tasks, their suites and its numbers."""
+    opened = Count("pk", filter=Q(skills_read__gt=0))
+    counted = Trial.objects.filter(episode__run__experiment__in=experiments).order_by()
+    by_task = counted.values_list("episode__run", "task", "task__suite").annotate(
+        all=Count("pk"), known=Count("skills_read"), opened=opened
+    )
+    found: dict[int, TrialCounts] = {}
+    for run, task, suite, *numbers in by_task:
+        own = found.get(run, TrialCounts())
+        trials, known, used = (
+            one + more for one, more in zip((own.trials, own.known, own.opened), numbers, strict=True)
+        )
+        found[run] = TrialCounts(own.tasks | {task}, own.suites | {suite}, trials, known, used)
+    return found
+
+
+def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
+    by_condition: dict[str, list[CandidateRun]] = {}
+    for run in runs:
+        by_condition.setdefault(run.recorded, []).append(run)
+    rows = [
+        SideRow(found[0].condition, f"{found[0].experiment}:{condition}", tuple(found))
+        for condition, found in by_condition.items()
+    ]
+    return sorted(rows, key=lambda row: name_condition(row.condition).order)
+
+
+def suggest(experiments: Sequence[CandidateExperiment]) -> list[Suggestion]:
+    """Pairs of sides that share a task, the surest evidence first, each pair once."""
+    every = [*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)]
+    found = {each.key: each for each in reversed(every) if each.shared}
+    kept = [each for each in every if found.get(each.key) is each]
+    return kept[:MOST_SUGGESTIONS]
+
+
+def _imported(experiments: Sequence[CandidateExperiment]) -> dict[frozenset[int], list[CandidateRun]]:
+    """Imported runs by the suites of their tasks: jobs of one benchmark, whatever folders they came in."""
+    found: dict[frozenset[int], list[CandidateRun]] = {}
+    for experiment in experiments:
+        for row in experiment.rows if experiment.is_imported else ():
+            for run in row.runs:
+                found.setdefault(run.counts.suites, []).append(run)
+    return found
+
+
+def _by_name(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
+    """No skill against each other condition, over the imported jobs of a benchmark."""
+    for runs in _imported(experiments).values():
+        by_condition: dict[str, list[CandidateRun]] = {}
+        for run in runs:
+            by_condition.setdefault(run.condition, []).append(run)
+        bare = by_condition.pop(NO_SKILL, [])
+        by_condition.pop(Run.UNKNOWN, None)
+        for condition, others in sorted(by_condition.items(), key=lambda each: -len(each[1])):
+            if bare and len({run.experiment for run in (*bare, *others)}) > 1:
+                yield Suggestion((SideWord(NO_SKILL, bare), SideWord(condition, others)), _write_evidence(bare, others))
+
+
+def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]) -> str:
+    both = [*bare, *others]
+    named = sum(run.recorded == Run.UNKNOWN for run in both)
+    jobs = (
+        f"{named} of {len(both)} runs by the names of their folders"
+        if named
+        else f"all {len(both)} runs are recorded so"
+    )
+    found = sum_up_runs(others)
+    if not found.known:
+        return f"{jobs}; whether a skill was opened is unknown"
+    which = f"all {found.known}" if found.opened == found.known else f"{found.opened} of {found.known}"
+    return f"{jobs}; {which} trials of the second side opened a skill"
+
+
+def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
+    """Runs that opened no skill against runs that opened one in every trial: what happened, whatever folders are called."""
+    for runs in _imported(experiments).values():
+        known = [run for run in runs if run.counts.known]
+        none = [run for run in known if not run.counts.opened]
+        every = [run for run in known if run.counts.opened == run.counts.known]
+        if none and every and len({run.experiment for run in (*none, *every)}) > 1:
+            yield Suggestion(
+                (SideWord("No skill opened", none), SideWord("Skill opened", every)), "by what the trials opened"
+            )
+
+
+def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
+    """One condition in two experiments on the same tasks."""
+    found = 0
+    for newer, older in combinations([each for each in experiments if not each.is_imported], 2):
+        theirs = {row.condition: row for row in older.rows}
+        for row in newer.rows:
+            other = theirs.get(row.condition)
+            if other is None or row.condition == NO_SKILL or found == MOST_REPEATED:
+                continue
+            own, before = (list(each.runs) for each in (row, other))
+            if join_tasks(own) & join_tasks(before):
+                found += 1
+                title = name_condition(row.condition).title
+                yield Suggestion(
+                    (SideWord(older.name[:60], before), SideWord(newer.name[:60], own)), f"{title} in both experiments"
+                )

@@ -1,0 +1,197 @@
+"""The sides of a comparison: where a reader chooses them, and the cards that show what is on each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Comparison, Task
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.axis_facets import facets_of
+from benchapp.stats.comparing.choices import MODEL_ROWS, Choices, parse_choices
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.comparing.groups import Groups
+from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
+from benchapp.stats.comparing.side_suggestions import SideRow, list_candidates, suggest
+from benchapp.stats.metrics.outcomes import Outcomes, pool
+from inspector.web.responses import PathLink, render_page
+from runner.agents import agent_title
+
+SAVED = 5  # newest saved comparisons, next to the suggestions
+NAMED = 8  # tasks that some side did not try
+CHIPS = 6  # agents and models of a side
+
+
+@dataclass(frozen=True, slots=True)
+class SideCard:
+    """One side as the page shows it. `chips`: agent and model, with their trials. `opened`: whether its trials opened skills."""
+
+    side: Side
+    name: ConditionName
+    runs: int
+    trials: int
+    tasks: int
+    chips: list[tuple[str, int]]
+    more: int
+    opened: str
+
+
+@require_safe
+def choose_sides(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one."""
+    choices, problems = parse_choices(request.GET)
+    find = request.GET.get("find", "").strip()[:100]
+    experiments = list_candidates(find)
+    suggestions = suggest(experiments) if not find else []
+    data = {
+        "problems": problems,
+        "choices": choices.pairs(),
+        "suggestions": SUGGESTION.read_all(suggestions),
+        "experiments": EXPERIMENT.read_all(experiments),
+        "answer": None,
+        "groups": list[object](),
+        "next": None,
+    }
+    rows = [row for each in experiments for row in each.rows]
+    ticked = {side.letter: [row for row in rows if row.is_on(side)] for side in choices.sides}
+    letters = LETTERS[: max(2, 1 + max((LETTERS.index(side.letter) + 1 for side in choices.sides), default=0))]
+    context = {
+        "listed": [
+            (each, [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in each.rows])
+            for each in experiments
+        ],
+        "suggestions": suggestions,
+        "cards": list_cards(comparison_of(choices)) if choices.sides else [],
+        "letters": letters,
+        "names": [(letter, getattr(choices, f"name_{letter}")) for letter in letters],
+        "hidden": list(_list_unlisted(choices, ticked)),
+        "find": find,
+        "saved": Comparison.objects.order_by("-created_at")[:SAVED],
+        "choices": choices,
+        "facets": facets_of(choices),
+        "query": choices.query(),
+    }
+    return render_page(request, "compare/compare_sides.html", data=data, context=context, as_json=as_json)
+
+
+def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) -> Iterator[tuple[str, str]]:
+    """(letter, part) of what is on a side and has no row here."""
+    for side in choices.sides:
+        rows = ticked[side.letter]
+        covered = {part for row in rows for run in row.runs for part in (row.part, str(run.run), str(run.experiment))}
+        yield from ((side.letter, part) for part in side.parts if part not in covered)
+
+
+def list_cards(comparison: GroupComparison) -> list[SideCard]:
+    sides = comparison.choices.sides
+    members = assign(comparison.runs, sides)
+    names = name_sides(sides, members)
+    cards = []
+    for side in sides:
+        runs = members[side.letter]
+        trials = [comparison.outcomes[run.pk] for run in runs]
+        chips: Counter[str] = Counter()
+        for run, outcomes in zip(runs, trials, strict=True):
+            chips[", ".join(filter(None, (agent_title(run.harness), run.agent_model)))] += len(outcomes)
+        whole = pool(trials) if trials else None
+        cards.append(
+            SideCard(
+                side=side,
+                name=name_condition(names[side.letter]),
+                runs=len(runs),
+                trials=sum(map(len, trials)),
+                tasks=len(np.unique(whole.task)) if whole is not None else 0,
+                chips=chips.most_common(CHIPS),
+                more=max(0, len(chips) - CHIPS),
+                opened=_say_opened(whole) if whole is not None else "",
+            )
+        )
+    return cards
+
+
+def _say_opened(trials: Outcomes) -> str:
+    known = trials.skills_read[~np.isnan(trials.skills_read)]
+    opened = int((known > 0).sum())
+    if not len(known):
+        return "Whether a skill was opened is unknown."
+    if len(known) < len(trials):
+        return f"{opened} of {len(known)} trials opened a skill; {len(trials) - len(known)} unknown."
+    if opened in (0, len(known)):
+        return "All opened a skill." if opened else "Nobody opened a skill."
+    return f"{opened} of {len(known)} trials opened a skill."
+
+
+def build_sides(comparison: GroupComparison) -> dict[str, object]:
+    """What `_sides.html` needs."""
+    choices = comparison.choices
+    by_task, by_model = (_count_shared(comparison, choices.but(pool=each)) for each in ("", MODEL_ROWS))
+    swapped = choices.but(a=choices.b, b=choices.a, name_a=choices.name_b, name_b=choices.name_a)
+    return {
+        "side_cards": list_cards(comparison),
+        "pairings": [
+            (f"task: {by_task[0]} of {by_task[1]} on all sides", choices.query(pool=""), choices.pool != MODEL_ROWS),
+            (
+                f"task and model: {by_model[0]} of {by_model[1]}",
+                choices.query(pool=MODEL_ROWS),
+                choices.pool == MODEL_ROWS,
+            ),
+        ],
+        "swapped": swapped.query(),
+        "unpaired": _name_unpaired(comparison),
+        "merged": list(_list_merged_names(comparison)) if choices.pool == MODEL_ROWS else [],
+        "without_models": list(_list_unmatched_models(comparison)) if choices.pool != MODEL_ROWS else [],
+    }
+
+
+def _count_shared(comparison: GroupComparison, choices: Choices) -> tuple[int, int]:
+    """Tasks that all sides tried, and those that any did; of each agent model by itself where these are rows."""
+    groups = Groups.chosen(comparison.runs, choices)
+    rows: dict[str, list[set[int]]] = {}
+    for group in groups.all:
+        tried = {int(task) for run in group.runs for task in comparison.outcomes[run.pk].task}
+        rows.setdefault(group.paired_model, []).append(tried)
+    total = len(choices.sides)
+    shared = sum(len(set.intersection(*tried)) for tried in rows.values() if len(tried) == total)
+    return shared, sum(len(set.union(*tried)) for tried in rows.values())
+
+
+def _name_unpaired(comparison: GroupComparison) -> list[str]:
+    """Titles of tasks that not every side tried: shown, and never part of a difference. One query."""
+    members = assign(comparison.runs, comparison.choices.sides)
+    tried = [{int(pk) for run in runs for pk in comparison.outcomes[run.pk].task} for runs in members.values()]
+    everywhere: set[int] = set.intersection(*tried)
+    alone = set.union(*tried) - everywhere
+    return list(Task.objects.filter(pk__in=sorted(alone)[:NAMED]).order_by("key").values_list("key", flat=True))
+
+
+def _list_merged_names(comparison: GroupComparison) -> Iterator[str]:
+    """Names of models that mean one model: "google/gemini-3-flash and gemini/gemini-3-flash"."""
+    names: dict[str, list[str]] = {}
+    for model in dict.fromkeys(run.agent_model for run in comparison.runs):
+        names.setdefault(merge_model_name(model), []).append(model)
+    return (" and ".join(each) for each in names.values() if len(each) > 1)
+
+
+def _list_unmatched_models(comparison: GroupComparison) -> Iterator[str]:
+    """One sentence for each side with agent models that no other side has: a difference may come from them."""
+    members = assign(comparison.runs, comparison.choices.sides)
+    models = {letter: {merge_model_name(run.agent_model) for run in runs} for letter, runs in members.items()}
+    for letter, own in models.items():
+        alone = own.difference(*(other for name, other in models.items() if name != letter))
+        if alone:
+            yield f"Only side {letter.upper()} has {', '.join(sorted(alone))}."
+
+
+ROW = JsonShape("condition", "part", "models", ("runs", lambda row: len(row.runs)), "trials", "tasks")
+EXPERIMENT = JsonShape("public_id", "name", ("rows", lambda each: ROW.read_all(each.rows)))
+SUGGESTION = JsonShape(
+    *("title", "evidence", "trials", "tasks_on_both=shared", "tasks"),
+    ("url", lambda each: PathLink(f"{reverse('compare-json')}?{each.query}")),
+)
