@@ -1,4 +1,4 @@
-"""The example that ships ready: one finished experiment of the scripted model, and two probes of a change it made.
+"""The example that ships ready: one finished experiment of the scripted model, and probes of a change and of a line it wrote.
 
 It is made by our own run and stored as archives (`examples/`); `manage.py build_example` makes it anew. What a rebuild
 must give again is what `read_outcome` reads: results and libraries, without ids and times.
@@ -20,6 +20,7 @@ from benchapp.analysis.lineage.attribution import read_no_skill
 from benchapp.analysis.lineage.hunks import HunkGone
 from benchapp.analysis.lineage.library_states import LibraryState, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
+from benchapp.analysis.lineage.suspects import MAX_LENGTH, rank_suspects
 from benchapp.analysis.lineage.telling import rank_telling_changes
 from benchapp.experiments.launch import launch
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
@@ -44,7 +45,8 @@ EXAMPLE: dict[str, object] = {
     "notice": "ours",  # as the example that ships was made
 }
 PROBED = "selfgen-always"
-PROBE_SEED, PROBE_TIMES = 17, 10
+ACCUSED = "selfgen-zero-shot"
+PROBE_SEED, PROBE_TIMES, LINE_PROBE_TIMES = 17, 10, 5
 REASON = "Do these lines help, or did the trials that read them have luck?"
 PAUSE_SECONDS = 1.0  # before an episode that somebody else holds, or that waits, is looked at again
 
@@ -54,17 +56,17 @@ class Unfinished(Exception):
 
 
 def run_example(*, workers: int = 1) -> list[Experiment]:
-    """The experiment, the probe without the lines of one change, and its control. Takes minutes."""
+    """The experiment and its probes, each with its control. Takes minutes."""
     experiment = launch(EXAMPLE)
     work_off(list_episodes(experiment), workers=workers)
     return [experiment, *run_probes(experiment, workers=workers)]
 
 
 def run_probes(experiment: Experiment, *, workers: int = 1) -> list[Experiment]:
-    """The probe without the lines of one change, and its control."""
-    taken_back = choose_probe(experiment)
-    asked = [taken_back, preview(taken_back.episode, make_control(taken_back), seed=PROBE_SEED)]
-    probes = [launch_probe(each, reason=REASON).run.experiment for each in asked]
+    """The probe without the lines of one change, the one without the worst line, and the control of each."""
+    taken_back = [choose_probe(experiment), choose_line_probe(experiment)]
+    asked = [(each, preview(each.episode, make_control(each), seed=PROBE_SEED)) for each in taken_back]
+    probes = [launch_probe(each, reason=REASON).run.experiment for pair in asked for each in pair]
     for probe in probes:
         work_off(list_episodes(probe), workers=workers)
     return probes
@@ -131,6 +133,23 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
             if found := _try_without(episode, made, state):
                 return found
     raise Unfinished("no change is left to be probed")
+
+
+def choose_line_probe(experiment: Experiment) -> ProbePreview:
+    """The line whose readers did worst against no skill, of the condition that its author never revised, taken out of the first
+    library that holds it; on all deployment tasks of that library. Chosen by association alone, before any probe of it ran."""
+    runs = list(experiment.runs.filter(condition=ACCUSED).order_by("replicate"))
+    for found in rank_suspects(runs):
+        place = found.lines[0].place
+        if place.decision is None:
+            continue
+        asked = AskedProbe(place.state.key, place.decision.number, times=LINE_PROBE_TIMES)
+        texts = {line.text for line in found.lines}
+        alone = [line for hunk in read_choice(place.episode, asked).hunks for line in hunk.lines]
+        hunks = tuple(line.id for line in alone if b"".join(line.added).decode().strip()[:MAX_LENGTH] in texts)
+        if hunks:
+            return preview(place.episode, replace(asked, revert=hunks), seed=PROBE_SEED)
+    raise Unfinished("no line is left to be probed")
 
 
 def _list_candidates(run: Run, episode: Episode) -> Iterable[tuple[LibraryState, LibraryState]]:

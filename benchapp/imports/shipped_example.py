@@ -14,7 +14,11 @@ from runner.suites import SUITES
 from skillglass.envelope import open_members
 
 FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
-NAMES = ("example.tar.zst", "example-probe.tar.zst", "example-probe-control.tar.zst")  # a probe after what it is of
+NAMES = (  # a probe after what it is of
+    "example.tar.zst",
+    *("example-probe.tar.zst", "example-probe-control.tar.zst"),
+    *("example-line-probe.tar.zst", "example-line-probe-control.tar.zst"),
+)
 
 
 def take_in_example(folder: Path = FOLDER) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
@@ -145,6 +145,12 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     return judged
 
 
+def can_have_verdict(comparison: GroupComparison, metric: TrialMetric) -> bool:
+    """The primary metric, and those that an experiment of these declared; all others are estimates."""
+    declared = (each for corrected in correct_hypotheses(comparison).values() for each in corrected.hypotheses)
+    return metric.key == comparison.primary_metric.key or any(each.metric.key == metric.key for each in declared)
+
+
 def arrange(groups: Iterable[Group]) -> list[Group]:
     """By condition in the order of every list, never by value, within each model of an experiment as it first comes."""
     found = list(groups)
@@ -153,21 +159,15 @@ def arrange(groups: Iterable[Group]) -> list[Group]:
 
 
 class Answer:
-    """`metric`: the one the heading is about. `metrics`: the primary ones, all shares of the table shown."""
+    """`metric`: the one the heading is about."""
 
-    def __init__(self, comparison: GroupComparison, metrics: Sequence[TrialMetric], metric: TrialMetric) -> None:
+    def __init__(self, comparison: GroupComparison, metric: TrialMetric) -> None:
         self.comparison = comparison
         self.metric = metric
-        self.metrics = tuple(each for each in metrics if each.is_share) or (metric,)
 
     @cached_property
-    def by_metric(self) -> dict[str, list[JudgedGroup]]:
-        asked = {each.key: each for each in (*self.metrics, self.metric)}
-        return {key: judge_groups(self.comparison, each) for key, each in asked.items()}
-
-    @property
     def judged(self) -> list[JudgedGroup]:
-        return self.by_metric[self.metric.key]
+        return judge_groups(self.comparison, self.metric)
 
     @cached_property
     def ranks(self) -> Ranks | None:
@@ -183,11 +183,6 @@ class Answer:
     def tested(self) -> list[JudgedGroup]:
         """The headline is about these: single trials of one more experiment do not change it."""
         return [each for each in self.judged if each.effect is not Effect.TOO_SMALL]
-
-    @property
-    def every(self) -> list[JudgedGroup]:
-        """All groups in all primary metrics."""
-        return [each for judged in self.by_metric.values() for each in judged]
 
     @property
     def episodes(self) -> int:

@@ -15,8 +15,9 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.selection import MAX_RUNS
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, take_fact
+from benchapp.stats.metrics.amounts import render_signed
 
-HEADLINES = (Effect.BETTER, Effect.WORSE)  # the first of these with a way is the headline
+HEADLINES = (Effect.BETTER, Effect.WORSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,13 @@ class JudgedWay(Shaped):
 
     json_shape = JsonShape("condition", "label", "effect", "words", "delta", "own", "other", "low", "high")
 
+    @property
+    def around(self) -> str:
+        """Its interval in points; empty where it has none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{render_signed(100 * self.low, 0)} to {render_signed(100 * self.high, 0)}"
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentVerdict(Shaped):
@@ -50,19 +58,17 @@ class ExperimentVerdict(Shaped):
     json_shape = JsonShape("answer", "metric", "ways")
 
     @property
-    def headline(self) -> JudgedWay | None:
-        """The way to name first: the largest clear gain, else the largest clear loss."""
-        for effect in HEADLINES:
-            if found := [way for way in self.ways if way.effect is effect]:
-                return max(found, key=lambda way: abs(way.delta))
-        return None
+    def headlines(self) -> list[JudgedWay]:
+        """The ways to name first: the largest clear gain and the largest clear loss."""
+        clear = ([way for way in self.ways if way.effect is effect] for effect in HEADLINES)
+        return [max(found, key=lambda way: abs(way.delta)) for found in clear if found]
 
     @property
     def effect(self) -> Effect:
         """Of the whole row, where no way stands out."""
         effects = {way.effect for way in self.ways}
-        if self.headline:
-            return self.headline.effect
+        if self.headlines:
+            return self.headlines[0].effect
         if effects == {Effect.SAME}:
             return Effect.SAME
         return next((each for each in (Effect.OPEN, Effect.ESTIMATE) if each in effects), Effect.TOO_SMALL)
@@ -74,14 +80,6 @@ class ExperimentVerdict(Shaped):
 
     def count(self, *effects: Effect) -> int:
         return sum(way.effect in effects for way in self.ways)
-
-    @property
-    def better(self) -> int:
-        return self.count(Effect.BETTER)
-
-    @property
-    def worse(self) -> int:
-        return self.count(Effect.WORSE)
 
 
 KEPT: Recent[Hashable, ExperimentVerdict] = Recent(5_000)
@@ -122,7 +120,7 @@ def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
 def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, with_judge=False)
     metric, groups = comparison.primary_metric, comparison.groups
-    answer = Answer(comparison, (), metric)
+    answer = Answer(comparison, metric)
     return ExperimentVerdict(
         answer=answer.heading,
         metric=metric.key,

@@ -40,7 +40,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
     """None where no trial of these runs is covered by a metric."""
     if sheet.metric is None:
         return None
-    answer = Answer(sheet.comparison, sheet.metrics, sheet.metric)
+    answer = Answer(sheet.comparison, sheet.metric)
     return AnswerHead(
         answer,
         name_metric(sheet.metric),

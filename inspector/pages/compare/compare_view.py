@@ -166,7 +166,7 @@ def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
     """What the page says in its head."""
     if sheet.metric is None:
         return None
-    answer = ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric))
+    answer = ANSWER.read(Answer(sheet.comparison, sheet.metric))
     return {**answer, "across_models": list_across_models(sheet, sheet.metric)}
 
 

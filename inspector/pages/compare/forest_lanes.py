@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.record.visible import visible
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, judge_groups
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, can_have_verdict, judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.groups import Group
@@ -192,7 +192,9 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     axis = PointAxis.around(_list_ends(covered, judged.values(), printed, 100 if metric.is_share else 1))
     grid, endings = _draw_grid(axis), read_endings(run for group in covered for run in group.runs)
     others = {
-        each.key: {one.group.identity: one for one in answer.by_metric.get(each.key) or judge_groups(comparison, each)}
+        each.key: {one.group.identity: one for one in judge_groups(comparison, each)}
+        if can_have_verdict(comparison, each)
+        else {}
         for each in _list_others(sheet)
     }
     lanes = {}
@@ -265,21 +267,23 @@ def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: Ju
     if metric.is_share and "/" not in text:
         text = str(half_up(100 * cell.value))
     url = sheet.trials_url(group, metric=metric)
-    if judged is None:
+    baseline = sheet.comparison.groups.baseline_of(group)
+    plain = sheet.comparison.between(group, baseline, metric) if baseline else None
+    found = judged.difference if judged else plain
+    if found is None:
         return LaneCell(name, text, url=url)
-    found = judged.difference
     change = _write_change((100 if metric.is_share else 1) * found.delta, metric)
     part = None if metric.is_share else metric.relate(found.own, found.other)
-    tone = judged.effect.tone if judged.words else ""
+    tone = judged.effect.tone if judged and judged.words else ""
     return LaneCell(
         name=name,
         text=text,
         change=change,
         relative=render_relative(part) if part else "",
-        says=judged.sentence,
+        says=judged.sentence if judged else "",
         url=url,
         tone=tone,
-        mark=judged.effect.glyph if tone else "",
+        mark=judged.effect.glyph if judged and tone else "",
     )
 
 

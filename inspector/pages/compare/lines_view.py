@@ -127,7 +127,7 @@ def _choose_groups(sheet: ChartSheet) -> list[tuple[Group, JudgedGroup | None]]:
 
 
 def list_worse(sheet: ChartSheet) -> list[JudgedGroup]:
-    return Answer(sheet.comparison, sheet.metrics, sheet.metric).worse if sheet.metric else []
+    return Answer(sheet.comparison, sheet.metric).worse if sheet.metric else []
 
 
 def _read_suspects(

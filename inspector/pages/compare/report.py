@@ -65,7 +65,7 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
     shown, head = _choose_groups(sheet), None if saved else build_head(sheet)  # a declared set has its own answers
-    rows = table_rows(sheet, arrange(shown), head.answer.every if head else ())
+    rows = table_rows(sheet, arrange(shown), head.answer.judged if head else ())
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     context = {
         "title": saved.saved.name if saved else title_of(sheet.comparison),

@@ -140,7 +140,7 @@ def _write_answer(sheet: ChartSheet) -> str:
     """On how many tasks the best condition gains and loses; empty where nothing has a baseline."""
     if sheet.metric is None:
         return ""
-    best = Answer(sheet.comparison, sheet.metrics, sheet.metric).best
+    best = Answer(sheet.comparison, sheet.metric).best
     paired = pair(*sheet.comparison.sides(best.group, best.baseline, sheet.metric)) if best else None
     if best is None or paired is None:
         return ""

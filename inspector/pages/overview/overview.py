@@ -17,12 +17,11 @@ from benchapp.models.episodes import REASON
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judge_experiments
+from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, judge_experiments
 from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
-from inspector.pages.overview.outcome_marks import draw_marks, place_marks
+from inspector.pages.overview.small_forest import draw_forest
 from inspector.web.responses import link_to
 from runner.base.types import Phase
 from runner.protocols.conditions import unpooled_conditions
@@ -126,7 +125,7 @@ class ExperimentRow(Shaped):
     bill: WorkProgress = field(default_factory=WorkProgress)
     stopped: str = ""
     of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
-    drawn_marks: SafeString = SafeString("")
+    forest: SafeString = SafeString("")
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
@@ -227,26 +226,11 @@ class ExperimentRow(Shaped):
         found = self.verdict
         if found is None or not found.has_baseline:
             return ""
-        if found.headline:
-            return " · ".join(filter(None, (_write_interval(found), _count_ways(found))))
+        if named := found.headlines:
+            more = found.count(*HEADLINES) - len(named)
+            return f"{more} more clearly better or worse" if more else ""
         count = found.episodes
         return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
-
-
-def _write_interval(found: ExperimentVerdict) -> str:
-    way = found.headline
-    if way is None or way.low is None or way.high is None:
-        return ""
-    return "95 % interval " + " to ".join(render_signed(100 * bound, 0) for bound in (way.low, way.high))
-
-
-def _count_ways(found: ExperimentVerdict) -> str:
-    """How many of the ways stand out, where there are several."""
-    if len(found.ways) < 2:
-        return ""
-    counts = ((found.better, "better"), (found.worse, "worse"))
-    told = [f"{count} of {len(found.ways)} conditions clearly {word}" for count, word in counts if count]
-    return " · ".join(told)
 
 
 def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
@@ -304,7 +288,7 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
             progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
             stopped.get(each.pk, ""),
             {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
-            draw_marks(place_marks(verdicts.get(each.pk))),
+            draw_forest(verdicts.get(each.pk)),
         )
         for each in experiments
     ]

@@ -1,23 +1,25 @@
-"""The tour: four stops on one story of the record. A failed check, the patch it caused, who has its line, what a probe says.
+"""The tour: four stops on one story of the record. A change of a skill, a check that failed, who read its line, what a probe found.
 
-Nothing here is told by hand: the newest probe that can be tested chooses the story.
+Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between how its
+readers ended and how no skill did on the same tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import cast
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 
 from benchapp.analysis.deciding.named_values import Expectation, read_named_values
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
-from benchapp.models import Check, Decision, Episode, Probe, Queue, Run, Trial, User
+from benchapp.models import Check, Decision, Episode, Probe, Queue, Run, SkillUse, Trial, User
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
@@ -29,9 +31,10 @@ from benchapp.stats.metrics.rates import Rate
 from inspector.pages.library.blame import ChosenLine, open_blame
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours
-from runner.base.types import CheckStatus
+from runner.base.types import CheckStatus, UseKind
 
-MAX_PROBES = 20  # the newest, among which the story is chosen
+MAX_PROBES = 20  # the newest
+MAX_STORIES = 5  # the clearest of them: of each the line's history is read
 MAX_LINES, MAX_LINE = 4, 140  # of the patch
 MAX_MESSAGE = 220  # characters of the failed check
 MAX_COMPARED = 2  # of its values
@@ -76,9 +79,11 @@ class TourSide:
 
 @dataclass(frozen=True, slots=True)
 class Tour(Shaped):
-    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two sides."""
+    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two sides.
+    `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the line."""
 
     trial: Trial
+    caused_it: bool
     check: str
     message: str
     compared: tuple[Expectation, ...]  # what the check expected and found, as far as its message says so
@@ -112,6 +117,17 @@ class Tour(Shaped):
     def has_squares(self) -> bool:
         """Few enough to draw one by one, on both sides."""
         return max(self.share.scored, self.bare.scored) <= MAX_SQUARES
+
+    @property
+    def gap(self) -> float:
+        """0..1: how far the readers are from no skill, whichever way."""
+        return abs((self.share.value or 0.0) - (self.bare.value or 0.0))
+
+    @property
+    def headline(self) -> str:
+        """What the readers of the line did next to no skill."""
+        own, other = (f"{rate.passed} of {rate.scored}" for rate in (self.share, self.bare))
+        return f"Trials that read one line passed {own}. Without a skill, {other}."
 
     @property
     def said(self) -> str:
@@ -178,28 +194,29 @@ def _origin_of(probe: Probe) -> Episode:
 
 
 def _tell_best(probes: Sequence[Probe]) -> Tour | None:
-    """Of the clearest probe; of equal ones the newest. None where no probe can be held against its control."""
+    """The one with the largest gap, of the clearest probes. None where no probe has a tested control."""
     results = [result for result in read_results(probes) if result.is_over and CONTROL in result.tests]
-    for result in sorted(results, key=lambda each: each.tests[CONTROL].p):
-        if tour := _tell(result):
-            return tour
-    return None
+    tours = (_tell(result) for result in sorted(results, key=lambda each: each.tests[CONTROL].p))
+    return max(islice(filter(None, tours), MAX_STORIES), key=lambda tour: tour.gap, default=None)
 
 
 def _tell(result: ProbeResult) -> Tour | None:
     decision = Decision.objects.select_related("after_trial__task", "before", "after", "episode__run").get(
         probes=result.probe
     )
-    trial, hunks = decision.after_trial, _list_hunks(result.probe, decision)
+    episode = _origin_of(result.probe)
+    hunks = _list_hunks(result.probe, decision)
     hunk = hunks[0] if hunks else None
-    check = _find_check(trial) if trial and trial.success is False else None
+    caused_it = decision.after_trial is not None and decision.after_trial.success is False
+    trial = decision.after_trial if caused_it else _find_reader(episode, hunk)
+    check = _find_check(trial) if trial else None
     line = _take_line(result.probe, decision, hunk) if hunk else None
     if trial is None or check is None or hunk is None or line is None:
         return None
     added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
-    episode = _origin_of(result.probe)
     return Tour(
         trial=trial,
+        caused_it=caused_it,
         check=check.name,
         message=check.message[:MAX_MESSAGE],
         compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
@@ -214,20 +231,26 @@ def _tell(result: ProbeResult) -> Tour | None:
         taken=result.own.rate,
         effect=result.effect,
         stand_ins=join_stand_ins((result.probe.run, episode.run)),
-        stops=_list_stops(result.probe, decision, check, hunk, line.number),
+        stops=_list_stops(result.probe, decision, trial, check, hunk, line.number, caused_it=caused_it),
     )
 
 
-def _list_stops(probe: Probe, decision: Decision, check: Check, hunk: Hunk, line: int) -> tuple[TourStop, ...]:
-    """Each address leads to the thing itself, and says which stop it is."""
+def _list_stops(
+    probe: Probe, decision: Decision, trial: Trial, check: Check, hunk: Hunk, line: int, *, caused_it: bool
+) -> tuple[TourStop, ...]:
+    """In the order of time. Each address leads to the thing itself, and says which stop it is."""
     episode, change = _origin_of(probe), {"decision": decision.number}
-    trial_url = f"{cast(Trial, decision.after_trial).get_absolute_url()}?tour=1#check-{check.pk}"
-    patch = _link(2, "library", episode, f"f0-R{hunk.new[0] + 1}", **change, file=hunk.path)
+    at_failure, at_patch = (1, 2) if caused_it else (2, 1)
+    trial_url = f"{trial.get_absolute_url()}?tour={at_failure}#check-{check.pk}"
+    patch_url = _link(at_patch, "library", episode, f"f0-R{hunk.new[0] + 1}", **change, file=hunk.path)
     blame = _link(3, "blame", episode, f"L{line}", at=probe.state, file=hunk.path, line=line)
     probed = _link(4, "probe", episode, f"probe-{probe.run.public_id}", **change)
+    whose = "The author saw it." if caused_it else "The agent had read the line."
+    failure = TourStop(at_failure, "Failure", f"The marked check failed. {whose}", trial_url)
+    how = "answered with this change" if caused_it else "wrote the marked line"
+    patch = TourStop(at_patch, "Patch", f"The author {how}.", patch_url)
     return (
-        TourStop(1, "Failure", "The marked check failed. The author saw it.", trial_url),
-        TourStop(2, "Patch", "The author answered with this change.", patch),
+        *sorted((failure, patch), key=lambda stop: stop.number),
         TourStop(3, "Blame", "Who wrote the marked line, and how later readers of it did.", blame),
         TourStop(4, "Probe", "The same tasks again, without the change and with it.", probed),
     )
@@ -239,15 +262,24 @@ def _link(number: int, name: str, episode: Episode, anchor: str, **query: object
 
 
 def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
-    """Those taken back that added lines."""
+    """Those taken back that added lines, or the lines taken back alone."""
     taken = {each["id"] for each in probe.reverted}
     hunks = list_hunks(decision.before.read(), decision.after.read())
-    return [hunk for hunk in hunks if hunk.id in taken and hunk.kind == "lines" and hunk.added]
+    whole = [each for hunk in hunks for each in (hunk, *hunk.lines)]
+    return [hunk for hunk in whole if hunk.id in taken and hunk.kind == "lines" and hunk.added]
 
 
 def _number_lines(hunk: Hunk) -> Iterable[tuple[int, str]]:
     for number, text in enumerate(hunk.added, start=hunk.new[0] + 1):
         yield number, one_line(text.decode("utf-8", "replace"), MAX_LINE)
+
+
+def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
+    """The first failed trial of the episode that opened the skill of the line, with a check that says why."""
+    skill = hunk.path.partition("/")[0] if hunk else ""
+    uses = SkillUse.objects.filter(attempt__trial=OuterRef("pk"), attempt__counts=True, skill=skill)
+    readers = episode.trials.filter(Exists(uses.exclude(kind=UseKind.MOUNTED)), success=False)
+    return readers.select_related("task").order_by("pk").first()
 
 
 def _find_check(trial: Trial) -> Check | None:

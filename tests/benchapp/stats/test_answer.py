@@ -8,11 +8,11 @@ import pytest
 
 from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import encode
-from benchapp.stats.comparing.answer import Answer, arrange
+from benchapp.stats.comparing.answer import Answer, arrange, judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.metrics.catalogue import METRICS, TABLES
+from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric_names import KNOWN
 from benchapp.stats.planning.power import POWER
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -24,7 +24,7 @@ ESR = METRICS["ESR"]
 
 def answer_of(experiment: Experiment, **chosen: str) -> Answer:
     comparison = comparison_of(Choices(experiment=(experiment.public_id,), **chosen))  # type: ignore[arg-type]
-    return Answer(comparison, TABLES["success"], ESR)
+    return Answer(comparison, ESR)
 
 
 def make_arms(environments: int) -> Experiment:
@@ -62,10 +62,12 @@ def test_groups_that_tie_are_the_best_together() -> None:
 
 def test_only_the_primary_metric_has_a_verdict() -> None:
     answer = answer_of(make_arms(8))
-    effects = {key: {each.effect for each in judged} for key, judged in answer.by_metric.items()}
+    effects = {
+        key: {each.effect for each in judge_groups(answer.comparison, METRICS[key])} for key in ("ESR", "LSR", "CSSR")
+    }
     assert effects["ESR"] == {Effect.BETTER, Effect.OPEN}
     assert effects["LSR"] == effects["CSSR"] == {Effect.ESTIMATE}
-    other = Answer(answer.comparison, TABLES["success"], METRICS["LSR"])
+    other = Answer(answer.comparison, METRICS["LSR"])
     assert other.heading == "No verdict in this metric."
     assert {each.words for each in other.judged} == {""}
 

@@ -11,7 +11,7 @@ from benchapp.stats.comparing import ranks
 from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, forget
-from benchapp.stats.metrics.catalogue import METRICS, TABLES
+from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -102,7 +102,7 @@ def test_replicates_rank_by_their_means_and_ask_the_database_nothing(django_asse
                 Trial.objects.filter(pk=trial.pk).update(success=luck.random() < share)
     comparison = compare_all(experiment)
     _ = comparison.outcomes
-    answer = Answer(comparison, TABLES["success"], ESR)
+    answer = Answer(comparison, ESR)
     with django_assert_num_queries(0):
         assert answer.ranks is not None
     assert say_ranks(comparison) == {"selfgen-always": "1 of 3", "curated-static": "2 of 3", "no-skill": "3 of 3"}

@@ -45,7 +45,7 @@ def test_it_judges_a_difference_that_every_episode_shows_alike() -> None:
     assert difference is not None
     assert difference.interval is not None
     assert 0 < difference.interval.low < difference.interval.high == 1
-    answer = Answer(comparison, (ESR,), ESR)
+    answer = Answer(comparison, ESR)
     assert answer.heading == "Yes, skills clearly helped, in this run; reruns not measured."
     (judged,) = answer.judged
     assert judged.sentence.endswith("; clearly better, in this run; reruns not measured.")
@@ -53,4 +53,4 @@ def test_it_judges_a_difference_that_every_episode_shows_alike() -> None:
 
 def test_it_tests_nothing_below_three_episodes() -> None:
     comparison = compared(make_uniform(2))
-    assert Answer(comparison, (ESR,), ESR).heading == "Too small to test."
+    assert Answer(comparison, ESR).heading == "Too small to test."
