@@ -16,6 +16,10 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 THINGS = 5  # columns of a table of things: word, on pages, model, address, meaning
 ACTS = 2  # part of an address, what it does
+NAMES = 3  # say, of, never
+GUIDES = sorted(
+    [*(ROOT / "docs" / "tutorial").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "README.md"]
+)
 
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
@@ -32,7 +36,7 @@ def read_rows(columns: int) -> list[list[str]]:
     """The rows of the tables that have so many columns, without their heads."""
     lines = [line for line in GLOSSARY.splitlines() if line.startswith("|") and not line.startswith("|---")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in rows if len(row) == columns and row[0] not in {"word", "part of an address"}]
+    return [row for row in rows if len(row) == columns and row[0] not in {"word", "part of an address", "say"}]
 
 
 def read_codes(cells: list[str]) -> list[str]:
@@ -103,3 +107,18 @@ def test_every_entry_is_a_word_that_pages_show(row: list[str]) -> None:
     shown = "\n".join(path.read_text() for path in [*TEMPLATES, *(ROOT / "inspector").rglob("*.py")]).lower()
     for name in (row[1] or row[0]).split(", "):
         assert any(re.search(rf"\b{form}\b", shown) for form in list_forms(name)), name
+
+
+def read_words(path: Path) -> str:
+    """What people read of a template or a guide: without tags, code and comments."""
+    text = path.read_text()
+    if path.suffix == ".html":
+        return re.sub(r"\{[%{#].*?[%}#]\}|<(?:code|svg)[^>]*>.*?</(?:code|svg)>|<[^>]*>", " ", text, flags=re.DOTALL)
+    return re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", " ", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [*TEMPLATES, *GUIDES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_page_and_no_guide_uses_a_second_name(path: Path) -> None:
+    names = [name for row in read_rows(NAMES) for name in row[2].split(", ")]
+    found = re.findall(rf"\b(?:{'|'.join(map(re.escape, names))})\b", read_words(path), re.IGNORECASE)
+    assert found == []

@@ -295,7 +295,7 @@ CHOICES_SAID = {
 
 
 OUTCOME_WORDS = {
-    **{"passed": "passed", "failed": "failed", "unscored": "not scored"},
+    **{"passed": "passed", "failed": "failed", "unscored": "without a verdict"},
     **{"regressions": "failed where the baseline passed", "improvements": "passed where the baseline failed"},
 }
 

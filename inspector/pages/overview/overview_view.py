@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.progress import AtWork, at_work
 from benchapp.models import Experiment
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.pages.launch.launch_steps import FRONT, PRESET_WORDS
 from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
 from inspector.pages.overview.tour import Tour, find_story
 from inspector.web.access import user_of
@@ -71,7 +70,6 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
         **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
-        "presets": [(name, PRESET_WORDS[name][0]) for name in FRONT],
     }
     template = "overview/_overview_live.html" if fragment else "overview/overview.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)

@@ -110,4 +110,4 @@ def headline(text: str) -> str:
 
 def status_word(status: str) -> str:
     """How pages call a state: those that need more than their own word."""
-    return "not scored" if status == "unscored" else status
+    return "no verdict" if status == "unscored" else status

@@ -46,9 +46,8 @@ def test_the_tour_leads_over_real_pages(client: Client) -> None:
     assert "Show the tour" in client.get("/").text
     client.get("/?tour=show")
     assert "Start the tour" in client.get("/").text
-    Experiment.objects.get(runs__probe=Probe.objects.exclude(reverted_digest="").get()).entomb(
-        actor=None, reason="gone"
-    )
+    for probed in Experiment.objects.filter(runs__probe__in=Probe.objects.exclude(reverted_digest="")):
+        probed.entomb(actor=None, reason="gone")
     assert client.get("/index.json").json()["tour"] is None
     tour.KEPT.clear()
 
@@ -88,6 +87,22 @@ def test_its_words_follow_from_the_probe(client: Client) -> None:
     tour.KEPT.clear()
 
 
+def test_the_story_is_the_line_with_the_largest_gap(client: Client) -> None:
+    """The worst line of the condition that nobody revised is there before any trial: the failure comes after it."""
+    make_example()
+    shown = client.get("/index.json").json()["tour"]
+    (accused, *_) = client.get(f"/compare/lines.json?experiment={_find_example().public_id}").json()["groups"]
+    assert accused["condition"] == "selfgen-zero-shot"
+    assert [line["text"] for line in accused["lines"][0]["lines"]] == shown["lines"]
+    assert shown["readers"]["rate"] < shown["no_skill"]["rate"]
+    assert ["/library/?" in url for url in shown["urls"]] == [True, False, False, False]
+    tour.KEPT.clear()
+
+
+def _find_example() -> Experiment:
+    return Experiment.objects.get(name__startswith="Example", runs__condition="no-skill", runs__replicate=1)
+
+
 def test_an_address_that_names_no_stop_shows_no_bar(client: Client) -> None:
     make_example()
     for asked in ("0", "5", "x", "-1", "1٣", ""):
@@ -98,11 +113,11 @@ def test_an_address_that_names_no_stop_shows_no_bar(client: Client) -> None:
 def test_the_probe_takes_back_the_change_that_the_library_opens_on(client: Client) -> None:
     """The rule was fixed before its outcome was known; see docs/explanation/scripted-model.md."""
     make_example()
-    probe = Probe.objects.exclude(reverted_digest="").get()
+    probe = Probe.objects.exclude(reverted_digest="").get(origin__run__condition="selfgen-always")
     assert probe.origin is not None
     assert probe.decision is not None
     run = probe.origin.run
-    assert (run.condition, run.replicate) == ("selfgen-always", 1)
+    assert run.replicate == 1
     opened = client.get(f"/runs/{run.public_id}/library.json").json()
     assert (opened["episode"], opened["decision"]) == (str(probe.origin.public_id), probe.decision.number)
     assert len(probe.reverted) == len(list_hunks(probe.decision.before.read(), probe.decision.after.read()))
