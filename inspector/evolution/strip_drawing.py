@@ -14,7 +14,17 @@ from django.utils.safestring import SafeString
 
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.metric_names import name_role
-from inspector.evolution.strip_layout import LAST_HEAD, SIDE, SLOT, Place, Stretch, StripLayout, lay_out
+from inspector.evolution.strip_layout import (
+    LAST_HEAD,
+    LETTER,
+    SIDE,
+    SLOT,
+    Place,
+    Stretch,
+    StripLayout,
+    lay_out,
+    wrap_name,
+)
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
 
@@ -65,7 +75,7 @@ class Canvas:
     @property
     def row(self) -> int:
         """y of the squares' upper edge."""
-        return 4 if self.form is StripForm.MINOR else 34
+        return 4 if self.form is StripForm.MINOR else 42
 
     @property
     def middle(self) -> float:
@@ -135,7 +145,7 @@ def _draw_freeze(canvas: Canvas) -> Iterator[str]:
     if canvas.form is not StripForm.MINOR:
         key = escape(freeze.state.key)
         yield f'<text class="evo-lock" x="{x:g}" y="{canvas.row + 12}" text-anchor="middle">{key}</text>'
-        yield f'<text class="evo-frozen" x="{x:g}" y="26" text-anchor="middle">frozen</text>'
+        yield f'<text class="evo-frozen" x="{x:g}" y="35" text-anchor="middle">frozen</text>'
 
 
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
@@ -147,8 +157,10 @@ def _draw_heads(canvas: Canvas) -> Iterator[str]:
             f'<text class="evo-phase" x="{stretch.left:g}" y="11">{name} '
             f'<tspan class="evo-soft">{counted}</tspan></text>'
         )
-    for stretch in canvas.layout.families:
-        yield _draw_family(stretch)
+    families = canvas.layout.families
+    for place, stretch in enumerate(families):
+        until = families[place + 1].left if place + 1 < len(families) else canvas.layout.width
+        yield from _draw_family(stretch, until - stretch.left)
 
 
 def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
@@ -161,15 +173,12 @@ def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
     return name, next((form for form in forms if 5.9 * (len(form) + 1) <= left), "")
 
 
-def _draw_family(stretch: Stretch) -> str:
-    room = int((stretch.right - stretch.left) / 5.6)
+def _draw_family(stretch: Stretch, room: float) -> Iterator[str]:
+    """Its name in full, in two lines where one has no room."""
     name = one_line(stretch.name, MAX_NAME)
-    short = name if len(name) <= room else name[: max(room - 1, 1)] + "…"
-    middle = (stretch.left + stretch.right) / 2
-    return (
-        f'<text class="evo-family" x="{middle:g}" y="26" text-anchor="middle">{escape(short)}'
-        f"<title>{escape(name)}</title></text>"
-    )
+    lines = (name,) if LETTER * (len(name) + 1) <= room else tuple(filter(None, wrap_name(name)))
+    for y, line in zip((30,) if len(lines) == 1 else (24, 35), lines, strict=True):
+        yield f'<text class="evo-family" x="{stretch.left:g}" y="{y}">{escape(line)}</text>'
 
 
 # --- trials and patches -----------------------------------------------------------------------------------------------
