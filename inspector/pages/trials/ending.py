@@ -1,11 +1,11 @@
-"""How a trial ended, in one sentence: what a check says, never what a model guesses. Pure."""
+"""How a trial ended and why, in one sentence: what its checks recorded, never what a model guesses. Pure."""
 
 from __future__ import annotations
 
 import re
 
 from benchapp.analysis.deciding.deciding_steps import Rule
-from benchapp.analysis.deciding.named_values import Expectation, is_telling
+from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling
 from benchapp.models import Attempt, Trial
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from inspector.pages.trials.verdict import CheckLine, VerdictView
@@ -14,6 +14,7 @@ from inspector.web.text.visible import one_line
 NAME_CHARS, VALUE_CHARS = 110, 40
 _TEST = re.compile(r"\A(?:[\w./-]+::)?(?:\w+::)?test_+(?P<name>\w+)(?P<case>\[.*\])?\Z", re.DOTALL)
 _A_FILE = re.compile(r"(?:an? |the )?file (?P<name>\S+)\Z")
+_MORE = re.compile(r"and (\d+) more\b")
 _ENDS = {
     AgentEnd.TIME: "the agent ran out of time",
     AgentEnd.TURNS: "the agent ran out of turns",
@@ -37,54 +38,61 @@ def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | Non
             return "Unknown how it ended" if attempt.source_key else "Interrupted before it finished"
         case "infrastructure":
             return "The machine failed, not the agent"
+    kind = end_of(attempt.exception_type) if attempt.exception_type else None
+    end = _ENDS[kind] if kind else ""
     if verdict is None or verdict.verdict.success is None:
-        return _say_unscored(attempt)
-    return _say_passed(trial, verdict) if verdict.verdict.success else _say_failed(attempt, verdict)
-
-
-def _say_unscored(attempt: Attempt) -> str:
-    end = end_of(attempt.exception_type) if attempt.exception_type else None
-    return f"Not scored: {_ENDS[end]}" if end else "Not scored: no verdict"
+        if not end and verdict and verdict.verdict.reward is None and len(verdict.verdict.rewards) > 1:
+            end = "several scorers, and nobody named the one that decides"
+        return f"No verdict: {end}" if end else "No verdict is recorded"
+    if verdict.verdict.success:
+        return _say_passed(trial, verdict)
+    failed = _say_failed(verdict)
+    return f"{end[:1].upper()}{end[1:]}. {failed}" if end else failed
 
 
 def _say_passed(trial: Trial, verdict: VerdictView) -> str:
     if verdict.failed:
-        return f"Passed, but one check failed: {name_check(verdict.failed[0])}"
+        counted = _count_failed(verdict)
+        return f"Passed, but {counted[:1].lower()}{counted[1:]}: {name_check(verdict.failed[0])}"
     total = verdict.total or trial.checks_total
     if not total:
         return "Passed; the verifier reports no checks"
-    return f"Passed all {total} checks" if total > 1 else "Passed its one check"
+    return f"All {total} checks passed" if total > 1 else "Its one check passed"
 
 
-def _say_failed(attempt: Attempt, verdict: VerdictView) -> str:
-    end = end_of(attempt.exception_type) if attempt.exception_type else None
-    before = f"{_ENDS[end].capitalize()}. " if end else ""
+def _say_failed(verdict: VerdictView) -> str:
+    if not verdict.total:
+        return "Failed; the verifier reports no checks"
     if not verdict.failed:
-        return before + (
-            "No check failed, but the score is too low" if verdict.total else "Failed; the verifier reports no checks"
-        )
-    first, count = verdict.failed[0], len(verdict.failed)
-    said = before + _say_check(first)
-    return f"{said}. {count} of {verdict.total} checks failed" if count > 1 else said
+        return "No check failed, but the score is too low"
+    return f"{_count_failed(verdict)}: {_say_check(verdict.failed[0])}"
+
+
+def _count_failed(verdict: VerdictView) -> str:
+    return f"{len(verdict.failed)} of {verdict.total} checks failed" if verdict.total > 1 else "Its one check failed"
 
 
 def _say_check(check: CheckLine) -> str:
-    name = name_check(check)
+    """What is wrong, with how many values the check says are wrong. It lists the first of them."""
     if not check.compared:
-        return name
+        return name_check(check)
     one = _choose_expectation(check)
     label, found, expected = (one_line(value, VALUE_CHARS) for value in (one.label, one.found, one.expected))
-    if found in ("none", "nothing"):
-        return _say_missing(name, label, expected)
-    return f"{name}: {label} {found}, not {expected}" if label else f"{name}: found {found}, not {expected}"
-
-
-def _say_missing(name: str, label: str, expected: str) -> str:
-    """A file is missing; else the check's name, with what it did not find."""
-    file = _A_FILE.match(expected)
-    if file:
+    if found in ("none", "nothing") and (file := _A_FILE.match(expected)):
         return f"{file['name']} is missing"
-    return f"{name}: {label}, found none" if label else f"{name}: expected {expected}, found none"
+    more = _MORE.match(check.beyond)
+    count = len(check.compared) + int(more[1]) if more else len(check.compared)
+    first = "the first" if one is check.compared[0] else "one"
+    item, _, column = label.rpartition(", ")
+    if column and " " not in column:  # of a table
+        of_item = f" of {item}" if item and count == 1 else ""
+        said = f"{column}{of_item} is {'empty' if found == '(empty)' else found} and should be {expected}"
+    else:
+        said, first = f"{label or name_check(check)}: found {found}, not {expected}", f"{first}:"
+    if count == 1:
+        return said
+    # A list that is as long as what is read off a message may go on.
+    return f"{'several' if len(check.compared) == MOST else count} values are wrong, {first} {said}"
 
 
 def _choose_expectation(check: CheckLine) -> Expectation:

@@ -71,24 +71,40 @@ def numbers(text: str) -> list[int]:
 
 def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(client, trial):
     text = " ".join(page(client, trial).split())
-    assert '<h1><span class="badge bad">failed</span> Missing cells are left out: found 27.5, not 41.2</h1>' in text
+    assert "✗</span> 1 of 2 checks failed: Missing cells are left out: found 27.5, not 41.2</h1>" in text
     assert "2 errors <kbd>e</kbd>" in text
     assert "Go to step 7, the first error" in text
     assert 'tidy <span class="badge acc">read</span> <a href="?at=12#step-12">step 12</a>' in text
-    assert "checks <b>1/2</b>" in text
+    assert text.count("of 2 ") == 1, "no number twice"
 
 
 def test_a_passed_trial_says_first_that_it_passed(client):
     checks = (Check(CheckGroup.HIDDEN, "a side check", CheckStatus.FAILED),)
     trial = make_trial(verdict=Verdict("suite", True, checks=checks))
-    assert "Passed, but one check failed: A side check</h1>" in page(client, trial)
+    assert "Passed, but its one check failed: A side check</h1>" in page(client, trial)
+
+
+def test_the_sentence_counts_what_the_first_failed_check_counts(client):
+    def ending(message: str) -> str:
+        check = Check(CheckGroup.HIDDEN, "the labels", CheckStatus.FAILED, message)
+        passed = Check(CheckGroup.PUBLIC, "a side check", CheckStatus.PASSED)
+        trial = make_trial(success=False, verdict=make_verdict(False, checks=(check, passed)))
+        return str(twin(client, trial)["ending"]).removeprefix("1 of 2 checks failed: ")
+
+    empty = (
+        "row K2: expected label Hex bolt 58 mm, found (empty); row K3: expected label Dowel, found (empty); and 35 more"
+    )
+    assert ending(empty) == "37 values are wrong, the first label is empty and should be Hex bolt 58 mm"
+    assert ending("expected a file solve.py, found none") == "solve.py is missing"
+    assert ending("zone Grey: expected one line, found none") == "zone Grey: found none, not one line"
+    assert ending("it is not right") == "The labels"
 
 
 def test_an_earlier_attempt_says_how_it_ended_itself(client):
     trial = make_trial(success=False)
     trial.settle(make_attempt(trial, success=True))
-    assert "Missing cells are left out: found 27.5" in page(client, trial, "?attempt=1")
-    assert "Passed all 2 checks</h1>" in page(client, trial, "?attempt=2")
+    assert "1 of 2 checks failed: Missing cells are left out: found 27.5" in page(client, trial, "?attempt=1")
+    assert "All 2 checks passed</h1>" in page(client, trial, "?attempt=2")
 
 
 def test_it_says_what_the_model_was_not_sent(client):
@@ -152,7 +168,7 @@ def test_it_calls_the_unknown_unknown(client):
     )
     text = page(client, trial)
     assert "not scored" in text
-    assert "Not scored: no verdict" in text
+    assert "No verdict is recorded</h1>" in text
     assert "reward, checks, cost not reported" in text
     assert "left no trajectory that could be read" in text
     assert twin(client, trial)["cost_usd"] is None
@@ -313,10 +329,10 @@ def test_a_failed_check_leads_to_the_step_that_decided_it(client):
     ]
     record_steps(trial.counting_attempt(), steps)
     text = page(client, trial)
-    assert "The averages: Mill Lane, average 202.05, not 42.66</h1>" in text
+    assert "1 of 2 checks failed: average of Mill Lane is 202.05 and should be 42.66</h1>" in text
     assert '<a class="step-link" href="?at=3#step-3"><b>3</b> first prints 202.05</a>' in text
     assert '<a class="step-link" href="?at=2#step-2"><b>2</b> wrote solve.py</a>' in text
-    assert "Go to step 2: wrote solve.py" in text
+    assert 'title="wrote solve.py">Go to step 2 <kbd>' in text
     assert "<mark>202.05</mark>" in text, "the value stays in sight inside of the fold"
     assert '<a class="step-link bare" href="?at=2#step-2" title="last write of solve.py">' in text
     assert [(one["check"], one["step"], one["rule"]) for one in twin(client, trial)["deciding"]] == [
@@ -346,7 +362,7 @@ def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(
         Check(CheckGroup.HIDDEN, "the notes", CheckStatus.FAILED, "nothing was counted"),
     )
     text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
-    assert text.count("<summary>As the verifier said it</summary>") == 1
+    assert text.count("<summary>Whole message</summary>") == 1
     assert '<p class="beyond muted">and 3 more. Empty cells are no zeros</p>' in text
     assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
 
