@@ -32,33 +32,48 @@ register = template.Library()
 
 HIT = "hit"
 MAP_WIDTH = 14
+LONG, MANY_TOKENS = 1, 500  # of one step: seconds, and tokens that it wrote
 SHORT_LABEL = 34  # characters that fit a row
 
 
 @register.simple_tag
 def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> SafeString:
-    """A field as one block, its folds inside. Without an address of its pieces a fold has what is at hand, or `absent`."""
-    if not text.parts:
-        return SafeString("")
-    kind = text.field.kind
-    parts = "".join(
-        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part, is_code=kind == "call")
+    """A field: each shown stretch as a block, folds between them. Without an address of its pieces a fold has what is at
+    hand, or `absent`."""
+    drawn = (
+        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else _draw_block(text, part)
         for part in text.parts
     )
+    return mark_safe("".join(drawn))  # noqa: S308 (each part is escaped)
+
+
+@register.simple_tag
+def call_title(call: CardText) -> SafeString:
+    """A call in a line: its tool and its main argument."""
+    argument = f": {_draw_block(call, call.title)}" if call.title else ""
+    return mark_safe(f'<div class="call-title"><b>{escape(call.field.label)}</b>{argument}</div>')  # noqa: S308 (escaped)
+
+
+def _draw_block(text: CardText, part: CardPart) -> str:
+    kind = text.field.kind
     direction = "" if kind == "call" else ' dir="auto"'  # each line of a text, never of code
-    return mark_safe(f'<pre class="{kind}"{direction}>\n{parts}</pre>')  # noqa: S308 (each part is escaped)
+    place = f'data-field="{text.field.name}" data-start="{part.part.start}"'
+    return f'<pre class="{kind}" {place}{direction}>\n{card_part(part, is_code=kind == "call")}</pre>'
 
 
 def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
     where = f" <span>{part.where}</span>" if part.where else ""
     summary = f"<summary><b>{part.more}</b>{where}</summary>"
     opened = '<div class="more" tabindex="0" role="region" aria-label="Unfolded text">'
+    kind = text.field.kind
     if not piece_at:
-        return f'<details class="rest">{summary}{opened}{fold_blanks(part.part.text or absent)}</div></details>'
-    place = f"&step={step}&field={text.field.name}&start={part.part.start}&end={part.part.end}"
-    address = escape(piece_at + place)
+        return f'<details class="rest {kind}">{summary}{opened}{fold_blanks(part.part.text or absent)}</div></details>'
+    end = "" if part.hides_size else f"&end={part.part.end}"
+    address = escape(f"{piece_at}&step={step}&field={text.field.name}&start={part.part.start}{end}")
     asked = f'hx-get="{address}" hx-trigger="toggle once" hx-target="find .more"'
-    return f'<details class="rest" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
+    return (
+        f'<details class="rest {kind}" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
+    )
 
 
 def card_part(part: CardPart, *, is_code: bool = False) -> SafeString:
@@ -162,16 +177,16 @@ def _draw_mark(mark: MapMark, query: str, total: int) -> str:
 
 @register.simple_tag
 def step_facts(clock: Clock, tokens: int | None, tokens_in: int | None, time: str) -> SafeString:
-    """How long a step took, what it wrote, and when: only what the record has."""
+    """How long a step took and what it wrote, where that is much; on hover all that the record has."""
     took, since = clock
-    parts = [f"{took:.1f} s" if took < 100 else f"{took:,.0f} s"] if took is not None else []
-    parts += [f"{compact(tokens)} tok"] if tokens is not None else []
-    parts += [write_clock(since)] if since is not None else [time[11:19]] if time else []
+    parts = [f"{took:.1f} s" if took < 100 else f"{took:,.0f} s"] if took and took >= LONG else []
+    parts += [f"{compact(tokens)} tok"] if tokens and tokens >= MANY_TOKENS else []
+    known = [f"{took:,.1f} s" if took is not None else "", f"{tokens_in:,} tokens in" if tokens_in is not None else ""]
+    known += [f"{tokens:,} out" if tokens is not None else "", f"{write_clock(since)} after the start" if since else ""]
+    known += [time[:19].replace("T", " ")]
+    title = escape(", ".join(filter(None, known)))
     if not parts:
         return SafeString("")
-    told = [f"{took:,.1f} s" if took is not None else "", f"{tokens_in:,} tokens in" if tokens_in is not None else ""]
-    told += [f"{tokens:,} out" if tokens is not None else "", time[:19].replace("T", " ")]
-    title = escape(", ".join(filter(None, told)))
     return mark_safe(f'<span class="step-facts" title="{title}">{escape(" · ".join(parts))}</span>')  # noqa: S308 (escaped)
 
 

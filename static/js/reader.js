@@ -16,7 +16,7 @@ let opened = false; // reasoning, by r
 
 const stepsNow = () => (list ? [...list.querySelectorAll(":scope > .step")] : []);
 const numberOf = (step) => Number(step.id.slice(5));
-const stepAt = (number) => document.getElementById(`step-${number}`);
+const stepAt = (number) => document.getElementById(`step-${number}`)?.closest("li") ?? null; // an empty step is in the next one's card
 const isTyping = (target) => target.closest?.("input:not([type=radio]), textarea, select, [contenteditable]");
 
 // --- where the reader is -------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class StepIndex:
     @property
     def handed_in(self) -> int | None:
         """The last submit; else the last step of the agent."""
-        agents = [one for one in self.glances if one.kind not in (StepKind.SYSTEM, StepKind.TASK, StepKind.COMPACTION)]
+        agents = [one for one in self.glances if one.is_by_agent]
         submits = [one for one in agents if one.kind is StepKind.SUBMIT]
         return next((one.number for one in reversed(submits or agents)), None)
 

@@ -93,6 +93,15 @@ class StepGlance:
     through: tuple[tuple[str, str], ...] = ()  # (file, the written program that writes it)
     removes: tuple[str, ...] = ()
 
+    @property
+    def says_nothing(self) -> bool:
+        """Did the agent neither act nor say a word?"""
+        return self.kind is StepKind.MESSAGE and not self.label
+
+    @property
+    def is_by_agent(self) -> bool:
+        return self.kind not in (StepKind.SYSTEM, StepKind.TASK, StepKind.COMPACTION)
+
 
 def glance_at(step: Step) -> StepGlance:
     by_call = [list(list_written_files(call)) for call in step.tool_calls]

@@ -30,6 +30,12 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
     if view is None:
         return DecidedVerdict(None)
     groups = tuple(_decide_group(group, index) for group in sorted(view.groups, key=_is_passed))
+    # The first failed check shows its comparisons: what the others found mostly follows from it.
+    first = next((line for group in groups for line in group.open), None)
+    groups = tuple(
+        replace(group, open=tuple(line if line is first else replace(line, rows=1) for line in group.open))
+        for group in groups
+    )
     decided = replace(view, groups=groups)
     failed = decided.failed
     found = [one for check in failed for one in check.decided if one.rule is not Rule.SUBMIT]

@@ -14,7 +14,6 @@ from inspector.web.text.visible import one_line
 NAME_CHARS, VALUE_CHARS = 110, 40
 _TEST = re.compile(r"\A(?:[\w./-]+::)?(?:\w+::)?test_+(?P<name>\w+)(?P<case>\[.*\])?\Z", re.DOTALL)
 _A_FILE = re.compile(r"(?:an? |the )?file (?P<name>\S+)\Z")
-_MORE = re.compile(r"and (\d+) more\b")
 _ENDS = {
     AgentEnd.TIME: "the agent ran out of time",
     AgentEnd.TURNS: "the agent ran out of turns",
@@ -80,19 +79,17 @@ def _say_check(check: CheckLine) -> str:
     label, found, expected = (one_line(value, VALUE_CHARS) for value in (one.label, one.found, one.expected))
     if found in ("none", "nothing") and (file := _A_FILE.match(expected)):
         return f"{file['name']} is missing"
-    more = _MORE.match(check.beyond)
-    count = len(check.compared) + int(more[1]) if more else len(check.compared)
     first = "the first" if one is check.compared[0] else "one"
     item, _, column = label.rpartition(", ")
     if column and " " not in column:  # of a table
-        of_item = f" of {item}" if item and count == 1 else ""
+        of_item = f" of {item}" if item and check.wrong == 1 else ""
         said = f"{column}{of_item} is {'empty' if found == '(empty)' else found} and should be {expected}"
     else:
         said, first = f"{label or name_check(check)}: found {found}, not {expected}", f"{first}:"
-    if count == 1:
+    if check.wrong == 1:
         return said
     # A list that is as long as what is read off a message may go on.
-    return f"{'several' if len(check.compared) == MOST else count} values are wrong, {first} {said}"
+    return f"{'several' if len(check.compared) == MOST else check.wrong} values are wrong, {first} {said}"
 
 
 def _choose_expectation(check: CheckLine) -> Expectation:

@@ -277,7 +277,7 @@ def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> 
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
         stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = pair_fields(mine[0].step, theirs[0].step, stored)
+        fields = pair_fields(mine[0], theirs[0], stored)
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 

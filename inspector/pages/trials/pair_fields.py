@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.record.trajectory_store import StoredStep
+from inspector.pages.trials.step_cards import CardText, StepCard
 from inspector.pages.trials.trial import SkillUsage
 from inspector.pages.trials.verdict import GROUP_WORDS, VerdictView
 from inspector.web.text.diff import RowPair, diff_file
-from inspector.web.text.drawn_steps import FieldView, StepView
 from inspector.web.text.visible import visible
 from runner.base.types import CheckGroup, Source
 from runner.trajectories.fields import fields
@@ -32,22 +32,22 @@ class FieldPair:
     equal ones folded; empty where the texts are better read whole."""
 
     name: str
-    left: FieldView | None
-    right: FieldView | None
+    left: CardText | None
+    right: CardText | None
     is_same: bool
     lines: tuple[RowPair | Equal, ...] = ()
 
     @property
-    def shown(self) -> FieldView:
+    def shown(self) -> CardText:
         found = self.left or self.right
         assert found is not None
         return found
 
 
-def pair_fields(left: StepView, right: StepView, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
+def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
     """The fields in the order of the left step, then those that only the right one has."""
     texts = [dict(fields(found.step)) for found in stored]
-    views = [{view.name: view for view in step.fields} for step in (left, right)]
+    views = [left.texts, right.texts]
     compared = _collect_compared(stored[0])
     return tuple(
         _pair_texts(
@@ -60,7 +60,7 @@ def pair_fields(left: StepView, right: StepView, stored: tuple[StoredStep, Store
     )
 
 
-def _order_names(views: Sequence[Mapping[str, FieldView]]) -> list[str]:
+def _order_names(views: Sequence[Mapping[str, CardText]]) -> list[str]:
     """A field that only the right step has comes after the one it follows there."""
     names = list(views[0])
     before = ""
@@ -85,7 +85,7 @@ def _find_whole(name: str, texts: Mapping[str, str], stored: StoredStep) -> str 
 
 def _pair_texts(
     name: str,
-    views: tuple[FieldView | None, FieldView | None],
+    views: tuple[CardText | None, CardText | None],
     texts: tuple[str | None, str | None],
     *,
     compared: bool,

@@ -1,6 +1,8 @@
-"""Steps as cards of the reader: acts with their results, messages, reasoning, what is folded, coloured and cut.
+"""Steps as cards, for every page that shows steps: acts with their results, messages, reasoning, what is folded, coloured,
+cut and masked.
 
-Pure. Places are characters of a field's canonical text, so that colours, matched values and cuts meet in one text.
+Pure. Places are characters of a field's canonical text, or of the text as a reviewer sees it, so that colours, matched
+values, cuts and marks meet in one text.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep
-from benchapp.analysis.deciding.step_glances import StepKind, glance_at, read_exit_code
+from benchapp.analysis.deciding.step_glances import PATH_KEYS, StepKind, glance_at, read_exit_code
+from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep
 from inspector.pages.trials.cut_texts import Cuts, CutState
@@ -23,29 +26,33 @@ from inspector.web.text.drawn_steps import FieldView, StepView
 from inspector.web.text.folding import FoldedPart
 from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import RIGHT_TO_LEFT, visible
-from runner.base.types import Step, ToolCall
+from runner.base.types import Source, Step, ToolCall
+from runner.trajectories.fields import tool_call_text
 from runner.trajectories.images import list_parts
 from runner.trajectories.log_records import Record, read_count
 
-TITLE_CHARS = 110  # a message of no more in one line is the title of its card
+TITLE_CHARS = 200  # of the argument that stands in the title of a call
+MAIN_KEYS = (*COMMAND_KEYS, *PATH_KEYS, "pattern", "query", "url", "skill")  # what a call is about
 PROSE_CHARS = 8_000  # a longer message is drawn as text, folded
 LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in one line is no prose
-PROSE_LINES = 40  # of a message that are shown; the others open below
+PROSE_LINES, PROMPT_LINES = 40, 6  # of a message, of a task's prompt that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
 _MARKS = re.compile(r"[*`]+|^#+[ \t]*", re.MULTILINE)
 _JSON_BLOCK = re.compile(r"^[{\[]\n(?:[ \t].*\n){1,80}[}\]]$", re.MULTILINE)  # a prompt shows a form and no fences
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_PARAGRAPH = re.compile(r"<p(?: dir=\"auto\")?>(.*)</p>", re.DOTALL)
+_ARGUMENT = re.compile(r"([\w-]{1,40}):(?: |(?=\n))")
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class CardPart:
-    """A stretch of a text, shown or folded. `layers`: places within it that have a class, from 0."""
+    """A stretch of a text, shown or folded. `layers`: places within it that have a class, from 0. `hides_size`: of a fold
+    that may not say how long it is."""
 
     part: FoldedPart
     layers: tuple[Layer, ...] = ()
+    hides_size: bool = False
 
     @property
     def is_fold(self) -> bool:
@@ -54,6 +61,8 @@ class CardPart:
     @property
     def more(self) -> str:
         """What opening the fold brings."""
+        if self.hides_size:
+            return "Show more"
         if self.part.lines is None:
             return f"{self.part.end - self.part.start:,} characters more"
         first, last, _ = self.part.lines
@@ -61,36 +70,45 @@ class CardPart:
 
     @property
     def where(self) -> str:
+        if self.hides_size:
+            return ""
         size = write_size(self.part.raw) if self.part.raw else f"{self.part.end - self.part.start:,} characters"
         if self.part.lines is None:
             return "" if not self.part.raw else size
         first, last, total = self.part.lines
         return f"lines {first:,} to {last:,} of {total:,} · {size}"
 
+    def cut(self, start: int, end: int) -> CardPart:
+        """A stretch of a shown part."""
+        raw = self.part.raw[start:end]
+        layers = (
+            (max(first, start) - start, min(last, end) - start, kind)
+            for first, last, kind in self.layers
+            if first < end and last > start
+        )
+        return CardPart(FoldedPart(self.part.start + start, self.part.start + start + len(raw), raw), tuple(layers))
+
 
 @dataclass(frozen=True, slots=True)
 class CardText:
-    """One field. `head`: of a result, how it ended and how long it is. `is_command`: all of it is a command line.
-    `images`: those that its marks replace."""
+    """One field. `head`: of a result, how it ended, and how long it is where not all of it is shown. `title`: of a call the
+    argument that names it; it is not among the parts. `images`: those that its marks replace."""
 
     field: FieldView
     parts: tuple[CardPart, ...]
     head: str = ""
-    is_command: bool = False
+    title: CardPart | None = None
     images: tuple[Record, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.parts
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A call with what came back; `call` None for results that name no call."""
+    """A call with what came back; `call` None for results that name no call. `notice`: what stands in place of a hidden one."""
 
     call: CardText | None
-    results: tuple[CardText, ...]
+    results: tuple[CardText, ...] = ()
     started: Trajectory | None = None  # of the sub-agent that it started
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +129,16 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class StepCard:
-    """`title`: a short message that names the step. `images`: of the message. `plain`: a message too long for Markdown. `told`: a system prompt's
-    first line, which stands for all of it until it is opened. `clock`: seconds it took and seconds after the start."""
+    """`images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a system prompt's first line,
+    which stands for all of it until it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
+    by name. `empty`: numbers of the steps before it in which the agent said nothing."""
 
     step: StepView
     kind: StepKind
-    title: SafeString
     prose: Prose | None
     plain: CardText | None
-    told: str
-    told_lines: int
+    opening: str
+    opening_lines: int
     reasoning: Reasoning | None
     acts: tuple[Act, ...]
     images: tuple[Record, ...]
@@ -128,15 +146,29 @@ class StepCard:
     flags: tuple[str, ...]
     cuts: tuple[CutState, ...]
     clock: tuple[float | None, float | None] = (None, None)
+    texts: Mapping[str, CardText] = field(default_factory=dict)
+    empty: tuple[int, ...] = ()
 
     @property
     def number(self) -> int:
         return self.step.number
 
     @property
+    def call(self) -> CardText | None:
+        """The one call, which names the card."""
+        return self.acts[0].call if len(self.acts) == 1 else None
+
+    @property
     def name(self) -> str:
-        """The tool that was called first, else what kind of step it is."""
-        return self.step.tools[0] if self.step.tools else str(self.kind)
+        """The tool that was called, or how many calls there are; else what kind of step it is."""
+        tools = self.step.tools
+        return f"{len(tools)} calls" if len(tools) > 1 else tools[0] if tools else str(self.kind)
+
+    @property
+    def says_nothing(self) -> bool:
+        return self.step.source == "agent" and not (
+            self.prose or self.plain or self.reasoning or self.acts or self.images or self.flags or self.step.compacted
+        )
 
     @property
     def cut_class(self) -> str:
@@ -145,7 +177,8 @@ class StepCard:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of steps besides their texts, by number."""
+    """What is known of steps besides their texts, by number. `mask`: the word that replaces what a reviewer may not see;
+    then messages stay plain, so that places in them can be marked. `hides_size`: of texts that are not at hand."""
 
     deciding: Mapping[int, Sequence[DecidingStep]] = field(default_factory=dict)
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -153,6 +186,23 @@ class Facts:
     cuts: Cuts = field(default_factory=Cuts)
     started: Mapping[str, Trajectory] = field(default_factory=dict)  # by the id of the call that started it
     kinds: Mapping[int, StepKind] = field(default_factory=dict)
+    mask: str = ""
+    hides_size: bool = False
+
+
+def fold_empty(cards: Sequence[StepCard]) -> Iterator[StepCard]:
+    """The cards without those in which the agent said nothing before it acted: the next one has their numbers."""
+    empty: list[StepCard] = []
+    for card in cards:
+        if card.says_nothing:
+            empty.append(card)
+        elif empty and card.step.source == "agent":
+            yield replace(card, empty=tuple(one.number for one in empty))
+            empty = []
+        else:
+            yield from (*empty, card)
+            empty = []
+    yield from empty
 
 
 def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: Facts | None = None) -> list[StepCard]:
@@ -170,37 +220,48 @@ def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: F
 def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> tuple[StepCard, int]:
     kind = facts.kinds.get(step.number) or glance_at(stored.step).kind
     deciding = tuple(facts.deciding.get(step.number, ()))
-    values = [one.value for one in deciding if one.value]
-    texts = {one.name: _draw_text(step, one, stored, facts.cuts, values) for one in step.fields}
-    said = texts.get("message")
-    whole = _join(said.field) if said else ""
-    prose, title, told, plain = None, SafeString(""), "", None
-    if said is None:
+    texts = {one.name: _draw_text(step, one, stored, facts, [each.value for each in deciding]) for one in step.fields}
+    message = texts.get("message")
+    whole = _join(message.field) if message else ""
+    if message and _is_nothing(whole, message, stored.step):
+        del texts["message"]
+        message = None
+    prose, opening, plain = None, "", None
+    if message is None:
         pass
     elif kind is StepKind.SYSTEM and whole.count("\n") > 2:
-        told, plain = _first_sentence(whole), said
-    elif whole and len(whole) <= min(PROSE_CHARS, room) and max(map(len, whole.split("\n"))) <= LINE_CHARS:
-        title = _draw_title(whole) if step.tools else SafeString("")
-        prose = None if title else _draw_prose(whole)
+        opening, plain = _first_sentence(whole), message
+    elif (
+        facts.mask or not whole or len(whole) > min(PROSE_CHARS, room) or max(map(len, whole.split("\n"))) > LINE_CHARS
+    ):
+        plain = message
     else:
-        plain = said
+        prose = _draw_prose(whole, PROMPT_LINES if kind is StepKind.TASK else PROSE_LINES)
     card = StepCard(
         step=step,
         kind=kind,
-        title=title,
         prose=prose,
         plain=plain,
-        told=told,
-        told_lines=whole.rstrip("\n").count("\n") + 1 if told else 0,
+        opening=opening,
+        opening_lines=whole.rstrip("\n").count("\n") + 1 if opening else 0,
         reasoning=_draw_reasoning(texts.get("reasoning")),
         acts=tuple(_link_subagent(act, stored, facts.started) for act in _pair_acts(step, texts)),
-        images=said.images if said else (),
+        images=message.images if message else (),
         deciding=deciding,
         flags=tuple(facts.flags.get(step.number, ())),
         cuts=facts.cuts.of_step(step.number, [one.name for one in step.fields if one.parts]),
         clock=facts.clocks.get(step.number, (None, None)),
+        texts=texts,
     )
-    return card, len(whole) if prose or title else 0
+    return card, len(whole) if prose else 0
+
+
+def _is_nothing(whole: str, message: CardText, step: Step) -> bool:
+    """Blank; or, of an agent, what programs write that have nothing to say: null, or that they made the call below."""
+    if not whole.strip():
+        return bool(whole) or not message.field.parts
+    calls = {f"Executed {call.name} {call.id}" for call in step.tool_calls}
+    return step.source is Source.AGENT and whole.strip() in {"null", *calls} and not message.images
 
 
 def _link_subagent(act: Act, stored: StoredStep, started: Mapping[str, Trajectory]) -> Act:
@@ -209,32 +270,78 @@ def _link_subagent(act: Act, stored: StoredStep, started: Mapping[str, Trajector
 
 
 def _pair_acts(step: StepView, texts: Mapping[str, CardText]) -> Iterator[Act]:
-    """Fields stand in reading order: each call, then its results."""
+    """Fields come in reading order: each call, then its results."""
     call: CardText | None = None
     results: list[CardText] = []
     for one in step.fields:
-        if one.kind == "call":
+        if one.kind in ("call", "hidden") or (one.kind == "result" and call and one.label != "result"):
+            # A result that names no call must not be read as that of the call before it.
             if call or results:
                 yield Act(call, tuple(results))
-            call, results = texts[one.name], []
+            call, results = None, []
+        if one.kind == "call":
+            call = _entitle(texts[one.name])
+        elif one.kind == "hidden":
+            yield Act(None, notice="".join(part.text for part in one.parts))
         elif one.kind == "result":
-            if call and one.label != "result":  # it names no call: it must not be read as that call's
-                yield Act(call, tuple(results))
-                call, results = None, []
             results.append(texts[one.name])
     if call or results:
         yield Act(call, tuple(results))
 
 
-def _draw_text(step: StepView, one: FieldView, stored: StoredStep, cuts: Cuts, values: Sequence[str]) -> CardText:
+def _draw_text(step: StepView, one: FieldView, stored: StoredStep, facts: Facts, values: Sequence[str]) -> CardText:
     call = _find_call(stored, one)
-    colours = colour_call(call, one) if call else colour_result(one, values, is_skill=bool(step.skills))
-    hidden = list(cuts.of_field(step.number, one.name, one.parts[-1].end if one.parts else 0))
-    shown = tuple(CardPart(part, () if part.is_fold else _clip(part, [*colours, *hidden])) for part in one.parts)
-    if call and (skip := _skip_key(call, one)):
-        shown = _drop_beginning(shown, skip)
+    is_recorded = not facts.mask or (call is not None and _join(one) == tool_call_text(call)[len(call.name) + 1 :])
+    colours = colour_call(call, one) if call and is_recorded else []
+    colours += colour_result(one, list(filter(None, values)), is_skill=bool(step.skills))
+    hidden = list(facts.cuts.of_field(step.number, one.name, one.parts[-1].end if one.parts else 0))
+    shown = tuple(_draw_part(part, [*colours, *hidden], facts) for part in one.parts)
     head = _head(one) if one.kind == "result" else ""
-    return CardText(one, shown, head, bool(call and _skip_key(call, one)), tuple(_list_images(stored.step, one)))
+    return CardText(one, shown, head, images=tuple(_list_images(stored.step, one)))
+
+
+def _draw_part(part: FoldedPart, layers: Sequence[Layer], facts: Facts) -> CardPart:
+    if part.is_fold:
+        return CardPart(part, hides_size=facts.hides_size and not part.raw)
+    clipped = [
+        (max(start, part.start) - part.start, min(end, part.end) - part.start, kind)
+        for start, end, kind in layers
+        if start < part.end and end > part.start
+    ]
+    if facts.mask:
+        clipped += [(found.start(), found.end(), "mask") for found in re.finditer(re.escape(facts.mask), part.raw)]
+    return CardPart(part, tuple(clipped))
+
+
+def _entitle(text: CardText) -> CardText:
+    """The call with the line of its main argument as its title, in place of its key and that line among the parts.
+
+    Main is the first argument of MAIN_KEYS, else the first, where it is short."""
+    if not text.parts or text.parts[0].is_fold:
+        return text
+    first, raw = text.parts[0], text.parts[0].part.raw
+    lines = raw.splitlines(keepends=True)
+    found, at = [], 0  # (key, where its line, its value and the value's line end)
+    for place, line in enumerate(lines):
+        match = _ARGUMENT.match(line)
+        if not match:
+            break
+        start, end = at + match.end(), at + len(line)
+        if raw[start:end] == "\n":  # the value begins on the next line, and all after it is the value
+            if match[1] in MAIN_KEYS and place + 1 < len(lines):
+                found.append((match[1], at, end, end + len(lines[place + 1])))
+            break
+        found.append((match[1], at, start, end))
+        at = end
+    by_key = {key: (line, start, end) for key, line, start, end in reversed(found)}
+    main = next((key for key in MAIN_KEYS if key in by_key), found[0][0] if found else "")
+    before, start, end = by_key.get(main, (0, 0, 0))
+    is_whole = raw[:end].endswith("\n") or (end == len(raw) and len(text.parts) == 1)  # no fold in its middle
+    if not found or not is_whole or not 0 < end - start <= TITLE_CHARS:
+        return text
+    rest = [first.cut(0, before), first.cut(end, len(raw))]
+    title = first.cut(start, end - raw[:end].endswith("\n"))
+    return replace(text, title=title, parts=(*(part for part in rest if part.part.raw), *text.parts[1:]))
 
 
 def _list_images(step: Step, one: FieldView) -> Iterator[Record]:
@@ -251,35 +358,8 @@ def _find_call(stored: StoredStep, one: FieldView) -> ToolCall | None:
     return stored.step.tool_calls[int(one.name.partition("/")[2])] if one.kind == "call" else None
 
 
-def _skip_key(call: ToolCall, one: FieldView) -> int:
-    """How much of the text only says "command:", where a command is all that the call has."""
-    if len(call.arguments) != 1 or not one.parts:
-        return 0
-    key, value = next(iter(call.arguments.items()))
-    if key not in ("command", "cmd", "script", "keystrokes", "code") or not isinstance(value, str) or not value:
-        return 0
-    beginning = f"{key}:\n" if "\n" in value else f"{key}: "
-    return len(beginning) if one.parts[0].raw.startswith(beginning) and not one.parts[0].is_fold else 0
-
-
-def _drop_beginning(parts: tuple[CardPart, ...], skip: int) -> tuple[CardPart, ...]:
-    first = parts[0].part
-    bare = FoldedPart(first.start + skip, first.end, first.raw[skip:])
-    moved = tuple((max(0, start - skip), end - skip, kind) for start, end, kind in parts[0].layers if end > skip)
-    return (CardPart(bare, moved), *parts[1:])
-
-
-def _clip(part: FoldedPart, layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers that touch the part, counted from its beginning."""
-    return tuple(
-        (max(start, part.start) - part.start, min(end, part.end) - part.start, kind)
-        for start, end, kind in layers
-        if start < part.end and end > part.start
-    )
-
-
 def _head(one: FieldView) -> str:
-    """How a result ended, as far as it says so, and how long it is."""
+    """How a result ended, as far as it says so, and how long it is where it is not shown whole."""
     at_hand = all(part.raw for part in one.parts)
     text = _join(one) if at_hand else (one.parts[-1].raw if one.parts else "")
     code = read_exit_code(text)
@@ -287,8 +367,8 @@ def _head(one: FieldView) -> str:
     if not one.length:
         return f"{ended}, no output" if ended else "no output"
     lines = text.rstrip("\n").count("\n") + 1
-    size = f"{lines:,} line{'' if lines == 1 else 's'}" if at_hand else f"{one.length:,} characters"
-    return f"{ended} · {size}" if ended else size
+    size = f"{lines:,} lines" if at_hand else f"{one.length:,} characters"
+    return " · ".join(filter(None, (ended, size if any(part.is_fold for part in one.parts) else "")))
 
 
 def _join(one: FieldView) -> str:
@@ -297,9 +377,9 @@ def _join(one: FieldView) -> str:
 
 
 def _draw_reasoning(text: CardText | None) -> Reasoning | None:
-    if text is None:
+    whole = _join(text.field) or (text.parts[0].part.raw if text.parts else "") if text else ""
+    if text is None or whole.strip() in ("", "null"):
         return None
-    whole = _join(text.field) or (text.parts[0].part.raw if text.parts else "")
     return Reasoning(text, _first_sentence(whole), len(whole.split()))
 
 
@@ -309,23 +389,14 @@ def _first_sentence(text: str) -> str:
     return visible(beginning[: match.end()] if match else beginning).strip()
 
 
-def _draw_title(text: str) -> SafeString:
-    line = text.strip()
-    if len(line) > TITLE_CHARS or "\n" in line:
-        return SafeString("")
-    html = _render(line)
-    only = _PARAGRAPH.fullmatch(html.strip())
-    return SafeString("") if only is None or "<p" in only[1] else mark_safe(only[1])  # noqa: S308 (sanitised)
-
-
-def _draw_prose(text: str) -> Prose:
-    """Whole, or its beginning up to a blank line outside of a block of code."""
+def _draw_prose(text: str, most: int) -> Prose:
+    """Whole, or its first `most` lines and what follows up to a blank line outside of a block of code."""
     if "```" not in text:
         text = _JSON_BLOCK.sub(r"\n```\n\g<0>\n```\n", text)
     lines = text.split("\n")
-    if len(lines) <= PROSE_LINES + 12:
+    if len(lines) <= most * 1.3:
         return Prose(_render(text))
-    end = next((at for at in range(PROSE_LINES, len(lines)) if _may_break(lines, at)), len(lines))
+    end = next((at for at in range(most, len(lines)) if _may_break(lines, at)), len(lines))
     shown, rest = "\n".join(lines[:end]), "\n".join(lines[end:])
     left = len(rest.strip("\n").split("\n")) if rest.strip() else 0
     return Prose(_render(shown), _render(rest) if left else SafeString(""), left)

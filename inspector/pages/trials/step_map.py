@@ -154,7 +154,15 @@ def draw_lines(
 ) -> Iterator[OutlineLine]:
     longest = max((took for took, _ in clocks.values() if took), default=0.0)
     most = max((one.output_tokens or 0 for one in glances), default=0)
+    folded, is_followed = set(), False  # empty messages before what the agent did next: one row for both
+    for one in reversed(glances):
+        if not one.says_nothing:
+            is_followed = one.is_by_agent
+        elif is_followed:
+            folded.add(one.number)
     for one in glances:
+        if one.number in folded:
+            continue
         words = flags.get(one.number, ())
         ended = f"exit {one.exit_code}" if one.exit_code else "error"
         took = clocks.get(one.number, (None, None))[0]

@@ -14,7 +14,7 @@ from benchapp.record.trajectory_store import StoredStep, read_page
 from inspector.pages.trials.cut_texts import Cuts, read_kept_spans
 from inspector.pages.trials.decided_checks import DecidedVerdict, decide_checks
 from inspector.pages.trials.outline import ChunkSummary, read_chunk_summaries
-from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards
+from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards, fold_empty
 from inspector.pages.trials.step_map import Clock, StepMap, build_step_map, find_next, time_steps
 from inspector.pages.trials.step_window import StepWindow, parse_chunk
 from inspector.pages.trials.verdict import VerdictView
@@ -40,6 +40,11 @@ class StepReading:
     started: Mapping[str, Trajectory] = field(default_factory=dict)
     stored: tuple[StoredStep, ...] = ()
     cards: tuple[StepCard, ...] = ()
+
+    @property
+    def shown(self) -> list[StepCard]:
+        """The cards as a page draws them."""
+        return list(fold_empty(self.cards))
 
     def build_map(self) -> StepMap | None:
         if self.trajectory is None:

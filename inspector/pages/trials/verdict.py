@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from runner.base.types import CheckGroup, CheckStatus
 MAX_CHECKS = 1_000  # drawn per group; failed ones come first, the rest is counted
 MAX_MESSAGE = 50_000
 
+_MORE = re.compile(r"\Aand (\d{1,9}) more\b[.;, ]*")
 GROUP_WORDS = {
     CheckGroup.PUBLIC: "public",
     CheckGroup.HIDDEN: "hidden",
@@ -34,6 +36,7 @@ class CheckLine:
     compared: tuple[Expectation, ...] = ()  # what it expected and found, as far as its words say so
     pk: int | None = None  # what an address names it by
     decided: tuple[DecidingStep, ...] = ()  # steps that most likely decided it, by rule; on the page of its trial only
+    rows: int = 2  # comparisons that a page shows
 
     @property
     def is_good(self) -> bool:
@@ -46,6 +49,22 @@ class CheckLine:
         if rest[:1] in "'\"":  # closes the last value
             rest = rest[1:]
         return rest.lstrip(" ;,.\n").rstrip()
+
+    @property
+    def wrong(self) -> int:
+        """How many values it found wrong, as far as its message says so."""
+        more = _MORE.match(self.beyond)
+        return len(self.compared) + (int(more[1]) if more else 0)
+
+    @property
+    def shown(self) -> tuple[Expectation, ...]:
+        return self.compared[: self.rows]
+
+    @property
+    def more(self) -> str:
+        """What the shown comparisons leave out: how many, and the reason."""
+        left = self.wrong - len(self.shown)
+        return " ".join(filter(None, (f"and {left:,} more." if left else "", _MORE.sub("", self.beyond, count=1))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,10 @@ from django.urls import reverse
 
 from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
+from benchapp.record.trajectory_store import StoredStep
+from inspector.pages.trials.step_cards import draw_cards
 from inspector.pages.trials.verdict import CheckLine
+from inspector.web.text.drawn_steps import draw_steps
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
 from tests.worlds.factories import (
     START,
@@ -121,8 +124,8 @@ def test_a_result_that_names_no_call_is_said_to_have_none(client):
     results = (Observation("whose?"), Observation("boom", is_error=True))
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
     text = page(client, trial)
-    assert '<p class="result-head">result, call unknown · 1 line</p>' in text
-    assert '<p class="result-head">result, call unknown · error · 1 line</p>' in text
+    assert '<p class="result-head">result, call unknown</p>' in text
+    assert '<p class="result-head">result, call unknown · error</p>' in text
 
 
 @pytest.mark.parametrize(
@@ -362,8 +365,7 @@ def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(
         Check(CheckGroup.HIDDEN, "the notes", CheckStatus.FAILED, "nothing was counted"),
     )
     text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
-    assert text.count("<summary>Whole message</summary>") == 1
-    assert '<p class="beyond muted">and 3 more. Empty cells are no zeros</p>' in text
+    assert text.count("<summary>and 3 more. Empty cells are no zeros</summary>") == 1
     assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
 
 
@@ -438,7 +440,7 @@ def test_it_groups_checks_failed_first_and_draws_the_rubric(client):
     )
     text = page(client, make_trial(success=False, verdict=verdict))
     assert text.index(">wrong<") < text.index(">good<")
-    assert re.search(r"hidden <span class=\"num\">1/2</span>", text)
+    assert text.count("</span> 1 passed</summary>") == 2
     assert '<meter min="0" max="2" value="0.5" aria-label="clarity">' in text
     assert "the verifier said so" in text
 
@@ -500,6 +502,58 @@ def test_it_is_not_there_when_its_experiment_was_deleted(client, trial):
     assert client.get(f"/trials/{trial.public_id}/field/?step=1&field=message").status_code == 404
 
 
+def act(number: int, call: ToolCall, **fields: object) -> Step:
+    return Step(number, Source.AGENT, tool_calls=(call,), observations=(Observation("done", call.id),), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "title", "rest"),
+    [
+        ("bash", {"command": "python3 solve.py"}, "python3 solve.py", ""),
+        (
+            "bash",
+            {"command": "python3 - <<'E'\nprint(1)\nE", "timeout": 30},
+            "python3 - <<'E'",
+            "timeout: 30\nprint(1)\nE",
+        ),
+        ("write", {"content": "a\nb", "file_path": "solve.py"}, "solve.py", "content:\na\nb"),
+        ("edit", {"new_string": "x", "path": "a.py"}, "a.py", "new_string: x\n"),
+        ("ask", {"text": "how?"}, "how?", ""),
+        ("ask", {"text": "how " * 60}, "", "text: " + "how " * 60),
+        ("submit", {}, "", ""),
+    ],
+)
+def test_a_call_is_named_by_its_tool_and_its_main_argument(name, arguments, title, rest):
+    step = act(1, ToolCall("c", name, arguments))
+    stored = [StoredStep(step, {})]
+    (card,) = draw_cards(draw_steps(stored, skills={}, kept={}), stored)
+    assert card.call.field.label == name
+    assert (card.call.title.part.raw if card.call.title else "") == title
+    assert "".join(part.part.raw for part in card.call.parts) == rest
+
+
+def test_what_says_nothing_takes_no_room(client):
+    trial = make_trial()
+    steps = [
+        Step(1, Source.USER, "Go."),
+        Step(2, Source.AGENT, "", reasoning="null"),
+        Step(3, Source.AGENT, "\n"),
+        act(4, ToolCall("t1", "Bash", {"command": "ls"}), message="Executed Bash t1", reasoning=" "),
+        Step(5, Source.AGENT, "null"),
+    ]
+    record_steps(trial.counting_attempt(), steps)
+    text = page(client, trial)
+    assert numbers(text) == [1, 4, 5]
+    assert '<span id="step-2" ' in text
+    assert '<span id="step-3" ' in text
+    assert "Executed Bash" not in text
+    assert 'class="think"' not in text
+    outline = re.search(r'<nav class="outline-pane".*?</nav>', text, re.DOTALL)[0]
+    assert re.findall(r"<b>(\d+)</b>", outline) == ["1", "4", "5"]
+    assert re.search(r'<li id="step-4" class="step agent pointed[ "]', page(client, trial, "?at=3"))
+    assert [step["number"] for step in twin(client, trial)["steps"]] == [1, 2, 3, 4, 5]
+
+
 def test_a_command_with_words_from_the_right_keeps_its_order_in_the_outline_and_on_its_card(client):
     command = 'echo "مرحبا" > ملف.txt'
     step = Step(2, Source.AGENT, tool_calls=(ToolCall("c", "shell", {"command": command}),))
@@ -511,5 +565,5 @@ def test_a_command_with_words_from_the_right_keeps_its_order_in_the_outline_and_
     assert "<bdi>مرحبا</bdi>&quot; &gt; <bdi>ملف</bdi>.txt" in outline
     assert 'dir="auto">اكتب دالة.' in outline
     assert '<p dir="auto">اكتب دالة.</p>' in text
-    card = re.sub(r"</?span[^>]*>", "", re.search(r'<pre class="call">.*?</pre>', text, re.DOTALL)[0])
+    card = re.sub(r"</?span[^>]*>", "", re.search(r'<pre class="call".*?</pre>', text, re.DOTALL)[0])
     assert "<bdi>مرحبا</bdi>&quot; &gt; <bdi>ملف</bdi>.txt" in card
