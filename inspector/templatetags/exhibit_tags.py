@@ -1,16 +1,14 @@
-"""Masks inside texts, and the places where a text was folded."""
+"""Masks inside texts."""
 
 from __future__ import annotations
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from inspector.pages.review.exhibits.gaps import gap
 from inspector.pages.review.exhibits.masking import HIDDEN
 from inspector.templatetags.hostile_tags import fold_blanks
 
 register = template.Library()
-register.inclusion_tag("review/_exhibit_gap.html")(gap)
 
 
 @register.simple_tag

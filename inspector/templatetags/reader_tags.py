@@ -185,7 +185,7 @@ def step_facts(clock: Clock, tokens: int | None, tokens_in: int | None, time: st
     known += [f"{tokens:,} out" if tokens is not None else "", f"{write_clock(since)} after the start" if since else ""]
     known += [time[:19].replace("T", " ")]
     title = escape(", ".join(filter(None, known)))
-    if not parts:
+    if not title:
         return SafeString("")
     return mark_safe(f'<span class="step-facts" title="{title}">{escape(" · ".join(parts))}</span>')  # noqa: S308 (escaped)
 

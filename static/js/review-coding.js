@@ -237,7 +237,7 @@ class CodingPage {
 
   unfold(isAll) {
     const place = isAll ? this.evidence.root : this.evidence.stop;
-    const folds = [...(place?.querySelectorAll(".gap") ?? [])];
+    const folds = [...(place?.querySelectorAll(".gap, .rest:not([open]) > summary") ?? [])];
     folds.forEach((fold) => fold.click());
     if (!folds.length) this.panel.hint("Nothing is folded here.");
   }

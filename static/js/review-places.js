@@ -147,7 +147,7 @@ class ReviewEvidence {
     if (!stripes) {
       stripes = document.createElement("span");
       stripes.className = "stripes";
-      stop.querySelector(".stephead").append(stripes);
+      stop.querySelector(".step-name").append(stripes);
     }
     const names = mark.labels.map((label) => nameOf(label.code));
     for (const name of names.length ? names : ["marked"]) {
@@ -162,8 +162,8 @@ class ReviewEvidence {
     if (mark.start === null || !mark.step) return null;
     for (const text of stop.querySelectorAll(`pre[data-field="${CSS.escape(mark.field)}"]`)) {
       const characters = [...text.textContent];
-      const start = mark.start - Number(text.dataset.start);
-      if (start < 0 || start >= characters.length) continue;
+      const start = Math.max(mark.start - Number(text.dataset.start), 0); // the key of a call's main argument is not on the page
+      if (mark.end <= Number(text.dataset.start) || start >= characters.length) continue;
       const end = Math.min(mark.end - Number(text.dataset.start), characters.length);
       const range = document.createRange();
       range.setStart(...nodeAt(text, characters.slice(0, start).join("").length));
@@ -178,7 +178,7 @@ const WRITES = /^(?:write|edit|multi_?edit|create|str_replace|apply_patch|insert
 
 function beginsChange(stop) {
   if (stop.matches("tr")) return stop.matches(".add, .del") && !stop.previousElementSibling?.matches(".add, .del");
-  return [...stop.querySelectorAll(".lab code, pre.call")].some((call) => WRITES.test(call.textContent));
+  return [...stop.querySelectorAll(".call-title b, pre.call")].some((call) => WRITES.test(call.textContent));
 }
 
 // A row of a difference says its side itself; in a library the file does.

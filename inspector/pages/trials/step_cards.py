@@ -296,7 +296,7 @@ def _draw_text(step: StepView, one: FieldView, stored: StoredStep, facts: Facts,
     colours += colour_result(one, list(filter(None, values)), is_skill=bool(step.skills))
     hidden = list(facts.cuts.of_field(step.number, one.name, one.parts[-1].end if one.parts else 0))
     shown = tuple(_draw_part(part, [*colours, *hidden], facts) for part in one.parts)
-    head = _head(one) if one.kind == "result" else ""
+    head = _head(one, hides_size=facts.hides_size) if one.kind == "result" else ""
     return CardText(one, shown, head, images=tuple(_list_images(stored.step, one)))
 
 
@@ -358,7 +358,7 @@ def _find_call(stored: StoredStep, one: FieldView) -> ToolCall | None:
     return stored.step.tool_calls[int(one.name.partition("/")[2])] if one.kind == "call" else None
 
 
-def _head(one: FieldView) -> str:
+def _head(one: FieldView, *, hides_size: bool) -> str:
     """How a result ended, as far as it says so, and how long it is where it is not shown whole."""
     at_hand = all(part.raw for part in one.parts)
     text = _join(one) if at_hand else (one.parts[-1].raw if one.parts else "")
@@ -367,7 +367,7 @@ def _head(one: FieldView) -> str:
     if not one.length:
         return f"{ended}, no output" if ended else "no output"
     lines = text.rstrip("\n").count("\n") + 1
-    size = f"{lines:,} lines" if at_hand else f"{one.length:,} characters"
+    size = f"{lines:,} lines" if at_hand else "" if hides_size else f"{one.length:,} characters"
     return " · ".join(filter(None, (ended, size if any(part.is_fold for part in one.parts) else "")))
 
 

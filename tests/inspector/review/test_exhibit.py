@@ -57,7 +57,7 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     text = html(exhibit_of(load(item), user, {}))
     assert 'id="step-2" class="step agent" data-step="2"' in text
     assert '<pre class="result" data-field="observations/0" data-start="0" dir="auto">\none\ntwo</pre>' in text
-    assert '<pre class="call" data-field="tool_calls/0" data-start="5">\ncommand: ls</pre>' in text  # behind its name
+    assert '<pre class="call" data-field="tool_calls/0" data-start="14">\nls</pre>' in text  # after its name and key
 
 
 def checked_trial() -> Trial:
@@ -101,7 +101,7 @@ def test_a_call_without_arguments_keeps_its_whole_name() -> None:
     call = ToolCall("c", "submit", {})
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,))])
     item = make_queue([trial], reviewers=[user]).items.get()
-    assert "<code>submit</code> without arguments" in html(exhibit_of(load(item), user, {}))
+    assert "<b>submit</b>" in html(exhibit_of(load(item), user, {}))
 
 
 def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counted() -> None:
@@ -203,7 +203,7 @@ def test_a_folded_text_comes_whole_in_pieces(client: Client, settings: pytest.Fi
     field = next(
         field
         for step in exhibit_of(load(item), user, {}).trial.steps  # type: ignore[union-attr]
-        for field in step.fields
+        for field in step.step.fields
         if field.kind == "result"
     )
     url = reverse("review-field", args=[item.public_id])

@@ -51,6 +51,11 @@ class Exhibit:
     library: LibraryExhibit | None = None
 
     @property
+    def piece_at(self) -> str:
+        """Answers with pieces of the steps' texts."""
+        return f"{self.piece_address}?trajectory={self.trial.index}" if self.trial else ""
+
+    @property
     def hides(self) -> str:
         """What is hidden of the evidence, in words; empty where all of it is shown."""
         condition = "the condition and its skills" if self.unit == "trial" else "the condition"

@@ -63,7 +63,9 @@ def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
         "output_end": PIECE.read(shown.output) if shown.output else None,
         "exception": {"type": shown.exception, "message": shown.exception_text} if shown.exception else None,
         "skills": [{"skill": skill, "used": kinds} for skill, kinds in shown.skills],
-        "steps": [{**STEP.read(step), "fields": _read_fields(exhibit, shown.index, step)} for step in shown.steps],
+        "steps": [
+            {**STEP.read(card.step), "fields": _read_fields(exhibit, shown.index, card.step)} for card in shown.steps
+        ],
         "steps_total": shown.window.total,
     }
 

@@ -9,22 +9,24 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.deciding.deciding_steps import StepIndex
 from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import read_whole_steps
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
-from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
-from inspector.pages.review.exhibits.masking import Mask, ShownText
+from inspector.pages.review.exhibits.masked_steps import HIDDEN_KIND, Steps, read_shown
+from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText
 from inspector.pages.trials.decided_checks import decide_checks
 from inspector.pages.trials.outline import Outline, read_chunk_summaries, read_outline_around
+from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards, fold_empty
 from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText
 from inspector.pages.trials.verdict import CheckLine, VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import one_line, visible
-from runner.base.types import TrajectoryKind
+from runner.base.types import Source, TrajectoryKind
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
@@ -52,13 +54,18 @@ class TrialExhibit:
     trajectories: tuple[Way, ...]
     index: int  # of the trajectory shown
     window: StepWindow
-    steps: tuple[StepView, ...]
+    steps: tuple[StepCard, ...]
     outline: Outline | None
     verdicts: tuple[VerdictView, ...]
     output: LongText | None
     exception: str  # its kind, "" where there was none
     exception_text: str
     skills: tuple[tuple[str, str], ...]  # (skill, how it was used), in words; empty while conditions are hidden
+
+    @property
+    def shown(self) -> list[StepCard]:
+        """The steps as the page draws them."""
+        return list(fold_empty(self.steps))
 
     @property
     def kept(self) -> str:
@@ -93,7 +100,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
         trajectories=tuple(_ways(trajectories, masks.names)),
         index=index,
         window=window,
-        steps=tuple(_bare(step, hidden) for step in drawn),
+        steps=tuple(_draw_cards(page, drawn, hidden)),
         outline=_outline(trajectory, window, skills, hidden),
         verdicts=tuple(verdicts),
         output=_output(verdicts, masks.names),
@@ -166,11 +173,28 @@ def _ways(trajectories: Sequence[Trajectory], mask: Mask) -> list[Way]:
     return [Way(index, one_line(mask.text(way.name), 50), way.kind, way.steps_total) for index, way in enumerate(shown)]
 
 
-def _bare(step: StepView, hidden: Hidden) -> StepView:
-    """Tokens and times tell models and harnesses apart, and how much was read."""
-    if not hidden.facts:
-        return step
-    return replace(step, model="", time="", input_tokens=None, cached_tokens=None, output_tokens=None)
+def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
+    """Tokens, times, retries and compactions tell models and harnesses apart, and what kind a step is what a hidden call did."""
+    kinds: dict[int, StepKind] = {}
+    if hidden.facts:
+        drawn = [
+            replace(
+                step,
+                model="",
+                time="",
+                input_tokens=None,
+                cached_tokens=None,
+                output_tokens=None,
+                failed_tries=(),
+                compacted="",
+            )
+            for step in drawn
+        ]
+        kinds = {step.number: StepKind.TASK for step in drawn if step.source == Source.USER}
+        kinds |= {
+            step.number: StepKind.MESSAGE for step in drawn if any(one.kind == HIDDEN_KIND for one in step.fields)
+        }
+    return draw_cards(drawn, page.stored, Facts(mask=HIDDEN, hides_size=hidden.facts, kinds=kinds))
 
 
 def _outline(

@@ -11,22 +11,20 @@ from inspector.web.text.folding import FoldedPart
 
 
 class Gap(TypedDict):
-    """`address` answers with the folded text. `characters` is None where its length is not told."""
+    """`address` answers with the folded text. `characters` is None where its length is hidden."""
 
     address: str
-    words: str
     characters: int | None
 
 
 def gap(exhibit: Exhibit, index: int, step: int, field: FieldView, part: FoldedPart) -> Gap:
     """The link that fetches what was folded. Of a text too long to be masked whole at once only the beginning is
-    known, so its length is not told while anything is hidden."""
-    is_untold = exhibit.hidden.facts and not part.raw
+    known, so its length is hidden while anything is."""
+    hides_size = exhibit.hidden.facts and not part.raw
     address = gap_address(exhibit.piece_address, index, step, field.name, part.start, part.end if part.raw else None)
     return {
         "address": address,
-        "words": "show more" if is_untold else part.words,
-        "characters": None if is_untold else part.end - part.start,
+        "characters": None if hides_size else part.end - part.start,
     }
 
 
