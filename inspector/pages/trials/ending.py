@@ -83,13 +83,13 @@ def _say_check(check: CheckLine) -> str:
     item, _, column = label.rpartition(", ")
     if column and " " not in column:  # of a table
         of_item = f" of {item}" if item and check.wrong == 1 else ""
-        said = f"{column}{of_item} is {'empty' if found == '(empty)' else found} and should be {expected}"
+        what = f"{column}{of_item} is {'empty' if found == '(empty)' else found} and should be {expected}"
     else:
-        said, first = f"{label or name_check(check)}: found {found}, not {expected}", f"{first}:"
+        what, first = f"{label or name_check(check)}: found {found}, not {expected}", f"{first}:"
     if check.wrong == 1:
-        return said
+        return what
     # A list that is as long as what is read off a message may go on.
-    return f"{'several' if len(check.compared) == MOST else check.wrong} values are wrong, {first} {said}"
+    return f"{'several' if len(check.compared) == MOST else check.wrong} values are wrong, {first} {what}"
 
 
 def _choose_expectation(check: CheckLine) -> Expectation:

@@ -31,7 +31,7 @@ from runner.trajectories.fields import tool_call_text
 from runner.trajectories.images import list_parts
 from runner.trajectories.log_records import Record, read_count
 
-TITLE_CHARS = 200  # of the argument that stands in the title of a call
+TITLE_CHARS = 200  # of the argument in the title of a call
 MAIN_KEYS = (*COMMAND_KEYS, *PATH_KEYS, "pattern", "query", "url", "skill")  # what a call is about
 PROSE_CHARS = 8_000  # a longer message is drawn as text, folded
 LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in one line is no prose
@@ -103,7 +103,7 @@ class CardText:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A call with what came back; `call` None for results that name no call. `notice`: what stands in place of a hidden one."""
+    """A call with what came back; `call` None for results that name no call. `notice`: shown in place of a hidden one."""
 
     call: CardText | None
     results: tuple[CardText, ...] = ()
@@ -130,8 +130,8 @@ class Prose:
 @dataclass(frozen=True, slots=True)
 class StepCard:
     """`images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a system prompt's first line,
-    which stands for all of it until it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
-    by name. `empty`: numbers of the steps before it in which the agent said nothing."""
+    shown until all of it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
+    by name. `empty`: numbers of the empty steps before it."""
 
     step: StepView
     kind: StepKind
@@ -191,7 +191,7 @@ class Facts:
 
 
 def fold_empty(cards: Sequence[StepCard]) -> Iterator[StepCard]:
-    """The cards without those in which the agent said nothing before it acted: the next one has their numbers."""
+    """The cards without the agent's empty ones: its next card has their numbers."""
     empty: list[StepCard] = []
     for card in cards:
         if card.says_nothing:
