@@ -125,7 +125,7 @@ def _add_up(*runs: Reuse) -> PhaseReuse:
 def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    page = paginate(request, _sort_readers_first(comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
     data = {
         **begin_twin(request, sheet),

@@ -123,7 +123,7 @@ def _choose_groups(sheet: ChartSheet) -> list[tuple[Group, JudgedGroup | None]]:
     if worse:
         return [(each.group, each) for each in worse]
     bare = conditions_without_library()
-    return [(group, None) for group in sheet.comparison.groups.all if group.condition not in bare]
+    return [(group, None) for group in sheet.groups if group.condition not in bare]
 
 
 def list_worse(sheet: ChartSheet) -> list[JudgedGroup]:

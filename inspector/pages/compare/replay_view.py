@@ -63,7 +63,7 @@ class ReplayedGroup(Shaped):
 def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    replayed = [group for group in comparison.groups.all if comparison.replay(group) is not None]
+    replayed = [group for group in sheet.groups if comparison.replay(group) is not None]
     page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
     axis = _choose_axis([comparison.replay(group) for group in page])
     shown = [_build_replayed(sheet, group, axis) for group in page]
