@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from django.urls import reverse
 
 from benchapp.stats.comparing.choices import Choices
-from inspector.charts.chart import Chart
+from inspector.charts.chart import Chart, ChartDrawing
+from inspector.charts.chart_request import choose_options
+from inspector.charts.contrast import say_alike, write_finding
+from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 
 ANY = "any-chart"  # stands where the key of a chart belongs
@@ -35,22 +38,42 @@ class ChartCard:
     json: str
     csv: str
     large: bool = False  # is it the only one of its page?
+    drawing: ChartDrawing | None = None  # with its HTML, where the server draws it
+    finding: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the numbers say; the chart's own title where they say nothing in a sentence."""
+        return self.finding or self.chart.title
 
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """The charts of a page: those that draw something of these runs, and those that wait, with what for."""
+    """The charts of a tab. Each is drawn where its answer differs between the conditions; else one sentence takes its place. `waiting`
+    are those that have nothing to draw yet."""
 
     cards: tuple[ChartCard, ...]
+    sentences: tuple[tuple[ChartCard, str], ...]
     waiting: tuple[tuple[ChartCard, str], ...]
 
 
 def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
-    """As far as it shows without drawing. Where numbers of a paper are laid over, these are drawn alone."""
-    choices = sheet.comparison.choices
-    lacks = ["" if set(chart.published) & set(choices.published) else chart.lacks(sheet) for chart in charts]
-    cards = list(zip(cards_of(charts, choices), lacks, strict=True))
-    return Gallery(tuple(card for card, lack in cards if not lack), tuple(each for each in cards if each[1]))
+    cards: list[ChartCard] = []
+    sentences, waiting = [], []
+    for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
+        lack = "" if set(chart.published) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
+        drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
+        if drawing is None or drawing.absent:
+            waiting.append((card, lack or (drawing.absent if drawing else "")))
+        elif sentence := chart.repeats or say_alike(drawing.answers):
+            sentences.append((card, sentence))
+        else:
+            cards.append(with_drawing(card, chart, drawing))
+    return Gallery(tuple(cards), tuple(sentences), tuple(waiting))
+
+
+def with_drawing(card: ChartCard, chart: Chart, drawing: ChartDrawing) -> ChartCard:
+    return replace(card, drawing=drawing, finding=write_finding(chart.finding, drawing.answers))
 
 
 def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> ChartCard:

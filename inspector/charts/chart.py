@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from plotly import graph_objects as go
 
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.quantities import say_unit
 from inspector.charts.lacking import lacks_nothing
 
@@ -69,23 +72,46 @@ class ChartTable:
         return [dict(zip(keys, row.values, strict=True)) for row in self.rows]
 
 
-@dataclass(frozen=True, slots=True)
-class ChartDrawing:
-    """`figure` is None where there is nothing to draw, and `absent` then says why in one sentence.
+class HtmlPicture(ABC):
+    """A picture that the server draws as HTML with `template`, which gets it as `picture`; plotly's figure for files and reports."""
 
-    Every number of the figure stands in the table. Colours come from `palette` alone, in their light form; the page
+    template: ClassVar[str]
+
+    @abstractmethod
+    def build_figure(self) -> go.Figure: ...
+
+
+@dataclass(frozen=True)
+class ChartDrawing:
+    """`picture` is None where there is nothing to draw, and `absent` then says why in one sentence. `answers`: the numbers that
+    answer the chart's question, by condition.
+
+    Every number of the figure is in the table. Colours come from `palette` alone, in their light form; the page
     swaps them for their dark twins. A point leads somewhere through `customdata`: its address, or a list that starts with it.
     """
 
-    figure: go.Figure | None
+    picture: HtmlPicture | Callable[[], go.Figure] | go.Figure | None
     table: ChartTable
     notes: tuple[str, ...] = ()
     absent: str = ""
+    answers: tuple[Answer, ...] = ()
+
+    @cached_property
+    def figure(self) -> go.Figure | None:
+        """Plotly's, built when it is first asked for: a page that draws HTML or only counts never pays for it."""
+        if isinstance(self.picture, HtmlPicture):
+            return self.picture.build_figure()
+        return self.picture() if callable(self.picture) else self.picture
+
+    @property
+    def html(self) -> HtmlPicture | None:
+        return self.picture if isinstance(self.picture, HtmlPicture) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`question`: what its reader wants to know. `after`: the published figure it follows."""
+    """`question`: what its reader wants to know. `after`: the published figure it follows. `finding`: the answer, as
+    `contrast.write_finding` fills it in; empty where a sentence would claim too much."""
 
     key: str
     title: str
@@ -97,6 +123,10 @@ class Chart:
     # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
+    finding: str = ""
+    repeats: str = (
+        ""  # where a tab already has its numbers: it is not drawn there, and this sentence says where they are
+    )
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
     rests_on: Callable[[ChartSheet], Iterable[Run]] = (
         lambda sheet: ()

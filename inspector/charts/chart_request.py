@@ -44,6 +44,12 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
     )
 
 
+def choose_options(sheet: ChartSheet, chart: Chart) -> ChartSheet:
+    """The same sheet with the options of one chart, for a page with several."""
+    known = chart.list_options(sheet.comparison)
+    return replace(sheet, options=_options(sheet.comparison.choices.option, known, []))
+
+
 def _table(comparison: GroupComparison, problems: list[str]) -> str:
     """The chosen one, else the one that fits the runs."""
     table = comparison.choices.table

@@ -42,7 +42,8 @@ class ChartCaption(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class DrawnChart:
-    """`figure`: the bytes of plotly's JSON, None where there is nothing to draw."""
+    """`figure`: the bytes of plotly's JSON, None where there is nothing to draw or nobody asked for it. The drawing holds no
+    picture but one that the server draws: what plotly's is built from would keep a whole comparison in memory."""
 
     drawing: ChartDrawing
     figure: bytes | None
@@ -56,13 +57,15 @@ def _count_bytes(drawn: DrawnChart) -> int:
 KEPT: Recent[Hashable, DrawnChart] = Recent(MAX_BYTES, _count_bytes)
 
 
-def draw_chart(chart: Chart, sheet: ChartSheet) -> DrawnChart:
-    """Draw the chart, or take it from the cache if neither the runs nor the choices have changed."""
-    key = _key(chart, sheet)
+def draw_chart(chart: Chart, sheet: ChartSheet, *, with_figure: bool = True) -> DrawnChart:
+    """Draw the chart, or take it from the cache if neither the runs nor the choices have changed. Building plotly's figure takes ten
+    times as long as its numbers: a page goes without."""
+    key = with_figure, *_key(chart, sheet)
     found = KEPT.get(key) if chart.is_kept else None
     if found is None:
         drawing = _with_judge(_with_note(chart.draw(sheet), sheet.comparison), chart, sheet)
-        found = DrawnChart(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
+        figure = drawing.figure if with_figure else None
+        found = DrawnChart(replace(drawing, picture=drawing.html), figure_json(figure) if figure is not None else None)
         if chart.is_kept:
             KEPT.put(key, found)
     return found
@@ -82,7 +85,7 @@ def write_caption(chart: Chart, sheet: ChartSheet) -> ChartCaption:
 def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawing:
     """Says of every chart of unfinished runs that they are: a picture travels without its page."""
     still = [group for group in comparison.groups.all if group.is_unfinished]
-    if not still or drawing.figure is None:
+    if not still or drawing.absent:
         return drawing
     tally = sum(map(comparison.tally, still), TrialTally())
     named = "; ".join(group.label for group in still[:MAX_NAMED]) + (" and others" if len(still) > MAX_NAMED else "")
@@ -92,7 +95,7 @@ def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawi
 def _with_judge(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartDrawing:
     """Names the judge under every chart of a judged metric."""
     shows = chart.uses_metric and sheet.metric is not None and sheet.metric.is_judged
-    if not shows or drawing.figure is None or sheet.comparison.judged_by in drawing.notes:
+    if not shows or drawing.absent or sheet.comparison.judged_by in drawing.notes:
         return drawing
     return replace(drawing, notes=(*drawing.notes, sheet.comparison.judged_by))
 
@@ -105,7 +108,7 @@ def figure_json(figure: go.Figure) -> bytes:
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 
-def _key(chart: Chart, sheet: ChartSheet) -> Hashable:
+def _key(chart: Chart, sheet: ChartSheet) -> tuple[Hashable, ...]:
     comparison = sheet.comparison
     runs = tuple((run.pk, run.revision, run.status) for run in (*comparison.runs, *chart.rests_on(sheet)))
     return chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs

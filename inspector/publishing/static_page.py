@@ -24,6 +24,7 @@ SCRIPTS = re.compile(r"/(?:plotly-cartesian|charts|blame|library|compare)[-.\w]*
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 GONE = frozenset("form dialog kbd noscript select template textarea".split())  # nothing listens to keys either
 KEY_WORDS = {"keys-here", "with-keys"}  # sentences about keys
+KEPT_DATA = ("data-chart", "data-page", "data-plotly")  # addresses that scripts read from the folder itself
 PICTURES = ("png", "svg")  # what a chart can be saved as without a server
 OTHER_SITES = ("https://", "http://", "mailto:")
 
@@ -112,7 +113,7 @@ class _StaticPage(HTMLParser):
 
     def _open(self, tag: str, attrs: Attributes, given: dict[str, str]) -> None:
         kept = _without_requests(attrs)
-        for name in ("href", "src", "data-chart", "data-page"):
+        for name in ("href", "src", *KEPT_DATA):
             if name in given and not given[name].startswith("#"):
                 kept = [(key, self._lead(given[name]) or "" if key == name else value) for key, value in kept]
         self.out.append((self.get_starttag_text() or "") if kept == attrs else _write_tag(tag, kept))
@@ -152,11 +153,7 @@ def _without_requests(attrs: Iterable[tuple[str, str | None]]) -> Attributes:
         (name, value)
         for name, value in attrs
         if not name.startswith("hx-")
-        and not (
-            name.startswith("data-")
-            and name not in ("data-chart", "data-page")
-            and (value or "").startswith(("/", "?"))
-        )
+        and not (name.startswith("data-") and name not in KEPT_DATA and (value or "").startswith(("/", "?")))
     ]
 
 

@@ -10,7 +10,7 @@ from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
+from benchapp.stats.metrics.metric_names import KNOWN, MetricName, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.bar_lanes import draw_share
@@ -22,6 +22,12 @@ register = template.Library()
 @register.filter
 def metric_name(metric: TrialMetric) -> MetricName:
     return name_metric(metric)
+
+
+@register.simple_tag
+def chart_label(label: str) -> SafeString:
+    """A row or column of a chart: a metric or a group by its short name, a place by its own."""
+    return format_html("{}", KNOWN[label].short) if label in KNOWN else group_label(label, "short")
 
 
 @register.filter
@@ -60,9 +66,9 @@ def minus(text: object) -> str:
 
 
 @register.simple_tag
-def group_label(label: str) -> SafeString:
+def group_label(label: str, form: str = "title") -> SafeString:
     """The label of a group: its condition with mark and name, and what tells it from others small beneath."""
     code, _, rest = label.partition(SEPARATOR)
     return format_html(
-        "{}{}", condition(code), format_html('<span class="sub">{}</span>', visible(rest)) if rest else ""
+        "{}{}", condition(code, form), format_html('<span class="sub">{}</span>', visible(rest)) if rest else ""
     )

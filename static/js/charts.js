@@ -1,5 +1,5 @@
-// Charts: each <figure data-chart="address of its JSON"> fetches its figure when it comes near, draws it in the colours of
-// the theme, and is walked by arrow keys. The server made everything that is drawn; this file only shows it.
+// Charts: each <figure data-chart="address of its JSON"> with a .chart-plot fetches plotly and its figure when it comes into view,
+// draws it in the colours of the theme, and is walked by arrow keys. The others are HTML, and fetch both only for a picture file.
 
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, showSendToCloud: false, plotlyServerURL: "" };
 const NARROWEST = 300; // px: what is narrower scrolls inside its box
@@ -54,23 +54,47 @@ function laidOut(chart, width) {
 
 // --- drawing -----------------------------------------------------------------------------------------------------------
 
-async function load(element) {
-  const chart = { element, plot: element.querySelector(".chart-plot"), answer: null, at: -1, points: [] };
+let plotly; // the promise of its script
+
+function loadPlotly() {
+  plotly ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = document.querySelector("script[data-plotly]").dataset.plotly;
+    script.onload = resolve;
+    script.onerror = () => {
+      plotly = undefined;
+      reject(new Error("the drawing code did not arrive"));
+    };
+    document.head.append(script);
+  });
+  return plotly;
+}
+
+/** The chart of a figure, with its answer. */
+async function fetched(element) {
+  const chart = charts.get(element) ?? { element, plot: element.querySelector(".chart-plot"), answer: null, at: -1, points: [] };
   charts.set(element, chart);
-  try {
+  if (!chart.answer) {
     const response = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     chart.answer = await response.json();
+  }
+  return chart;
+}
+
+async function load(element) {
+  try {
+    const [chart] = await Promise.all([fetched(element), loadPlotly()]);
     await draw(chart);
   } catch (error) {
-    fail(chart, error);
+    fail(charts.get(element), error);
   }
 }
 
 async function draw(chart) {
   const { plot, answer } = chart;
   plot.replaceChildren();
-  if (!answer.figure) return sayNothing(chart, answer.absent || "There is nothing to draw.");
+  if (!answer.figure) return say(plot, answer.absent || "There is nothing to draw.");
   const figure = laidOut(chart, plot.parentElement.clientWidth);
   plot.style.minWidth = `${narrowest(figure)}px`;
   await Plotly.newPlot(plot, figure.data, figure.layout, CONFIG);
@@ -78,7 +102,6 @@ async function draw(chart) {
   plot.on("plotly_hover", ({ points }) => tell(chart, hovered(points[0])));
   chart.points = walkable(plot);
   plot.classList.toggle("leads", chart.points.some((point) => address(point.customdata)));
-  chart.element.querySelectorAll("[data-chart-act][hidden]").forEach((button) => (button.hidden = false));
   chart.element.dataset.drawn = isDark() ? "dark" : "light";
 }
 
@@ -86,24 +109,6 @@ function narrowest({ data, layout }) {
   const panels = Object.keys(layout).filter((key) => /^xaxis/.test(key)).length;
   const many = panels > 1 || data.some((trace) => trace.type === "heatmap");
   return layout.meta?.min_width ?? (many ? NARROWEST_MANY : NARROWEST);
-}
-
-/** In a gallery what cannot be drawn goes into the fold of charts that wait; alone it is a sentence in its place. */
-function sayNothing({ element, plot }, sentence) {
-  const fold = element.closest(".questions")?.querySelector(".waiting");
-  if (!fold || element.contains(document.activeElement)) return say(plot, sentence);
-  const line = document.createElement("li");
-  const link = document.createElement("a");
-  link.href = element.dataset.page;
-  link.textContent = element.dataset.title;
-  line.id = element.id;
-  line.className = "chart-absent";
-  line.append(link, `: ${sentence}`);
-  fold.querySelector("ul").append(line);
-  fold.querySelector("[data-count]").textContent = fold.querySelectorAll("li").length;
-  fold.hidden = false;
-  charts.delete(element);
-  element.remove();
 }
 
 function say(plot, sentence) {
@@ -132,7 +137,7 @@ function fail(chart, error) {
 
 async function repaint() {
   for (const chart of charts.values()) {
-    if (!chart.answer?.figure || !chart.plot.data) continue;
+    if (!chart.plot?.data) continue;
     const figure = laidOut(chart, chart.plot.getBoundingClientRect().width);
     await Plotly.react(chart.plot, figure.data, figure.layout, CONFIG);
     chart.element.dataset.drawn = isDark() ? "dark" : "light";
@@ -262,10 +267,12 @@ function walk(event) {
 
 /** The chart as a file, with all that a reader without the page has to know. A picture holds no letters of this site's: it
  *  is measured with those it will be read with, or its words would be cut. */
-function download(chart, format) {
-  const { answer, plot, element } = chart;
-  const { width, height } = plot.getBoundingClientRect();
+async function download({ element }, format) {
+  const [chart] = await Promise.all([fetched(element), loadPlotly()]);
+  const { answer } = chart;
+  const { width } = (chart.plot ?? element).getBoundingClientRect();
   const figure = laidOut(chart, width);
+  const { height } = figure.layout;
   const style = getComputedStyle(document.body);
   const lettering = style.fontFamily.replace(/^["']?Inter["']?, */, "");
   const margin = figure.layout.margin ?? {};
@@ -315,8 +322,7 @@ async function table(chart, button) {
 }
 
 async function link(chart, button) {
-  const permalink = chart.answer?.permalink;
-  if (!permalink) throw new Error("it is not drawn yet");
+  const { permalink } = (await fetched(chart.element)).answer;
   try {
     await navigator.clipboard.writeText(permalink);
     button.textContent = "Copied";
@@ -358,12 +364,15 @@ const near = new IntersectionObserver(
       near.unobserve(target);
       load(target);
     }),
-  { rootMargin: "500px" },
+  { rootMargin: "200px" },
 );
 
 /** Also for figures that htmx brings in later. */
 function watch(part) {
-  part.querySelectorAll("figure[data-chart]").forEach((element) => charts.has(element) || near.observe(element));
+  part.querySelectorAll("figure[data-chart]").forEach((element) => {
+    element.querySelectorAll("[data-chart-act][hidden]").forEach((button) => (button.hidden = false));
+    if (element.querySelector(".chart-plot") && !charts.has(element)) near.observe(element);
+  });
 }
 
 document.addEventListener("themechange", repaint);

@@ -31,9 +31,17 @@ def chart_is_shown(page: Page, theme: str) -> bool:
     if page.locator("p.chart-absent").count():
         assert len(page.locator("p.chart-absent").first.inner_text()) > 20
         return False
+    if not is_plotted(page):
+        assert page.locator(".chart-html :is(.bar, .heat td)").count() > 0
+        return True
     expect(page.locator(f"figure.chart[data-drawn={theme}]")).to_be_visible(timeout=20_000)
     assert page.locator(MARKS).count() > 0
     return True
+
+
+def is_plotted(page: Page) -> bool:
+    """By plotly, in the browser; else the server drew it."""
+    return page.locator(".chart-plot").count() > 0
 
 
 # What the papers published is drawn in light by the walk below.
@@ -62,7 +70,8 @@ def test_it_walks_exports_and_explains_every_chart(base: str, context: BrowserCo
     for key in CHARTS:  # in one world: making one for each would take longer than all the walks
         page.goto(f"{base}/compare/charts/{key}/{PAPERS}")
         if chart_is_shown(page, "light"):  # where nothing can be drawn, the page that says so is held to the rest
-            walk(page)
+            if is_plotted(page):
+                walk(page)
             take_away(page)
         assert not inaccessible(page), key
         assert page.evaluate("window.violations") == [], key

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
 from plotly import graph_objects as go
 
+from inspector.charts.chart import HtmlPicture
 from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, PARTS
-from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, read_plain, short
 
 BAR = 28  # px of one bar with the room around it
 MAX_BARS = 30  # one below the other; a page shows about as many at once
@@ -19,27 +20,30 @@ NARROWEST = 300  # px of panels below each other
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
 WIDE_ROOM = 1.8  # the same behind intervals
+WRITTEN = 0.08  # of the width that a part has at least to carry its number in HTML
 LETTER = 8  # px of a digit in a bar, with some room
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Of a part: its colour, its hatching, and the colour of the number inside, which keeps 3.9:1 in both themes."""
+    """Of a part: its colour, its hatching, and the colour of the number inside, which keeps 3.9:1 in both themes. `css`: its class
+    in static/css/charts.css."""
 
     fill: str
     pattern: str
     text: str
+    css: str
 
 
 LOOKS = tuple(
-    Look(PARTS[place][0], pattern, text)
-    for place, pattern, text in (
-        (0, "", BACKGROUND),
-        (1, "", INK),
-        (2, "", BACKGROUND),
-        (3, "", INK),
-        (0, "/", BACKGROUND),
-        (1, "\\", INK),
+    Look(PARTS[place][0], pattern, text, css)
+    for place, pattern, text, css in (
+        (0, "", BACKGROUND, "part-0"),
+        (1, "", INK, "part-1"),
+        (2, "", BACKGROUND, "part-2"),
+        (3, "", INK, "part-3"),
+        (0, "/", BACKGROUND, "part-4"),
+        (1, "\\", INK, "part-5"),
     )
 )
 
@@ -88,6 +92,66 @@ class BarPanel:
         return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
 
 
+@dataclass(frozen=True)
+class Bars(HtmlPicture):
+    """Panels of stacked bars. `kinds`: the names of the parts in their order, with their looks. `share_x`: one axis for all panels;
+    without a `legend` the labels of the bars say what the looks mean."""
+
+    blocks: Sequence[BarPanel]
+    kinds: Mapping[str, Look]
+    across: int = 2
+    share_x: bool = False
+    legend: bool = True
+    laid_over: Sequence[BarPanel] = ()  # of papers, which begin a new row of panels
+
+    template = "compare/_bars.html"
+
+    def build_figure(self) -> go.Figure:
+        blocks = rows_of(self.across, self.blocks, self.laid_over)
+        return stack_bars(blocks, self.kinds, across=self.across, share_x=self.share_x, legend=self.legend)
+
+    def lanes(self) -> Iterator[tuple[BarPanel, list[dict[str, object]]]]:
+        """For the template: the panels, each with a row per bar. Lengths are in percent of the width."""
+        shown = [*self.blocks, *self.laid_over][:MAX_PANELS]
+        longest = max((block.reach for block in shown), default=1.0)
+        for block in shown:
+            whole = longest if self.share_x else max(block.reach, *(bar.end for bar in block.bars), 0.0)
+            yield block, [self._lane(bar, whole) for bar in block.bars]
+
+    def _lane(self, bar: Bar, whole: float) -> dict[str, object]:
+        parts, start = [], 0.0
+        for part in bar.parts:
+            size = part.value or 0.0
+            parts.append(
+                {
+                    "css": self.kinds[part.name].css,
+                    "start": _percent(start, whole),
+                    "size": _percent(size, whole),
+                    "middle": _percent(start + size / 2, whole),
+                    "text": part.text if size >= WRITTEN * whole else "",
+                    "says": read_plain(part.hover),
+                }
+            )
+            start += size
+        return {
+            "bar": bar,
+            "parts": parts,
+            "ends": tuple(_percent(end, whole) for end in bar.around) if bar.around else (),
+            "url": next((part.url for part in bar.parts if part.url), ""),
+            "says": "; ".join(str(part["says"]) for part in parts) or bar.after,
+        }
+
+    def used(self) -> list[tuple[str, str]]:
+        """The legend: each kind that is drawn with its class, where there are several."""
+        drawn = {part.name for block in (*self.blocks, *self.laid_over) for part in _parts(block) if part.value}
+        found = [(name, look.css) for name, look in self.kinds.items() if name in drawn]
+        return found if self.legend and len(found) > 1 else []
+
+
+def _percent(value: float, whole: float) -> str:
+    return f"{100 * value / whole:.2f}%"
+
+
 def stack_bars(
     blocks: Sequence[BarPanel | None],
     kinds: Mapping[str, Look],
@@ -96,8 +160,7 @@ def stack_bars(
     share_x: bool = False,
     legend: bool = True,
 ) -> go.Figure:
-    """The first panels that fit. `kinds`: the names of the parts in their order, with their looks. None leaves a panel's
-    place empty. Without a `legend` the labels of the bars say what the looks mean.
+    """The first panels that fit. None leaves a panel's place empty.
 
     Labels stand left of the first panel of a row: blocks in one row must have the same bars.
     """

@@ -18,6 +18,7 @@ HEIGHT = 270  # px of a panel's inside; half as much more where there is one pan
 WIDTH = 760  # px of all panels of a row together, on a wide page
 ACROSS = 2
 LOG_FROM = 5  # times the least that the most must be; below it a logarithmic axis has hardly a tick
+ROOM = 1.25  # of the most used: a linear axis leaves room for names behind it
 ALL = "all conditions"  # what a panel is called that has every condition of the only model
 NAMED = 6  # pairs in a small panel that still carry their model's name
 
@@ -103,15 +104,19 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
         segments = [] if panel.own == ALL else [_segments(panel)]
         for trace in (*segments, _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
-    figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
+    figure.update_xaxes(
+        title_text=f"{axis.title}, {axis.unit}", **_ticks(axis, max(used, default=1) if share_x else None)
+    )
     figure.update_yaxes(title_text=plain(y_title), col=1)
     return figure
 
 
-def _ticks(axis: Axis) -> dict[str, object]:
-    """A logarithmic axis names 1, 2 and 5 of every power of ten."""
+def _ticks(axis: Axis, most: float | None) -> dict[str, object]:
+    """A logarithmic axis names 1, 2 and 5 of every power of ten; any other begins at zero, or a few percent would look like a gulf. It
+    ends at 1.25 times the most of all panels, with room for names; in each panel at its own without it."""
     if not axis.is_log:
-        return {"rangemode": "normal", "nticks": 6, "tickformat": "~g"}
+        whole = {"range": [0, ROOM * most]} if most else {"rangemode": "tozero"}
+        return {**whole, "nticks": 6, "tickformat": "~s" if axis.unit == "tokens" else "~g"}
     return {
         "type": "log",
         "dtick": "D2",
@@ -186,6 +191,7 @@ def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[f
         return {}
     width, height = size
     xs, all_x = ([log10(end.x or 1) if axis.is_log else end.x or 0 for end in each] for each in (ends, seen))
+    all_x = all_x if axis.is_log else [0, ROOM * max(all_x)]
     ys, all_y = ([end.y or 0 for end in each] for each in (ends, seen))
     spots = list(zip(spread(xs, width, all_x), spread(ys, height, all_y), strict=True))
     owns = {id(pair.own): pair.condition if panel.own == ALL else pair.model for pair in panel.pairs if pair.own.stands}

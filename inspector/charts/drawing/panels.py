@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from math import ceil
 
 from plotly import graph_objects as go
@@ -13,6 +14,7 @@ from plotly.subplots import make_subplots
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
+from inspector.charts.chart import HtmlPicture
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 
 MAX_PANELS = 12  # more are too small to read beside each other
@@ -27,6 +29,7 @@ LEGEND_WIDTH = 1000  # px of such a line, about
 LONGEST = 52  # characters of a label on an axis
 TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
+SHADES = 5  # of a cell in HTML, on either side of nothing
 TALL_BAR = 120  # px of a colour bar that has room for five values
 BESIDE = 260  # px beside the cells, for names and the colour bar; more where names are long
 COLOURS = 110  # px of the colour bar with its values
@@ -73,6 +76,15 @@ class Scale:
         colours = DIVERGING if self.diverging else SEQUENTIAL
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
+    def shade(self, value: float) -> str:
+        """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale, on either side of 0."""
+        step = round(
+            SHADES
+            * (value if self.diverging else value - self.low)
+            / ((self.high - (0 if self.diverging else self.low)) or 1)
+        )
+        return f"heat-{'low' if step < 0 else 'high'}-{min(SHADES, abs(step))}" if step else ""
+
     def bar(self, height: float) -> dict[str, object]:
         """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
         steps = 4 if height >= TALL_BAR else 2
@@ -99,6 +111,11 @@ class Scale:
 def plain(text: object) -> str:
     """For plotly, which reads a few HTML tags and entities in its texts: here they mean nothing."""
     return escape(str(text), quote=False)
+
+
+def read_plain(hover: str) -> str:
+    """A hover text as one line for HTML, which escapes it again."""
+    return unescape(re.sub(r"</?b>", "", hover.replace(" <br>", " ").replace("<br>", "; ")))
 
 
 def short(text: str, longest: int = LONGEST) -> str:
@@ -180,6 +197,38 @@ def _title(title: str, x: float, y: float) -> dict[str, object]:
         "showarrow": False,
         "font": {"size": 13, "color": INK},
     }
+
+
+@dataclass(frozen=True)
+class Heats(HtmlPicture):
+    """Panels of cells, all with the same rows, columns and colours; the first `MAX_PANELS` are drawn."""
+
+    heats: Sequence[Heat]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    scale: Scale
+    across: int = 2
+
+    template = "compare/_heats.html"
+
+    def build_figure(self) -> go.Figure:
+        return heatmaps(self.heats, self.rows, self.columns, self.scale, across=self.across)
+
+    def tables(self) -> list[tuple[str, list[tuple[str, list[tuple[HeatCell, str, str]]]]]]:
+        """For the template: of each panel its title and rows, of each cell its shade and what it says on hover."""
+        return [
+            (
+                heat.title,
+                [
+                    (row, [self._cell(heat.cells.get((row, column), HeatCell())) for column in self.columns])
+                    for row in self.rows
+                ],
+            )
+            for heat in self.heats[:MAX_PANELS]
+        ]
+
+    def _cell(self, cell: HeatCell) -> tuple[HeatCell, str, str]:
+        return cell, "" if cell.value is None else self.scale.shade(cell.value), read_plain(cell.hover)
 
 
 def heatmaps(

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from benchapp.papers.published_rows import MEAN_OF_MODELS, PrintedNumber
+from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.metric import MetricUnit, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import Spending, spending_of
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Scale, heatmaps, lines, note_left_out, plain
+from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
 from inspector.charts.drawing.quantities import plural, unit_of, write_interval, write_value
 from inspector.charts.lacking import lacks_authors
 from inspector.charts.sheet import ChartSheet
@@ -72,8 +74,14 @@ def draw_matrix(sheet: ChartSheet) -> ChartDrawing:
     ]
     rows = list(dict.fromkeys(cell.condition for cell in cells))
     authors = sorted({cell.author for cell in cells}, key=lambda author: (author != NOBODY, author.casefold()))
-    figure = heatmaps(heats, rows, authors, _scale(metric, unit, cells), across=2 if len(authors) < 6 else 1)
-    return ChartDrawing(figure, table, (*_note_matrix(own), *note_left_out(len(titles), "an agent model")))
+    picture = Heats(heats, rows, authors, _scale(metric, unit, cells), across=2 if len(authors) < 6 else 1)
+    answers = tuple(
+        Answer(cell.author, cell.value, cell.text, say_label(cell.condition))
+        for cell in own
+        if cell.value is not None and cell.author != NOBODY
+    )
+    notes = (*_note_matrix(own), *note_left_out(len(titles), "an agent model"))
+    return ChartDrawing(picture, table, notes, answers=answers)
 
 
 def _name_columns(metric: TrialMetric | None, unit: str) -> tuple[TableColumn, ...]:
@@ -188,6 +196,7 @@ MATRIX_CHART = Chart(
     draw=draw_matrix,
     lacks=lacks_authors,
     after="SkillGenBench, figure 7",
+    finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
     published=tuple(PRINTED),
 )
@@ -244,8 +253,13 @@ def draw_scale(sheet: ChartSheet) -> ChartDrawing:
         PairPanel(title, NOBODY, title, tuple(_pair(row) for row in standing if row.panel == title)) for title in titles
     ]
     y_title = f"{metric.key}, {unit_of(metric.unit)}" if metric and own else "accuracy, %"
-    figure = draw_pairs(panels, axis, y_title, share_x=True)
-    return ChartDrawing(figure, table, (*_note_scale(rows, axis), *note_left_out(len(titles), "a condition")))
+    answers = tuple(
+        Answer(row.author, row.end.y, f"{half_up(row.end.y, 1)}", row.panel)
+        for row in own
+        if row.end.stands and row.end.y is not None
+    )
+    notes = (*_note_scale(rows, axis), *note_left_out(len(titles), "a condition"))
+    return ChartDrawing(lambda: draw_pairs(panels, axis, y_title, share_x=True), table, notes, answers=answers)
 
 
 def _pair(row: Scaled) -> ConditionPair:
@@ -341,6 +355,7 @@ SCALE_CHART = Chart(
     draw=draw_scale,
     lacks=lacks_authors,
     after="SkillLearnBench, figure 5",
+    finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
     published=("skilllearnbench",),
     options={"x": tuple(AXES)},

@@ -12,11 +12,13 @@ from plotly import graph_objects as go
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import tokens, write_interval
@@ -139,14 +141,25 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         for group, spent in found.items()
     }
     facets = split_panels(found)
+    table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_list_printed_rows(published)))
+    answers = tuple(
+        Answer(step.group, step.solved, f"{half_up(step.solved)} %", tokens(step.budget))
+        for step in chain(*steps.values())
+        if step.solved is not None and step.budget is not None
+    )
+    notes = (*_notes(found), *crowd_notes(facets))
+    return ChartDrawing(lambda: _draw_steps(facets, steps, budgets, which), table, notes, answers=answers)
+
+
+def _draw_steps(
+    facets: Sequence[LinePanel[Group]], steps: Mapping[Group, Sequence[BudgetRow]], budgets: Sequence[int], which: str
+) -> go.Figure:
     figure = curves(facets, lambda group: [step.point for step in steps[group]])
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
     best = max(step.around[1] if step.around else step.solved or 0 for of_group in steps.values() for step in of_group)
     figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
-    figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
-    table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_list_printed_rows(published)))
-    return ChartDrawing(figure, table, (*_notes(found), *crowd_notes(facets)))
+    return figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
 
 
 def _ticks(budgets: Sequence[int]) -> Iterable[str]:
@@ -171,13 +184,17 @@ def _draw_printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumb
     if not published:
         absent = "No scored trial of these runs reports its tokens, or the metric counts no passed tasks."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    table = ChartTable.of(COLUMNS, _list_printed_rows(published))
+    return ChartDrawing(lambda: _draw_plateaus(published), table, (NOT_PUBLISHED,))
+
+
+def _draw_plateaus(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> go.Figure:
     figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
     for place, (model, (low, high)) in enumerate(published.items()):
         figure.add_trace(_range(place, model, low, high), **place_of(0))
     figure.update_yaxes(**lay_rows(list(published)), showgrid=False, zeroline=False)
     figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
-    figure.update_layout(showlegend=False)
-    return ChartDrawing(figure, ChartTable.of(COLUMNS, _list_printed_rows(published)), (NOT_PUBLISHED,))
+    return figure.update_layout(showlegend=False)
 
 
 def _range(place: int, model: str, low: PrintedNumber, high: PrintedNumber) -> go.Scatter:
@@ -224,4 +241,5 @@ CHART = Chart(
     uses_metric=True,
     published=(PAPER,),
     options={"tokens": ("all", "output")},
+    finding="Within {what} tokens: {high} {most}; {low} {least}",
 )

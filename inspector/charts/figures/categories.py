@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.interval import share_interval
 from benchapp.stats.metrics.metric import TrialMetric
@@ -16,7 +17,8 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Look, note_crowd, rows_of, stack_bars
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, Look, note_crowd
 from inspector.charts.drawing.palette import BACKGROUND, of_group
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
 from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
@@ -85,10 +87,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     ]
     panels = _build_panels(metric, own, groups[:limit]) if metric else []
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
-    figure = stack_bars(rows_of(2, drawn, laid_over), _look_up(groups), share_x=not laid_over or not own, legend=False)
+    picture = Bars(drawn, _look_up(groups), share_x=not laid_over or not own, legend=False, laid_over=laid_over)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
     notes = (*_notes(sheet, split, len(own), printed), *note_crowd(len(groups), "groups", limit))
-    return ChartDrawing(figure, table, notes)
+    return ChartDrawing(picture, table, notes, answers=tuple(_answer(own)))
 
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, split: Split) -> dict[SuitePlace, dict[Group, CategoryRow]]:
@@ -157,8 +159,18 @@ def _find_interval(
 
 def _look_up(groups: Sequence[Group]) -> dict[str, Look]:
     """Every condition in its own colour, and what papers print hatched."""
-    looks = {group.condition: Look(of_group(group.condition).colour, "", BACKGROUND) for group in groups}
+    looks = {
+        code: Look(of_group(code).colour, "", BACKGROUND, f"c-{name_condition(code).colour or 'ink'}")
+        for code in (group.condition for group in groups)
+    }
     return {**looks, PUBLISHED: LOOKS[4]}
+
+
+def _answer(own: dict[SuitePlace, dict[Group, CategoryRow]]) -> Iterator[Answer]:
+    for place, rows in own.items():
+        for row in rows.values():
+            if row.value is not None:
+                yield Answer(row.group, row.value, row.after.partition(" · ")[0], place.name)
 
 
 def _build_panels(
@@ -234,4 +246,5 @@ CHART = Chart(
     uses_metric=True,
     published=(PAPER,),
     options={BY: PLACES},
+    finding="{what}: {high} {most}; {low} {least}",
 )

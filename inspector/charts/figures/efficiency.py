@@ -10,28 +10,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.catalogue import RUN_METRICS
 from benchapp.stats.metrics.metric import Better, MetricUnit, RunValue, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import ALL, Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.panels import lines, note_left_out, plain
-from inspector.charts.drawing.quantities import unit_of, write_interval
+from inspector.charts.drawing.quantities import tokens, unit_of, write_interval
 from inspector.charts.sheet import ChartSheet
 
 AXES = {
     "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
     "cost_per_attempted": Axis("cost_per_attempted", "", "cost per attempted task", "USD", True),
+    "tokens": Axis("tokens", "total_tokens", "tokens per task", "tokens", True),
     "output_tokens": Axis("output_tokens", "output_tokens", "output tokens per task", "tokens", True),
     "turns": Axis("turns", "turns", "turns per task", "turns", False),
 }
 FIRST_KNOWN = "first known"  # of the axes, in their order
 NO_ENDS = (None, None)  # of an interval that there is none of
-UNITS = {"cost_usd": MetricUnit.USD, "output_tokens": MetricUnit.TOKENS, "turns": MetricUnit.TURNS}
+UNITS = {
+    "cost_usd": MetricUnit.USD,
+    "total_tokens": MetricUnit.TOKENS,
+    "output_tokens": MetricUnit.TOKENS,
+    "turns": MetricUnit.TURNS,
+}
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -45,8 +53,30 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not drawn:
         return ChartDrawing(None, table, absent=_absent(axis, bool(pairs)))
     y_title = _y_title(sheet.metric, {pair.own.source for pair in pairs})
-    figure = draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns")
-    return ChartDrawing(figure, table, tuple(_notes(axis, pairs, len(drawn))))
+    answers = tuple(_answer(sheet.metric, axis, pairs)) if sheet.metric else ()
+    notes = tuple(_notes(axis, pairs, len(drawn)))
+    return ChartDrawing(
+        lambda: draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns"), table, notes, answers=answers
+    )
+
+
+def _answer(metric: TrialMetric, axis: Axis, pairs: Sequence[MarkPair]) -> Iterator[Answer]:
+    """What each group reached, and for how much; both have to be alike for no contrast."""
+    marks = {
+        (mark.condition, mark.model, mark.harness): mark
+        for pair in pairs
+        for mark in pair.marks
+        if mark.source == "own runs" and mark.end.stands
+    }
+    for mark in marks.values():
+        assert mark.end.x is not None
+        assert mark.end.y is not None
+        who = SEPARATOR.join(
+            part for part in (mark.condition, mark.model if len({key[1] for key in marks}) > 1 else "") if part
+        )
+        reached = f"{half_up(mark.end.y)}{' %' if metric.is_share else ''}"
+        used = f"{tokens(mark.end.x) if axis.unit == 'tokens' else f'{mark.end.x:,.3g}'} {axis.unit}"
+        yield Answer(who, mark.end.y, f"{reached} for {used}")
 
 
 def _chosen(sheet: ChartSheet) -> tuple[Axis, list[MarkPair]]:
@@ -320,4 +350,5 @@ CHART = Chart(
     uses_metric=True,
     published=(PAPER,),
     options={"x": (FIRST_KNOWN, *AXES)},
+    finding="{high} {most}; {low} {least}",
 )

@@ -12,12 +12,13 @@ from functools import cached_property
 from statistics import fmean
 
 from benchapp.models import Run
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, note_left_out, plain
+from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
 from inspector.charts.drawing.places import SuitePlace, note_split, read_parts
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import ChartSheet
@@ -81,7 +82,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     heats = [Heat(metric.key, dict(_cells(metric, averages))) for metric in metrics]
     heats = [heat for heat in heats if any(cell.value is not None for cell in heat.cells.values())]
     columns = [place.label for place in places]
-    figure = heatmaps(
+    figure = Heats(
         heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
     )
     return ChartDrawing(
@@ -107,8 +108,9 @@ def _averages(
     found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     outcomes = sheet.comparison.outcomes
     pieces = {run.pk: split.cut(outcomes[run.pk]) for run in sheet.comparison.runs}
+    runs = sorted(sheet.comparison.runs, key=lambda run: name_condition(run.condition).order)
     for metric in metrics:
-        for run in sheet.comparison.runs:
+        for run in runs:
             for part, rate, mean in metric.parts(outcomes[run.pk], pieces[run.pk]):
                 found.setdefault((metric, run.condition, part), []).append((run, rate, mean))
     places = read_parts(split, {part for _, _, part in found})
@@ -200,4 +202,5 @@ CHART = Chart(
     draw=draw,
     after="SkillEvolBench, figure 6; SkillLearnBench, Tables 8 and 9",
     options={BY: PLACES},
+    repeats="Every metric at once; the bars have the chosen one with its intervals.",
 )

@@ -63,9 +63,9 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         key: [row for row in of_metric if _name(row) in kept or (is_own and not row.is_own and row.condition in ours)]
         for key, of_metric in rows.items()
     }
-    return ChartDrawing(
-        _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, shown))
-    )
+    baseline = sheet.comparison.groups.baseline
+    notes = tuple(_notes(sheet, metrics, rows, shown))
+    return ChartDrawing(lambda: _figure(shown, unit, baseline), table, notes)
 
 
 def _metrics(sheet: ChartSheet) -> tuple[TrialMetric, ...]:

@@ -12,7 +12,6 @@ from functools import partial
 from statistics import fmean
 
 import numpy as np
-from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired
@@ -21,6 +20,7 @@ from benchapp.stats.metrics.metric_names import say_metric
 from benchapp.stats.metrics.outcomes import Mask
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import names_of
 from inspector.charts.drawing.gain import (
     Gain,
@@ -31,7 +31,7 @@ from inspector.charts.drawing.gain import (
     scale_value,
     write_difference,
 )
-from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, plain
+from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
 from inspector.charts.drawing.places import (
     SuitePlace,
     count_parts,
@@ -113,8 +113,12 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(None, table, absent=_absent(sheet, metric))
     groups = [names[group.identity] for group, *_ in pairs]
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
-    figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], split)
-    return ChartDrawing(figure, table, tuple(_notes(metric, split, len(groups), len(places))))
+    picture = _draw(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], split)
+    answers = tuple(
+        Answer(tile.name, tile.delta, f"{_cell(tile).text} {say_unit(difference_unit(metric))}", tile.place.name)
+        for tile in tiles
+    )
+    return ChartDrawing(picture, table, tuple(_notes(metric, split, len(groups), len(places))), answers=answers)
 
 
 def _pairs(sheet: ChartSheet, metric: TrialMetric) -> Iterator[tuple[Group, Group, Paired]]:
@@ -162,9 +166,9 @@ def _are_of_families(families: tuple[int, ...], paired: Paired) -> Mask:
     return np.isin(paired.family, families)
 
 
-def _figure(
+def _draw(
     metric: TrialMetric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], split: Split
-) -> go.Figure:
+) -> Heats:
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
     cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
     scale = Scale.around_zero(
@@ -172,8 +176,8 @@ def _figure(
     )
     if split.by == "family" or (split.members is not None and len(places) > MAX_ACROSS):
         turned = {(place, group): cell for (group, place), cell in cells.items()}
-        return heatmaps([Heat("", turned)], places, groups, scale, across=1)
-    return heatmaps([Heat("", cells)], groups, places, scale, across=1)
+        return Heats([Heat("", turned)], places, groups, scale, across=1)
+    return Heats([Heat("", cells)], groups, places, scale, across=1)
 
 
 def _tile(
@@ -259,4 +263,5 @@ CHART = Chart(
     after="SkillFlow, figures 6 and 11",
     uses_metric=True,
     options={BY: PLACES},
+    finding="{what}: {high} {most}; {low} {least}",
 )

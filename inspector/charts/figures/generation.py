@@ -14,6 +14,7 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.passk import SOLVED, DrawnMean, draw_mean, name_of, samples_of
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
 from inspector.charts.drawing.palette import Style, by_name, veil
@@ -78,7 +79,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
     titles = list(dict.fromkeys(line.panel for line in found))
     table = ChartTable.of(COLUMNS, (stop for line in found for stop in line.stops))
-    return ChartDrawing(_figure(found, titles[:MAX_PANELS]), table, tuple(_notes(found, titles)))
+    answers = tuple(
+        Answer(f"{stop.budget:,} tokens", stop.percent, f"{half_up(stop.percent)} %", f"{line.name}, {line.panel}")
+        for line in found
+        for stop in line.stops
+        if stop.percent is not None
+    )
+    notes = tuple(_notes(found, titles))
+    return ChartDrawing(lambda: _figure(found, titles[:MAX_PANELS]), table, notes, answers=answers)
 
 
 def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
@@ -219,4 +227,5 @@ CHART = Chart(
     draw=draw,
     lacks=lacks_budgets,
     after="SkillGenBench, Figure 8",
+    finding="{what}: {most} with {high}; {least} with {low}",
 )

@@ -16,11 +16,13 @@ from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import FIRST_TRIES, TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, note_crowd
 from inspector.charts.drawing.palette import GRID, Style, of_group
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
@@ -124,7 +126,10 @@ def draw_seed(sheet: ChartSheet) -> ChartDrawing:
         )
         return ChartDrawing(None, ChartTable(SEED_COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
     notes = _note_seed(len(rows), len(sheet.groups) - len(rows))
-    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), notes)
+    answers = tuple(
+        Answer(row.group.label, row.held_out - row.seed, render_signed(row.held_out - row.seed)) for row in rows
+    )
+    return ChartDrawing(lambda: _figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), notes, answers=answers)
 
 
 def _figure(rows: Sequence[SeedRow]) -> go.Figure:
@@ -181,10 +186,11 @@ SEED_CHART = Chart(
     draw=draw_seed,
     after="SkillLearnBench, Figure 2 (c)",
     lacks=lacks_libraries,
+    finding="Held-out minus seed, points: {high} {most}; {low} {least}",
 )
 
 
-KINDS = kinds_of_part("all", "some", "none", "undecided")
+KINDS = {"all": LOOKS[0], "some": LOOKS[2], "none": LOOKS[1], "undecided": LOOKS[4]}  # darker for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +256,14 @@ def draw_instances(sheet: ChartSheet) -> ChartDrawing:
         Bar(row.group.label, tuple(row.part(kind) for kind in KINDS if row.counts[kind]), f"{row.counts.total()}")
         for row in rows[:MAX_BARS]
     )
-    figure = stack_bars([BarPanel("", f"families by their {name_metric(metric).tasks}", bars)], KINDS, across=1)
-    return ChartDrawing(figure, ChartTable.of(INSTANCE_COLUMNS, rows), _note_instances(rows, metric))
+    picture = Bars([BarPanel("", f"families by their {name_metric(metric).tasks}", bars)], KINDS, across=1)
+    answers = tuple(
+        Answer(
+            row.group.label, row.counts["all"], f"{row.counts['all']} of {row.counts.total()}", "families passed whole"
+        )
+        for row in rows
+    )
+    return ChartDrawing(picture, ChartTable.of(INSTANCE_COLUMNS, rows), _note_instances(rows, metric), answers=answers)
 
 
 def _count(runs: Sequence[Outcomes], metric: TrialMetric) -> Counter[str]:
@@ -272,4 +284,5 @@ INSTANCES_CHART = Chart(
     draw=draw_instances,
     after="SkillLearnBench, Figure 2 (b)",
     uses_metric=True,
+    finding="Families passed whole: {high} {most}; {low} {least}",
 )

@@ -27,6 +27,7 @@ from benchapp.stats.learning.learning_curves import (
 )
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural, write_interval
@@ -109,7 +110,12 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     panels = _list_panels(sheet, found)
     table = ChartTable.of(COLUMNS, (row for rows in found.values() for row in rows))
     judged = [sheet.comparison.judged_by] if any(key != METRICS[0].key for _, key in found) else []
-    return ChartDrawing(_figure(panels, found), table, (*_notes(found), *judged, *notes, *crowd_notes(panels)))
+    ends = [rows[-1] for rows in found.values()]
+    answers = tuple(
+        Answer(row.group, row.value, f"{percent_text(row.value / 100, 0)} of 100", row.metric) for row in ends
+    )
+    notes = [*_notes(found), *judged, *notes, *crowd_notes(panels)]
+    return ChartDrawing(lambda: _figure(panels, found), table, tuple(notes), answers=answers)
 
 
 def _read(sheet: ChartSheet) -> dict[int, tuple[EpisodeRounds, ...]]:
@@ -206,5 +212,6 @@ CHART = Chart(
     draw=draw,
     lacks=lacks_rounds,
     after="SkillLearnBench, Figure 4",
+    finding="{what} after the last round: {high} {most}; {low} {least}",
     rests_on=list_probes,
 )

@@ -12,13 +12,15 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import LibraryNumbers, LibrarySize, read_library_numbers
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
-from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
+from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint
@@ -93,14 +95,22 @@ def draw_growth(sheet: ChartSheet) -> ChartDrawing:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
         return ChartDrawing(None, ChartTable(GROWTH_COLUMNS), absent=absent)
     facets = split_panels(found, apart=True)
+    table = ChartTable.of(GROWTH_COLUMNS, chain(*found.values()))
+    notes = (*_note_growth(sheet, found, count), *crowd_notes(facets))
+    ends = ((group.label, fmean(steps[-1].counts(count))) for group, steps in found.items())
+    answers = tuple(Answer(who, skills, str(number(skills, 1)), "skills a library") for who, skills in ends)
+    return ChartDrawing(lambda: _draw_growth(facets, found, count), table, notes, answers=answers)
+
+
+def _draw_growth(facets: Sequence[LinePanel[Group]], found: Mapping[Group, Sequence[After]], count: str) -> go.Figure:
     figure = curves(facets, lambda group: [step.point(count) for step in found[group]], corners=True)
     last = max(steps[-1].position for steps in found.values())
     figure.update_xaxes(title={"text": "tasks done"}, range=[-0.02 * last, 1.03 * last])
     most = max(max(step.counts(count)) for steps in found.values() for step in steps)
     figure.update_yaxes(range=[0, most * 1.08 + 0.1], dtick=1 if most <= 8 else None)
-    figure.update_yaxes(title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1)
-    table = ChartTable.of(GROWTH_COLUMNS, chain(*found.values()))
-    return ChartDrawing(figure, table, (*_note_growth(sheet, found, count), *crowd_notes(facets)))
+    return figure.update_yaxes(
+        title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1
+    )
 
 
 def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], count: str) -> Iterable[str]:
@@ -123,6 +133,7 @@ GROWTH_CHART = Chart(
     draw=draw_growth,
     lacks=lacks_libraries,
     after="SkillFlow, Figure 7",
+    finding="{high} ends with {most} {what}; {low} with {least}",
     options={"count": COUNTS},
 )
 
@@ -205,8 +216,13 @@ def draw_kinds(sheet: ChartSheet) -> ChartDrawing:
         absent = f"None of these runs has a library with a file in it. {NOT_PUBLISHED}"
         return ChartDrawing(None, table, absent=absent)
     bars = tuple(map(_bar, rows[:MAX_BARS]))
-    figure = stack_bars([BarPanel("", "files in the finished libraries of a run", bars)], KINDS, across=1)
-    return ChartDrawing(figure, table, _note_kinds(len(rows)))
+    picture = Bars([BarPanel("", "files in the finished libraries of a run", bars)], KINDS, across=1)
+    answers = tuple(
+        Answer(row.group.label, row.whole.files[kind], str(number(row.whole.files[kind], 1)), kind)
+        for row in rows
+        for kind in FILE_KINDS
+    )
+    return ChartDrawing(picture, table, _note_kinds(len(rows)), answers=answers)
 
 
 def _bar(row: LibraryKinds) -> Bar:
@@ -236,4 +252,5 @@ KINDS_CHART = Chart(
     draw=draw_kinds,
     lacks=lacks_libraries,
     after="SkillFlow, Figure 8",
+    finding="{what} a run: {high} {most}; {low} {least}",
 )

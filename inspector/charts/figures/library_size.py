@@ -19,6 +19,7 @@ from benchapp.stats.learning.library_sizes import LibraryNumbers, read_library_n
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.palette import Style, by_name
@@ -28,6 +29,7 @@ from inspector.charts.drawing.traces import ChartPoint, Legend, reach, scatter
 from inspector.charts.figures.libraries import COUNTED, Composition, composition, kind_columns
 from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
+from inspector.web.text.formats import number
 from runner.protocols.conditions import CONDITIONS
 
 TIER3 = "-tier3"
@@ -103,7 +105,17 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(
             None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}."
         )
-    return ChartDrawing(_figure(sheet, metric, drawn), table, _notes(len(drawn)))
+    answers = tuple(
+        Answer(
+            row.condition,
+            row.whole.counted,
+            str(number(row.whole.counted, 1)),
+            f"files, {arm.title}" if len(drawn) > 1 else "files",
+        )
+        for arm, rows in drawn
+        for row in rows
+    )
+    return ChartDrawing(lambda: _figure(sheet, metric, drawn), table, _notes(len(drawn)), answers=answers)
 
 
 def _rows(

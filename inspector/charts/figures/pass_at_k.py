@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import isnan
@@ -15,7 +15,8 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import LIMITS, PassPoint, count_solved_within, pass_curve
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, write_interval
@@ -82,15 +83,26 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         ),
     )
     if not found:
-        return ChartDrawing(_draw_printed(published), table, (NOT_PUBLISHED, LIMITS[0]))
+        return ChartDrawing(lambda: _draw_printed(published), table, (NOT_PUBLISHED, LIMITS[0]))
     facets = split_panels(found)
+    answers = tuple(
+        Answer(row.group, row.value, f"{half_up(row.value)} %", str(row.k))
+        for row in chain(*found.values())
+        if row.value is not None
+    )
+    notes = (*_notes(bool(published)), *crowd_notes(facets))
+    return ChartDrawing(lambda: _draw_curves(facets, found, published), table, notes, answers=answers)
+
+
+def _draw_curves(
+    facets: Sequence[LinePanel[Group]], found: Mapping[Group, Sequence[PassRow]], published: Sequence[PrintedNumber]
+) -> go.Figure:
     figure = curves(facets, lambda group: [row.point for row in found[group]])
     if published and len(facets) == 1:
         _lay_over(figure, published)
     figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
     figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
-    figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
-    return ChartDrawing(figure, table, (*_notes(bool(published)), *crowd_notes(facets)))
+    return figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
 
 
 def curve_of(sheet: ChartSheet, group: Group) -> list[PassRow]:
@@ -172,5 +184,6 @@ CHART = Chart(
     draw=draw,
     lacks=lacks_samples,
     after="SkillGenBench, Figure 7",
+    finding="pass@{what}: {high} {most}; {low} {least}",
     published=(PAPER,),
 )

@@ -1,4 +1,4 @@
-"""What kind of learner each group is: a dot per measure, its place among the groups, its raw number beside it.
+"""What kind of learner each group is: a dot per measure, on an axis of its own from zero.
 
 Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's area
 depends on the order of its axes; dots on a common row do not.
@@ -94,7 +94,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     ]
     judged = sheet.comparison.judged_by
     notes = (*_notes(sets), judged) if judged else _notes(sets)
-    return ChartDrawing(_figure(drawn), ChartTable.of(COLUMNS, dots), notes)
+    return ChartDrawing(lambda: _figure(drawn), ChartTable.of(COLUMNS, dots), notes)
 
 
 Sets = Sequence[tuple[str, Sequence[str], Sequence[ProfileMeasure]]]
@@ -113,15 +113,16 @@ def _figure(sets: Sets) -> go.Figure:
         if measure is None:
             figure.update_xaxes(visible=False, **where).update_yaxes(visible=False, **where)
             continue
-        figure.add_trace(_trace(measure, dots_of(source, labels, measure), SOURCES[source]), **where)
+        dots = dots_of(source, labels, measure)
+        most = max(abs(dot.value or 0) for dot in dots) or 1  # and room for the numbers right of the dots
+        figure.add_trace(_trace(measure, dots, SOURCES[source]), **where)
+        figure.update_xaxes(range=[-0.12 * most, 1.55 * most], nticks=3, tickformat="~s", zeroline=False, **where)
         figure.update_yaxes(
             **lay_rows(labels, least=max(LEAST_ROWS, most), longest=34),
             showticklabels=where["col"] == 1,
             zeroline=False,
             **where,
         )
-    # room for the numbers right of the dots
-    figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["0", "highest"], zeroline=False)
     return figure.update_layout(showlegend=False, meta={"min_width": 660})
 
 
@@ -139,7 +140,7 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
     for row, dot in enumerate(dots):
         value = f"{plain(measure.name)}: {plain(dot.text)}"
         hover = lines(plain(dot.group), value, plain(dot.measured.over), dot.source)
-        points.append(ChartPoint(0 if dot.place is None else dot.place, row, hover, dot.url))
+        points.append(ChartPoint(dot.value or 0, row, hover, dot.url))
     return scatter(
         points,
         mode="markers+text",
@@ -147,7 +148,7 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
             "color": [look.colour for look in looks],
             "symbol": [look.symbol for look in looks],
             "size": 10,
-            "opacity": [0 if dot.place is None else 1 for dot in dots],
+            "opacity": [0 if dot.value is None else 1 for dot in dots],
         },
         text=[f" {plain(dot.text)}" for dot in dots],
         textposition="middle right",
@@ -158,8 +159,7 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
 
 def _notes(sets: Sets) -> tuple[str, ...]:
     counts = {source: len(labels) for source, labels, _ in sets}
-    notes = ["A dot's place runs from zero to the highest group of its source. The number is the raw value."]
-    notes.append("Places do not show how much a difference matters, or what is better: see the forest plot.")
+    notes = ["Every panel has its own axis from zero. What is better, and how sure that is, the forest plot shows."]
     if "published" in counts:
         notes.append(
             "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
@@ -175,6 +175,7 @@ CHART = Chart(
     draw=draw,
     lacks=lacks_rivals,
     after="SkillLearnBench, Figure 3",
+    repeats="Unlike measures in one picture; the tables of Answer, Cost and Libraries have them with their intervals.",
     uses_metric=True,
     published=("skilllearnbench",),
 )

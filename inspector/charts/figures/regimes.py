@@ -17,6 +17,7 @@ from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.comparability import SETTINGS
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.gain import difference_unit, scale_value
 from inspector.charts.drawing.palette import GRID, of_group
@@ -107,7 +108,13 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(
             None, table, absent=f"No method of these runs was tried on the same tasks in both settings. {NOT_PUBLISHED}"
         )
-    return ChartDrawing(_figure(pairs[:MAX_BARS]), table, (*NOTES, *note_crowd(len(pairs), "pairs")))
+    answers = tuple(
+        Answer(NAMES[side], pair.values[side], f"{half_up(pair.values[side], 1)}", pair.label)
+        for pair in pairs
+        for side in (0, 1)
+    )
+    notes = (*NOTES, *note_crowd(len(pairs), "pairs"))
+    return ChartDrawing(lambda: _figure(pairs[:MAX_BARS]), table, notes, answers=answers)
 
 
 def _name_columns(metric: TrialMetric | None) -> tuple[TableColumn, ...]:
@@ -170,5 +177,6 @@ CHART = Chart(
     draw=draw,
     lacks=lacks_settings,
     after="SkillGenBench, figure 4",
+    finding="{what}: {most} {high}; {least} {low}",
     uses_metric=True,
 )

@@ -14,14 +14,15 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.contrast import Answer
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import Gain, GainSide, gain_of, pair_groups, scale_value, write_difference
 from inspector.charts.drawing.panels import (
     MAX_PANELS,
     Heat,
     HeatCell,
+    Heats,
     Scale,
-    heatmaps,
     lines,
     note_left_out,
     plain,
@@ -93,10 +94,21 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     columns = _drop_repeats(place.column for place in places if place.cell.value is not None)
     bare = [name for name in _drop_repeats(place.column for place in places) if name not in columns]
     scale = Scale.around_zero((place.cell.value for place in places), "points")
-    figure = heatmaps(heats, rows, columns, scale)
+    picture = Heats(heats, rows, columns, scale)
     left = note_left_out(len(titles), "an agent model")
     left += (f"Not drawn, because there is nothing to compare: {', '.join(bare)}.",) if bare else ()
-    return ChartDrawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
+    answers = tuple(
+        Answer(
+            place.row,
+            place.cell.value,
+            place.cell.text,
+            f"{place.column}, {place.panel}" if len(with_raw) > 1 else place.column,
+        )
+        for place in places
+        if place.cell.value is not None and place not in published
+    )
+    notes = (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left)
+    return ChartDrawing(picture, table, notes, answers=answers)
 
 
 def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[TrialMetric]) -> Iterator[RelativeCell]:
@@ -207,4 +219,5 @@ CHART = Chart(
     lacks=lacks_raw_traces,
     after="SkillEvolBench, figure 4",
     published=(PAPER,),
+    finding="{what}: {high} {most} points to raw traces; {low} {least}",
 )

@@ -156,7 +156,8 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
             f"{NOT_PUBLISHED}"
         )
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
-    return ChartDrawing(_figure(sheet, found), ChartTable.of(COLUMNS, chain(*found.values())), _notes(len(found)))
+    table = ChartTable.of(COLUMNS, chain(*found.values()))
+    return ChartDrawing(lambda: _figure(sheet, found), table, _notes(len(found)))
 
 
 def _figure(sheet: ChartSheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:

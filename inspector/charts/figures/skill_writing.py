@@ -14,8 +14,9 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
-from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, plain
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
+from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
@@ -92,8 +93,13 @@ def draw_axes(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(None, table, absent=UNREAD)
     cells = {(row.label, axis): _build_cell(row, axis) for row in rows[:MAX_BARS] for axis in AXES}
     labels = [row.label for row in rows[:MAX_BARS]]
-    figure = heatmaps([Heat("", cells)], labels, AXES, Scale(0, 100, diverging=False, unit="%"), across=1)
-    return ChartDrawing(figure, table, (*NOTES, *note_crowd(len(rows), "groups")))
+    picture = Heats([Heat("", cells)], labels, AXES, Scale(0, 100, diverging=False, unit="%"), across=1)
+    answers = tuple(
+        Answer(label, cell.value, f"{cell.text} %", axis)
+        for (label, axis), cell in cells.items()
+        if cell.value is not None
+    )
+    return ChartDrawing(picture, table, (*NOTES, *note_crowd(len(rows), "groups")), answers=answers)
 
 
 def _build_cell(row: ProfiledGroup, axis: str) -> HeatCell:
@@ -116,6 +122,7 @@ AXES_CHART = Chart(
     draw=draw_axes,
     lacks=lacks_libraries,
     after="SkillGenBench, figure 5",
+    finding="Cues of {what}: {high} {most}; {low} {least}",
     is_kept=False,
 )
 
@@ -145,8 +152,13 @@ def draw_patterns(sheet: ChartSheet) -> ChartDrawing:
         for title, rows in (("", own), ("Published: SkillLearnBench, Table 5", printed))
         if rows
     ]
-    figure = stack_bars(blocks, KINDS, across=1)
-    return ChartDrawing(figure, table, (*PATTERN_NOTES, *note_crowd(len(own), "groups")))
+    answers = tuple(
+        Answer(row.label, row.patterns[pattern], f"{half_up(row.patterns[pattern])} %", NAMES[pattern])
+        for row in own
+        for pattern in PATTERNS
+    )
+    notes = (*PATTERN_NOTES, *note_crowd(len(own), "groups"))
+    return ChartDrawing(Bars(blocks, KINDS, across=1), table, notes, answers=answers)
 
 
 def _build_bar(row: ProfiledGroup) -> Bar:
@@ -182,6 +194,7 @@ PATTERNS_CHART = Chart(
     draw=draw_patterns,
     lacks=lacks_libraries,
     after="SkillLearnBench, Table 5",
+    finding="{what}: {high} {most} of skills; {low} {least}",
     published=(PAPER,),
     is_kept=False,
 )

@@ -1,29 +1,23 @@
-"""What runs used: tokens of agent and author by kind, and what both cost."""
+"""What a trial and writing a library take: tokens of agent and author by kind. The table has whole runs and what they cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
+
+import numpy as np
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.outcomes import Floats
 from benchapp.stats.metrics.spending import Spending, spending_of
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import (
-    MAX_BARS,
-    Bar,
-    BarPanel,
-    BarPart,
-    kinds_of_part,
-    note_crowd,
-    rows_of,
-    stack_bars,
-)
+from inspector.charts.contrast import Answer
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural, tokens
 from inspector.charts.sheet import ChartSheet
-from inspector.web.text.formats import usd
 
 FRESH, CACHED, UNTOLD, OUTPUT = (
     "input, not cached",
@@ -32,10 +26,11 @@ FRESH, CACHED, UNTOLD, OUTPUT = (
     "output",
 )
 AGENT, AUTHOR = "agent", "author"
-KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
-THINGS = {AGENT: "attempt", AUTHOR: "call"}
+KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT)
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
-PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models; not per run."
+PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models."
+Amounts = tuple[float | None, float | None, float | None]  # input, of it from the cache, output
+UNKNOWN: Amounts = (None, None, None)
 COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("who", "who"),
@@ -48,16 +43,19 @@ COLUMNS = (
     TableColumn("cost_known", "of them with a whole cost"),
     TableColumn("cost", "cost", "USD per run"),
     TableColumn("estimated", "estimated cost of the others", "USD per run"),
+    TableColumn("trials", "trials of the metric with tokens", read=lambda row: row.trials),
+    TableColumn("trial_input", "input", "tokens per trial", lambda row: row.per_trial[0]),
+    TableColumn("trial_cached", "of it from the cache", "tokens per trial", lambda row: row.per_trial[1]),
+    TableColumn("trial_output", "output", "tokens per trial", lambda row: row.per_trial[2]),
     TableColumn("source", "source"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What the agent or the author of a group used per run, all replicates added up, or a printed line.
-
-    `bar` has the tokens; `things` counts attempts or calls of all runs, `tokens_known` and `cost_known` those that tell.
-    """
+    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `things` counts attempts or
+    calls of all runs, `tokens_known` and `cost_known` those that report them. `per_trial`: input, cached and output of the agent's trials
+    of the metric, of which `trials` report tokens; `bar` draws these, of the author its tokens per run."""
 
     group: str
     who: str
@@ -72,18 +70,9 @@ class TokenRow:
     cost_known: int | None = None
     cost: float | None = None
     estimated: float | None = None
-    cost_counted: int = 0
     url: str = ""
-
-    @property
-    def cost_part(self) -> BarPart | None:
-        if self.cost is None and self.estimated is None:
-            return None
-        total = (self.cost or 0.0) + (self.estimated or 0.0)
-        word = "" if self.estimated is None else " estimated" if self.cost is None else " partly estimated"
-        told = _count_known(self.cost_counted, self.things or 0, self.who)
-        hover = lines(*_head(self.group, self.who, self.runs), f"{usd(total)} per run{word and f',{word}'}", told)
-        return BarPart(self.who, total, f"{usd(total)}{word}", hover, self.url)
+    trials: int | None = None
+    per_trial: Amounts = UNKNOWN
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -91,24 +80,18 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not own and not printed:
         absent = "No attempt and no author call of these runs has been recorded."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
-    shown = own[:MAX_BARS]
-    panels = []
-    if shown:
-        panels = [
-            BarPanel(title, "tokens per run", tuple(row.bar for row in rows))
-            for title, rows in zip(("Agent", "Author"), zip(*shown, strict=True), strict=True)
-        ]
-    priced = any(row.cost_part for row in chain(*shown))
-    if priced:
-        panels.append(BarPanel("Cost", "USD per run", tuple(map(_build_cost_bar, shown))))
+    axes = (("Agent", "tokens per trial"), ("Author", "tokens per run"))
+    panels = [
+        BarPanel(title, axis, tuple(row.bar for row in rows))
+        for (title, axis), rows in zip(axes, zip(*own[:MAX_BARS], strict=True), strict=False)
+    ]
     laid_over = BarPanel(
         "Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(row.bar for row in printed)
     )
-    across = len(panels) or 1
-    figure = stack_bars(rows_of(across, panels, [laid_over] if printed else []), KINDS, across=across)
+    picture = Bars(panels, KINDS, across=len(panels) or 1, laid_over=[laid_over] if printed else [])
     rows = (*(row for row in chain(*own) if row.things), *printed)
-    unpriced = ("No attempt or call of these runs reports a cost.",) if panels and not priced else ()
-    return ChartDrawing(figure, ChartTable.of(COLUMNS, rows), (*unpriced, *_notes(len(own), bool(printed))))
+    answers = tuple(Answer(agent.group, agent.bar.length, tokens(agent.bar.length)) for agent, _ in own if agent.trials)
+    return ChartDrawing(picture, ChartTable.of(COLUMNS, rows), _notes(len(own), bool(printed)), answers=answers)
 
 
 def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
@@ -121,67 +104,76 @@ def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
         agent = sum((each.agent for each in of_runs), Spending())
         author = sum((each.author for each in of_runs), Spending())
         if agent.things or author.things:
-            url = sheet.trials_url(group)
-            found.append((_build_row(group, AGENT, agent, url), _build_row(group, AUTHOR, author, url)))
+            url = sheet.trials_url(group, metric=sheet.metric)
+            trials, per_trial = _measure_trials(sheet, group)
+            bar = _build_bar(group, per_trial, f"agent, {plural(trials, 'trial')}", url) if trials else None
+            solving = _build_row(group, AGENT, agent, bar or Bar(group.label, (), "unknown"), url)
+            found.append((replace(solving, trials=trials, per_trial=per_trial), _build_author(group, author, url)))
     return found
 
 
-def _build_row(group: Group, who: str, spent: Spending, url: str) -> TokenRow:
+def _measure_trials(sheet: ChartSheet, group: Group) -> tuple[int, Amounts]:
+    """Means over the trials that the metric counts (all without one) and that report their tokens, and how many these are. Cached input
+    of trials that do not report it counts as not cached; None where none does."""
+    covered = [
+        sheet.metric.select_covered(outcomes) if sheet.metric else outcomes
+        for outcomes in sheet.comparison.of_group(group)
+    ]
+    used, cached, output = (
+        np.concatenate([each.column(name) for each in covered])
+        for name in ("input_tokens", "cached_tokens", "output_tokens")
+    )
+    known = ~np.isnan(used) & ~np.isnan(output)
+    if not known.any():
+        return 0, UNKNOWN
+    cached_mean = _mean(cached[known]) if not np.isnan(cached[known]).all() else None
+    return int(known.sum()), (_mean(used[known]), cached_mean, _mean(output[known]))
+
+
+def _mean(amounts: Floats) -> float:
+    return float(np.nansum(amounts)) / len(amounts)
+
+
+def _build_author(group: Group, spent: Spending, url: str) -> TokenRow:
+    amounts = _per_run(group, spent)[:3]
+    who = f"author, {_count_known(spent)}"
+    if spent.tokens_known:
+        bar = _build_bar(group, amounts, who, "", _partly(spent.tokens_known, spent.things))
+    else:
+        bar = Bar(group.label, (), "unknown" if spent.things else "no call")
+    return _build_row(group, AUTHOR, spent, bar, url)
+
+
+def _per_run(group: Group, spent: Spending) -> list[float | None]:
     amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd, spent.estimated_usd)
-    fresh, cached, output, cost, estimated = (None if each is None else each / group.replicates for each in amounts)
-    return TokenRow(
-        group.label,
-        who,
-        "own",
-        fresh,
-        cached,
-        output,
-        _build_bar(group, who, spent, url if who == AGENT else ""),
-        group.replicates,
-        spent.things,
-        spent.tokens_known,
-        spent.cost_known,
-        cost,
-        estimated,
-        spent.cost_counted,
-        url,
-    )
+    return [None if each is None else each / group.replicates for each in amounts]
 
 
-def _build_bar(group: Group, who: str, spent: Spending, url: str) -> Bar:
-    if not spent.tokens_known:
-        return Bar(group.label, (), "unknown" if spent.things else f"no {THINGS[who]}")
-    cached, total = spent.cached_tokens, spent.input_tokens
-    amounts: list[tuple[str, float | None]] = [(UNTOLD, total)]
+def _build_row(group: Group, who: str, spent: Spending, bar: Bar, url: str) -> TokenRow:
+    fresh, cached, output, cost, estimated = _per_run(group, spent)
+    counts = (group.replicates, spent.things, spent.tokens_known, spent.cost_known)
+    return TokenRow(group.label, who, "own", fresh, cached, output, bar, *counts, cost, estimated, url)
+
+
+def _build_bar(group: Group, amounts: Sequence[float | None], who: str, url: str, after: str = "") -> Bar:
+    total, cached, output = amounts
+    means = [(UNTOLD, total), (OUTPUT, output)]
     if cached is not None and total is not None:
-        amounts = [(FRESH, max(0, total - cached)), (CACHED, cached)]
-    head, told = _head(group.label, who, group.replicates), _count_known(spent.tokens_known, spent.things, who)
-    means = [(name, total / group.replicates) for name, total in (*amounts, (OUTPUT, spent.output_tokens)) if total]
+        means = [(FRESH, max(0.0, total - cached)), (CACHED, cached), (OUTPUT, output)]
     parts = tuple(
-        BarPart(name, mean, tokens(mean), lines(*head, f"{mean:,.0f} {name}", told), url) for name, mean in means
+        BarPart(name, mean, tokens(mean), lines(plain(group.label), who, f"{mean:,.0f} {name}"), url)
+        for name, mean in means
+        if mean
     )
-    return Bar(group.label, parts, tokens(sum(mean for _, mean in means)) + _partly(spent.tokens_known, spent.things))
-
-
-def _build_cost_bar(rows: Sequence[TokenRow]) -> Bar:
-    parts = tuple(part for row in rows if (part := row.cost_part))
-    if not parts:
-        return Bar(rows[0].group, (), "unknown")
-    known, things = sum(row.cost_counted for row in rows), sum(row.things or 0 for row in rows)
-    mark = "≈ " if any(row.estimated is not None for row in rows) else ""
-    return Bar(rows[0].group, parts, f"{mark}{usd(sum(part.value or 0 for part in parts))}{_partly(known, things)}")
+    return Bar(group.label, parts, tokens(sum(part.value or 0 for part in parts)) + after)
 
 
 def _partly(known: int, things: int) -> str:
     return f" of {known:,}/{things:,}" if known < things else ""
 
 
-def _head(group: str, who: str, runs: int | None) -> tuple[str, str]:
-    return plain(group), f"{who}, per run over {plural(runs or 0, 'run')}"
-
-
-def _count_known(known: int, things: int, who: str) -> str:
-    return f"reported by {known:,} of {plural(things, THINGS[who])}"
+def _count_known(spent: Spending) -> str:
+    return f"reported by {spent.tokens_known:,} of {plural(spent.things, 'call')}"
 
 
 def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
@@ -207,10 +199,10 @@ def _build_printed_row(label: str, cells: dict[str, PrintedNumber]) -> TokenRow:
 
 def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
     return (
-        "Every billed attempt and author call counts, even if its result does not. Numbers are means over the runs of a "
-        "group. Conditions have different phases (replay), so their runs cost differently.",
-        "A sum shows how many attempts or calls reported it, and is too low by the rest. Where only some attempts report "
-        "cached input, the others' input counts as not cached.",
+        "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole runs, every "
+        "billed attempt and call; runs with more phases have more trials.",
+        "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the others' "
+        "input counts as not cached.",
         *([PRINTED] if published else []),
         *note_crowd(groups_total, "groups"),
     )
@@ -222,5 +214,7 @@ CHART = Chart(
     question="Who spends the tokens?",
     draw=draw,
     after="SkillLearnBench, Table 6",
+    uses_metric=True,
     published=(PAPER,),
+    finding="A trial takes {most} tokens with {high}; {least} with {low}",
 )

@@ -12,7 +12,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.judged.judged_columns import ChosenJudge
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
-from inspector.charts.cards import ChartCard, card_of
+from inspector.charts.cards import ChartCard, card_of, with_drawing
 from inspector.charts.chart import BY, Chart, ChartTable
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
@@ -29,7 +29,7 @@ from inspector.web.responses import PathLink, render_page, wants_fragment
 def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
     found = _chart(key)
     sheet = sheet_of(request, found)
-    drawn_chart = draw_chart(found, sheet)
+    drawn_chart = draw_chart(found, sheet, with_figure=as_json)
     if not as_json and wants_fragment(request):
         response = render(request, "compare/_chart_table.html", _table_context(found, drawn_chart.drawing.table))
         patch_vary_headers(response, ["HX-Request"])
@@ -42,7 +42,7 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
 @require_safe
 def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
     found = _chart(key)
-    table = draw_chart(found, sheet_of(request, found)).drawing.table
+    table = draw_chart(found, sheet_of(request, found), with_figure=False).drawing.table
     response = HttpResponse(csv_text(table, request.build_absolute_uri), "text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{found.key}.csv"'
     return response
@@ -105,7 +105,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
         "choices": choices,
         "stand_ins": sheet.comparison.stand_ins,
         "judge": _shown_judge(sheet, drawn_chart),
-        "card": card_of(found, choices, large=True),
+        "card": with_drawing(card_of(found, choices, large=True), found, drawn_chart.drawing),
         "before": before,
         "behind": behind,
         "parent": read_parent(choices),

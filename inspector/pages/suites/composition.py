@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plotly import graph_objects as go
-
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.pages.suites.suite import SuiteView
@@ -34,9 +32,8 @@ class CompositionRow:
         return Bar(self.inner, (BarPart(TASKS, self.tasks, "", hover),), f"{self.tasks:,}")
 
 
-def draw_composition(view: SuiteView, by: str, within: str, *, is_drawn: bool = True) -> ChartDrawing:
-    """`by` and `within`: what `SuiteView.splits` lists; equal for one ring alone. Unless `is_drawn` only the table and its
-    notes: the page asks for the figure by an address of its own."""
+def draw_composition(view: SuiteView, by: str, within: str) -> ChartDrawing:
+    """`by` and `within`: what `SuiteView.splits` lists; equal for one ring alone."""
     inner = [(value, {task.key for task in tasks}) for value, tasks in view.list_by(within)]
     rings = [(outer, _count_within(inner, {task.key for task in tasks})) for outer, tasks in view.list_by(by)]
     if by == within:
@@ -45,21 +42,19 @@ def draw_composition(view: SuiteView, by: str, within: str, *, is_drawn: bool = 
     table = ChartTable.of(_columns(by, within), rows)
     if not rows:
         return ChartDrawing(None, table, absent="No task of this suite is known.")
-    figure = _figure(rings, rows) if is_drawn else None
     longest = max(len(ring) for _, ring in rings)
     several = any(len(task.values_of(split)) > 1 for task in view.tasks for split in (by, within))
     notes = ("A task with several values counts in each of them.",) if several else ()
     left_out = note_left_out(len(rings), "another split")
-    return ChartDrawing(figure, table, (*notes, *left_out, *note_crowd(longest, "values of a group")))
+    return ChartDrawing(_draw(rings, rows), table, (*notes, *left_out, *note_crowd(longest, "values of a group")))
 
 
-def _figure(rings: list[tuple[str, list[tuple[str, int]]]], rows: list[CompositionRow]) -> go.Figure:
+def _draw(rings: list[tuple[str, list[tuple[str, int]]]], rows: list[CompositionRow]) -> Bars:
     panels = [
-        BarPanel(_head(outer, ring), TASKS, tuple(row.bar for row in rows if row.outer == outer)[:MAX_BARS])
+        BarPanel(_head(outer, ring), "", tuple(row.bar for row in rows if row.outer == outer)[:MAX_BARS])
         for outer, ring in rings
     ]
-    figure = stack_bars(panels, kinds_of_part(TASKS), across=1, share_x=True)
-    return figure.update_xaxes(showticklabels=False, title_text="")  # each bar says its count
+    return Bars(panels, kinds_of_part(TASKS), across=1, share_x=True)
 
 
 def _head(outer: str, ring: list[tuple[str, int]]) -> str:

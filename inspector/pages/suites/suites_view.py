@@ -64,7 +64,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     by, within, problems = _read_splits(request, view)
     task = _read_task(request, view, problems)
     listed = view.list_by(by)
-    drawing = draw_composition(view, by, within, is_drawn=False)
+    drawing = draw_composition(view, by, within)
     account: StoredAccount | None = view.row.account if view.row else None
     if view.read:
         account = account_as_json(view.read.account, MAX_NAMED)
@@ -98,7 +98,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "choices": [(name, name_attribute(name)) for name in view.splits],
         "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
         "by_words": name_attribute(by),
-        "card": _card(view, query),
+        "card": _card(view, query, drawing),
         "figure": not drawing.absent,
         "drawing": drawing,
         "chart": Composition,
@@ -220,10 +220,10 @@ def _twin(request: HttpRequest, view: SuiteView, drawing: ChartDrawing, query: s
     }
 
 
-def _card(view: SuiteView, query: str) -> ChartCard:
+def _card(view: SuiteView, query: str, drawing: ChartDrawing) -> ChartCard:
     page = f"{reverse('suite', args=[view.key])}?{query}"
     twin, table = (f"{reverse('suite-composition', args=[view.key, form])}?{query}" for form in ("json", "csv"))
-    return ChartCard(Composition, page, twin, table, large=True)
+    return ChartCard(Composition, page, twin, table, large=True, drawing=drawing)
 
 
 def _read_splits(request: HttpRequest, view: SuiteView) -> tuple[str, str, list[str]]:

@@ -166,7 +166,7 @@ def test_it_says_what_is_missing() -> None:
 def test_it_takes_the_first_axis_that_the_runs_tell() -> None:
     run = make_learning_run(condition="selfgen-always")
     Trial.objects.filter(episode__run=run).update(cost_usd=None, output_tokens=40)
-    assert [column.key for column in drawn(CHART, "published=skillflow").table.columns][5] == "output_tokens"
+    assert [column.key for column in drawn(CHART, "published=skillflow").table.columns][5] == "tokens"
     assert [column.key for column in drawn(CHART, "option=x:turns").table.columns][5] == "turns"
     priced = make_learning_run(condition="curated-always")
     spend(priced, 0.5)

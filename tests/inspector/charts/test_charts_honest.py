@@ -71,7 +71,10 @@ def test_it_has_every_drawn_number_in_the_table(chart: Chart) -> None:
     told = {round(value, 9) for row in drawing.table.rows for value in row.values if isinstance(value, int | float)}
     if chart.key == "tokens":  # the input that was not cached is the difference of two columns
         told |= {
-            record["input"] - record["cached"] for record in drawing.table.records() if record["cached"] is not None
+            record[f"{of}input"] - record[f"{of}cached"]
+            for record in drawing.table.records()
+            for of in ("", "trial_")
+            if record[f"{of}cached"] is not None
         }
     marks = [trace for trace in drawing.figure.data if trace.hovertext]
     shown = [value for trace in marks for value in getattr(trace, AXES[chart.key]) if value is not None]

@@ -56,10 +56,10 @@ def test_it_draws_what_the_table_says_and_no_dot_for_what_is_unknown() -> None:
     make_pair()
     drawing = drawn(CHART, "metric=ESR")
     for trace in drawing.figure.data:
-        places = [record["place"] for record in drawing.table.records() if record["measure"] == trace.name]
-        assert list(trace.marker.opacity) == [0 if place is None else 1 for place in places]
+        values = [record["value"] for record in drawing.table.records() if record["measure"] == trace.name]
+        assert list(trace.marker.opacity) == [0 if value is None else 1 for value in values]
         assert [x for x, seen in zip(trace.x, trace.marker.opacity, strict=True) if seen] == [
-            place for place in places if place is not None
+            value for value in values if value is not None
         ]
 
 

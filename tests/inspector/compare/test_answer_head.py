@@ -56,7 +56,7 @@ def test_enough_episodes_show_the_forest_with_a_verdict(client: Client) -> None:
 
 def test_a_tab_is_an_address_and_shows_its_own_charts(client: Client) -> None:
     text = client.get(f"/compare/cost/?experiment={make_pair(2).public_id}").text
-    assert 'id="chart-tokens"' in text
+    assert "Tokens and cost</a>: The same in all 2 conditions: " in text
     assert 'id="chart-gains"' not in text
     assert "Needs authors with their own token budget." in text
 

@@ -14,7 +14,7 @@ from django.test import Client
 
 from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
 from benchapp.record.sets.suite_rows import record_suite
-from inspector.pages.suites import composition
+from inspector.charts.drawing import bars
 from runner.protocols.probe import CONDITION as PROBE
 from runner.suites import SUITES, load_suite
 from tests.queries import assert_queries_flat
@@ -183,9 +183,11 @@ def test_a_hostile_name_in_the_account_is_shown_and_never_run(client: Client, tm
     assert "<script>alert(1)" not in client.get("/suites/s/").text
 
 
-def test_the_page_draws_no_figure_that_it_does_not_hold(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composition, "stack_bars", lambda *parts, **options: pytest.fail("drawn for the page"))
-    assert client.get("/suites/starter/?by=domain").status_code == 200
+def test_the_page_draws_its_bars_without_a_script(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        bars, "stack_bars", lambda *parts, **options: pytest.fail("a figure that the page does not hold")
+    )
+    assert "chart-bars" in client.get("/suites/starter/?by=domain").text
 
 
 def test_a_folder_that_is_gone_leaves_what_the_record_has(client: Client, tmp_path: Path) -> None:
