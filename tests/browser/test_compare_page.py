@@ -130,5 +130,5 @@ def test_the_experiment_page_has_no_violation_either(base: str, page: Page) -> N
     page.goto(f"{base}/")
     page.get_by_role("link", name="six episodes").first.click()
     page.get_by_role("link", name=re.compile("^Where")).click()
-    expect(page.locator("figure.chart[data-drawn]").first).to_be_visible(timeout=20_000)
+    expect(page.locator("figure.chart .chart-html").first).to_be_visible(timeout=20_000)
     assert page.evaluate("window.violations") == []

@@ -238,10 +238,9 @@ def heatmaps(
     scale: Scale,
     *,
     across: int = 2,
-    limit: int = MAX_PANELS,
 ) -> go.Figure:
-    """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
-    shown = heats[:limit]
+    """The first `MAX_PANELS`, all with the same rows from the top, the same columns and the same colours."""
+    shown = heats[:MAX_PANELS]
     names, tilt = _column_names(columns, min(across, len(shown)))
     head, foot = (tilt or HEAD, TICKS) if len(shown) == 1 else (HEAD, tilt or TICKS)
     height = max(2, len(rows)) * ROW

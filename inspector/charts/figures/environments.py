@@ -108,9 +108,9 @@ def _averages(
     found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     outcomes = sheet.comparison.outcomes
     pieces = {run.pk: split.cut(outcomes[run.pk]) for run in sheet.comparison.runs}
-    runs = sorted(sheet.comparison.runs, key=lambda run: name_condition(run.condition).order)
+    in_order = sorted(sheet.comparison.runs, key=lambda run: name_condition(run.condition).order)
     for metric in metrics:
-        for run in runs:
+        for run in in_order:
             for part, rate, mean in metric.parts(outcomes[run.pk], pieces[run.pk]):
                 found.setdefault((metric, run.condition, part), []).append((run, rate, mean))
     places = read_parts(split, {part for _, _, part in found})

@@ -114,9 +114,9 @@ def _figure(sets: Sets) -> go.Figure:
             figure.update_xaxes(visible=False, **where).update_yaxes(visible=False, **where)
             continue
         dots = dots_of(source, labels, measure)
-        most = max(abs(dot.value or 0) for dot in dots) or 1  # and room for the numbers right of the dots
+        longest = max(abs(dot.value or 0) for dot in dots) or 1  # and room for the numbers right of the dots
         figure.add_trace(_trace(measure, dots, SOURCES[source]), **where)
-        figure.update_xaxes(range=[-0.12 * most, 1.55 * most], nticks=3, tickformat="~s", zeroline=False, **where)
+        figure.update_xaxes(range=[-0.12 * longest, 1.55 * longest], nticks=3, tickformat="~s", zeroline=False, **where)
         figure.update_yaxes(
             **lay_rows(labels, least=max(LEAST_ROWS, most), longest=34),
             showticklabels=where["col"] == 1,
