@@ -54,8 +54,8 @@ COLUMNS = (
 @dataclass(frozen=True, slots=True)
 class TokenRow:
     """What the agent or the author of a group used per run, all replicates added up, or a printed line. `things` counts attempts or
-    calls of all runs, `tokens_known` and `cost_known` those that report them. `per_trial`: input, cached and output of the agent's trials
-    of the metric, of which `trials` report tokens; `bar` draws these, of the author its tokens per run."""
+    calls of all runs, `tokens_known` and `cost_known` those that report them. `per_trial`: input, cached and output of the agent, over
+    the `trials` of the metric that report tokens. `bar` draws `per_trial`; of the author its tokens per run."""
 
     group: str
     who: str

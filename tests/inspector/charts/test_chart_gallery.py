@@ -23,9 +23,9 @@ def test_each_chart_is_drawn_or_has_its_sentence() -> None:
     sheet = build_sheet(Choices())
     for charts in OF_PAGES.values():
         gallery = build_gallery(charts, sheet)
-        said = [*gallery.sentences, *gallery.waiting]
-        assert len(gallery.cards) + len(said) == len(charts)
-        assert all(sentence.endswith(".") for _, sentence in said)
+        listed = [*gallery.sentences, *gallery.waiting]
+        assert len(gallery.cards) + len(listed) == len(charts)
+        assert all(sentence.endswith(".") for _, sentence in listed)
         assert all(card.drawing for card in gallery.cards)
 
 

@@ -1,4 +1,4 @@
-"""One rule for every chart: what is said where conditions are alike, and what the title says where they differ."""
+"""One rule for every chart: the sentence where conditions are alike, and the title where they differ."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_one_place_that_differs_is_enough_for_a_chart() -> None:
 def test_a_title_is_the_largest_contrast_in_amounts() -> None:
     template = "{high} ends with {most} {what}; {low} with {least}"
     small = [Answer(who, value, str(value), "files") for who, value in (("no-skill", 1), ("one-shot", 2))]
-    said = "Self, always ends with 12 skills a library; Human, as is with 3"
-    assert write_finding(template, [*small, *GROWN]) == said
+    title = "Self, always ends with 12 skills a library; Human, as is with 3"
+    assert write_finding(template, [*small, *GROWN]) == title
     assert write_finding("{low} {least}", [*GROWN, Answer("one-shot", 3, "3", "skills a library")]) == (
         "Human, as is and Self, one shot 3"
     )
@@ -55,6 +55,6 @@ def test_without_a_contrast_the_title_stays_neutral() -> None:
 
 def test_every_template_can_be_filled_and_judges_nothing() -> None:
     for chart in CHARTS.values():
-        said = write_finding(chart.finding, GROWN)
-        assert not chart.finding or "12" in said
+        title = write_finding(chart.finding, GROWN)
+        assert not chart.finding or "12" in title
         assert not {"better", "worse", "helps", "hurts"} & set(chart.finding.split())
