@@ -14,7 +14,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import experiment_names
 from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.drawing.panels import plain
@@ -74,7 +74,7 @@ def draw_chart(chart: Chart, sheet: ChartSheet, *, with_figure: bool = True) -> 
 def write_caption(chart: Chart, sheet: ChartSheet) -> ChartCaption:
     comparison = sheet.comparison
     one_metric = chart.uses_metric and sheet.metric is not None and sheet.options.get("metrics") != "all"
-    title = f"{say_metric(sheet.metric)}: {chart.title.lower()}" if one_metric and sheet.metric else chart.title
+    title = f"{name_metric(sheet.metric).title}: {chart.title.lower()}" if one_metric and sheet.metric else chart.title
     names = [*experiment_names(comparison.groups.all).values()]
     more = f" and {len(names) - MAX_NAMED} more experiments" if len(names) > MAX_NAMED else ""
     compared = f"{'; '.join(names[:MAX_NAMED])}{more}"

@@ -107,7 +107,7 @@ def test_a_picture_can_be_read_without_its_page(base: str, page: Page) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="SVG", exact=True).click()
     said = Path(download.value.path()).read_text()
-    assert "Deployment success (ESR): differences to the baseline" in said
+    assert "Deployment success: differences to the baseline" in said
     assert "these numbers say nothing about any LLM" in said
     assert "Inter" not in said
 

@@ -9,7 +9,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric, say_metric
+from benchapp.stats.metrics.metric_names import name_metric
 
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
@@ -19,7 +19,7 @@ def difference_in_words(
 ) -> str:
     own, other = _name_apart(group, baseline)
     return sentence(
-        difference, own=own, other=other, metric=say_metric(metric), verdict=verdict, wording=wording_of(metric)
+        difference, own=own, other=other, metric=name_metric(metric).title, verdict=verdict, wording=wording_of(metric)
     )
 
 

@@ -17,7 +17,7 @@ from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.judged.judged_columns import OF_LIBRARIES
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
-from benchapp.stats.metrics.metric_names import name_role, say_metric
+from benchapp.stats.metrics.metric_names import name_metric, name_role
 from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
 from runner.protocols.conditions import count_seeds
@@ -302,7 +302,7 @@ OUTCOME_WORDS = {
 
 def _part(name: str, value: str) -> str:
     if name == "covered":
-        return f"counted by {say_metric(METRICS[value])}; tainted episodes left out"
+        return f"counted by {name_metric(METRICS[value]).title}; tainted episodes left out"
     if name == "outcome":
         return OUTCOME_WORDS[value]
     if name == "replay":

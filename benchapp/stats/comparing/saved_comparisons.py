@@ -20,7 +20,7 @@ from benchapp.stats.inference.difference import Difference, correct_together
 from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,9 @@ class Hypothesis:
     @property
     def sentence(self) -> str:
         if self.difference is None:
-            return f"{say_metric(self.metric)}: no task was scored on both sides, so there is nothing to compare."
+            return (
+                f"{name_metric(self.metric).title}: no task was scored on both sides, so there is nothing to compare."
+            )
         return difference_in_words(self.difference, self.group, self.baseline, self.metric, self.words)
 
 

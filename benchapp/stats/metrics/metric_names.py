@@ -47,12 +47,6 @@ KNOWN = {
 }
 
 
-def say_metric(metric: TrialMetric) -> str:
-    """In a sentence or a note: "Deployment success (ESR)"."""
-    name = name_metric(metric)
-    return f"{name.title} ({name.code})" if metric.key in KNOWN else name.title
-
-
 UNTOLD = (MetricUnit.SHARE, MetricUnit.COUNT)
 
 

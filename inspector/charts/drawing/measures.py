@@ -13,7 +13,7 @@ from benchapp.stats.benchmarks.judged_metrics import LEVELS as JUDGED_LEVELS
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_library_numbers
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.drawing.quantities import plural, unit_of
 from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
@@ -82,7 +82,7 @@ def _metric(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group]) -> 
         rate = cell.rate
         over = f"{rate.passed}/{rate.scored} trials" if metric.is_share else plural(rate.scored, "trial")
         values.append(ProfileValue(cell.value, over, sheet.trials_url(group, metric=metric)))
-    return ProfileMeasure(say_metric(metric), metric.unit, unit_of(metric.unit), tuple(values))
+    return ProfileMeasure(name_metric(metric).title, metric.unit, unit_of(metric.unit), tuple(values))
 
 
 def _over_trials(

@@ -16,7 +16,7 @@ import numpy as np
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired
 from benchapp.stats.metrics.metric import Better, TrialMetric
-from benchapp.stats.metrics.metric_names import say_metric
+from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Mask
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
@@ -236,7 +236,7 @@ def _notes(metric: TrialMetric, split: Split, groups: int, places: int) -> Itera
         if split.by == "family"
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{say_metric(metric)}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
+    yield f"{name_metric(metric).title}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
     yield "Blank: no task in common."
     yield from note_split(split)
     if metric.better is Better.LOWER:

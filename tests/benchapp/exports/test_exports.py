@@ -207,7 +207,7 @@ def test_it_exports_differences_with_their_sentence_and_no_baseline_row() -> Non
     assert (row["tasks"], row["delta"], row["claim"]) == (found.tasks, found.delta, "one run")
     assert (row["p_holm"], row["comparisons"]) == (found.p, 1)
     assert row["relative"] == pytest.approx(found.delta / found.other)
-    assert row["sentence"].startswith("Deployment success (ESR): Self-written, always revised solved")
+    assert row["sentence"].startswith("Deployment success: Self-written, always revised solved")
 
 
 def test_it_leaves_out_what_was_settled_after_the_pin() -> None:

@@ -118,7 +118,7 @@ def test_a_picture_says_what_it_measures_what_it_compares_and_who_stood_in_for_a
     for condition in ("no-skill", "selfgen-always"):
         make_learning_run(experiment, condition=condition, scripted=True)
     caption = client.get("/compare/charts/forest.json?metric=ESR").json()["caption"]
-    assert caption["title"] == "Deployment success (ESR): differences to the baseline"
+    assert caption["title"] == "Deployment success: differences to the baseline"
     assert caption["lines"][0] == "Two ways"
     assert "A scripted or recorded model took part: these numbers say nothing about any LLM." in caption["lines"]
     every = client.get("/compare/charts/forest.json?option=metrics:all").json()["caption"]

@@ -39,7 +39,7 @@ def test_it_shows_the_raw_numbers() -> None:
     make_pair()
     records = drawn(CHART, "metric=ESR").table.records()
     found = {(record["measure"], record["group"]): record for record in records}
-    success = found["Deployment success (ESR)", "selfgen-always"]
+    success = found["Deployment success", "selfgen-always"]
     assert (success["value"], success["unit"], success["place"], success["over"]) == (
         pytest.approx(200 / 3),
         "%",

@@ -54,7 +54,7 @@ def test_it_lays_conditions_beside_metrics(client: Client) -> None:
     difference = second["differences"]["ESR"]
     assert (second["baseline"], difference["tasks"], difference["dropped"]) == ("no-skill", 4, 2)
     assert difference["sentence"].startswith(
-        "Deployment success (ESR): Self-written, always revised solved 4 of 4 tasks, No skill 2 of 4 of the same"
+        "Deployment success: Self-written, always revised solved 4 of 4 tasks, No skill 2 of 4 of the same"
     )
 
 
