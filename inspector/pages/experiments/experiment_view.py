@@ -49,7 +49,6 @@ MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning te
 FAILS = Value("failing, retrying")  # the status of an episode that goes on, although the machine failed it
 AXES_CHOSEN = ("condition", "agent_model", "harness")  # what most readers narrow; an address may name more
 GROUPS_PER_PAGE = 15  # condition x models x harness
-MOST_MODELS = 3  # named in the head
 
 
 @require_safe
@@ -97,9 +96,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "seen": total.done,
         "is_live": found.is_open and as_of is None,
         "standing_still": still,
-        "conditions": len({run.condition for run in runs}),
-        "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
-        "models": _list_models(runs),
         "notices": sorted({run.notice for run in runs} - {""}),
         "launch_again": _find_launch(found),
         "has_authors": _has_file(found) and any(run.author_model and not run.is_probe for run in runs),
@@ -138,13 +134,6 @@ def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}
-
-
-def _list_models(runs: Iterable[Run]) -> list[str]:
-    """The first agent models, each once, where they are known."""
-    return list(dict.fromkeys(run.agent_model for run in runs if run.agent_model not in ("", Run.UNKNOWN)))[
-        :MOST_MODELS
-    ]
 
 
 def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
