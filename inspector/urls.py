@@ -48,7 +48,7 @@ from inspector.pages.review.queues import new_queue_view, queues_view
 from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
-from inspector.pages.search import search_view
+from inspector.pages.search import palette_view, search_view
 from inspector.pages.suites import suites_view, workflows_view
 from inspector.pages.trials import pair_view, trial_view
 from inspector.web import health_view
@@ -87,6 +87,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("docs/pictures/<path:name>.png", documents_view.picture, "document-picture"),
         page("search/", search_view.search, "search"),
         part("search/complete/", search_view.search_complete, "search-complete"),
+        part("palette/", palette_view.palette, "palette"),
         page("imports/", imports_view.imports, "imports"),
         part("imports/assign/", imports_view.assign, "imports-assign"),
         part("imports/accept/", imports_view.accept, "imports-accept"),

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Q, When
 
 # Every id derived from a source or from content hangs below this one, so equal sources give equal ids anywhere.
 NAMESPACE = uuid.UUID("5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60")
@@ -26,6 +27,16 @@ class PublicModel(models.Model):
 
 
 Row = TypeVar("Row", bound=models.Model)
+
+
+def match_words(words: Iterable[str], *columns: str) -> Q:
+    """Rows in which each word is a part of one of the columns."""
+    return Q(*(Q(*((f"{column}__icontains", word) for column in columns), _connector=Q.OR) for word in words))
+
+
+def rank_beginning(column: str, words: Sequence[str]) -> Case:
+    """For order_by: rows whose column begins with the first word come first."""
+    return Case(When(**{f"{column}__istartswith": words[0] if words else ""}, then=0), default=1)
 
 
 Sliced = TypeVar("Sliced", bound="SlicedModel")

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import models
-from django.db.models import F, Max, Q, Value
+from django.db.models import Count, F, Max, Q, Value
 from django.db.models.functions import Coalesce, NullIf
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
@@ -24,6 +25,14 @@ FAILING = Q(status__in=[Progress.WAITING, Progress.RUNNING], failures__gt=0)
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
     """Episodes, and every change of their lease and status that workers and operators make."""
+
+    def count_libraries(self, words: Sequence[str]) -> models.QuerySet[Episode, tuple[str, int, int]]:
+        """(skill, libraries that hold it, the newest episode) of each skill whose name has every word."""
+        skill = "library__files__skill"
+        held = Q(match_words(words, skill), library__files__path__endswith="/SKILL.md")
+        found = self.filter(held, run__experiment__deleted_at=None).values_list(skill)
+        counted = found.annotate(libraries=Count("pk", distinct=True), newest=Max("pk"))
+        return counted.order_by(rank_beginning(skill, words), skill)
 
     def open(self) -> EpisodeQuerySet:
         """Episodes with work left that nobody stopped."""

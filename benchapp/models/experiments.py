@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import models, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Case, Exists, F, OuterRef, Q, When
 from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models.activity import Activity
-from benchapp.models.base import PublicModel
+from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.imports import ImportBatch
 from benchapp.models.people import User
 from benchapp.models.pointing import describe_pointers
@@ -93,6 +93,11 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def for_list(self) -> ExperimentQuerySet:
         """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
         return self.standing().select_related("suite").order_by("-created_at", "-id")
+
+    def named(self, words: Sequence[str]) -> ExperimentQuerySet:
+        """Those whose name has every word; the name that begins with the first one leads."""
+        found = self.for_list().filter(match_words(words, "name"))
+        return found.order_by(rank_beginning("name", words), "-created_at", "-id")
 
 
 class Experiment(PublicModel):
@@ -179,6 +184,22 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def for_detail(self) -> RunQuerySet:
         return self.standing().select_related("experiment", "experiment__suite")
+
+    def named(self, words: Mapping[str, Sequence[str]]) -> RunQuerySet:
+        """Those with every word in the experiment, the model, the condition or the replicate; those that have it in more
+        than the experiment lead, the newest first. `words`: each with the conditions whose plain name has it."""
+        found, ranks = self.standing().select_related("experiment"), []
+        for word, conditions in words.items():
+            own = match_words([word], "agent_model", "condition")
+            if conditions:  # with any parameter: "self-feedback@4"
+                own |= Q(condition__regex=f"^({'|'.join(conditions)})([@~]|$)")
+            if word.isdecimal():
+                own |= Q(replicate=int(word[:6]))
+            elif word == "replicate":
+                own |= Q(replicate__isnull=False)
+            found = found.filter(own | Q(experiment__name__icontains=word))
+            ranks.append(Case(When(own, then=0), default=1))
+        return found.order_by(*ranks, "-pk")
 
     def ended_unsaid(self) -> RunQuerySet:
         """Own runs that say they are open though none of their episodes is: whoever ended the last one vanished before

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db import models
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.blobs import Blob
 from runner.suites.tasks.task_groups import KNOWN
 
@@ -68,6 +68,13 @@ class Family(models.Model):
         return self.name
 
 
+class TaskQuerySet(models.QuerySet["Task"]):
+    def named(self, words: Sequence[str]) -> TaskQuerySet:
+        """Those with every word in title or key, a joined one only where it counts."""
+        found = self.filter(match_words(words, "title", "key"), same_as=None).select_related("suite")
+        return found.order_by(rank_beginning("title", words), "title", "pk")
+
+
 class Task(PublicModel):
     """A task of a suite: key, title, family and role, which all its revisions share.
 
@@ -82,6 +89,8 @@ class Task(PublicModel):
     role = models.CharField(max_length=32, blank=True)
     ordinal = models.PositiveIntegerField(default=0)
     same_as = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="joined")
+
+    objects = TaskQuerySet.as_manager()
 
     class Meta:
         ordering = ["ordinal", "key"]

@@ -6,25 +6,15 @@ from django import template
 from django.template.base import Node, NodeList, Parser, Token
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from inspector.web.key_map import KeyGroup, KeyRow, describe_keys, group_rows
+from inspector.web.places import ANYONE, PLACES
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 register = template.Library()
 _LISTED = "keys_of_this_page"
-# place in the bar -> sections of pages that belong to it
-PLACES = {
-    "index": "experiment run library blame findings author skills judgements judged probe trial compare chart comparison"
-    " comparisons launch imports",
-    "review": "review review-item queue codebook codebooks agreement disagreements resolve results suggestions",
-    "suites": "suites suite drafts draft",
-    "jobs": "jobs operate",
-    "published": "published",
-    "documents": "documents document",
-    "you": "account people activity comments password",
-}
 
 
 @register.simple_tag
@@ -44,14 +34,19 @@ def is_here(context: template.Context, place: str) -> SafeString | str:
     match = getattr(context.get("request"), "resolver_match", None)
     if match is not None and match.url_name == place:
         return SafeString(' aria-current="page"')
-    return SafeString(' aria-current="true"') if context.get("section") in PLACES.get(place, "").split() else ""
+    is_part = context.get("section") in [place, *PLACES[place].sections.split()]
+    return SafeString(' aria-current="true"') if is_part else ""
 
 
 @register.simple_tag(takes_context=True)
-def go_to(context: template.Context, place: str, words: str, key: str = "") -> SafeString:
-    """A link of the bar."""
-    bound = format_html(' data-key="{}"', key) if key else ""
-    return format_html('<a href="{}"{}{}>{}</a>', reverse(place), bound, is_here(context, place), words)
+def go_to(context: template.Context, *names: str) -> SafeString:
+    """Links of the bar or of the menu, without those that this person may not follow."""
+    seen = {name: PLACES[name] for name in names if PLACES[name].level == ANYONE or context["may"][PLACES[name].level]}
+    rows = (
+        (reverse(name), place.key and format_html(' data-key="{}"', place.key), is_here(context, name), place.words)
+        for name, place in seen.items()
+    )
+    return format_html_join("\n", '<a href="{}"{}{}>{}</a>', rows)
 
 
 @register.simple_tag(takes_context=True)

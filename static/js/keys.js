@@ -12,11 +12,10 @@ function isForUs(event) {
   return !document.querySelector("dialog[open]"); // Esc closes it; nothing behind it reacts
 }
 
-// A field takes the focus, of the grid its first square; all else is clicked.
+// Of the grid its first square takes the focus; all else is clicked.
 function press(key) {
   const bound = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
-  if (bound?.matches("input")) bound.select();
-  if (bound?.matches("input, table")) (bound.querySelector("[data-square]") ?? bound).focus();
+  if (bound?.matches("table")) (bound.querySelector("[data-square]") ?? bound).focus();
   else bound?.click();
   return Boolean(bound);
 }
@@ -43,10 +42,6 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "G" || isAgain) scrollTo({ top: isAgain ? 0 : document.documentElement.scrollHeight });
   else if (event.key === "g") waits = event.timeStamp;
   else if (press(event.key)) event.preventDefault();
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && event.target.matches?.(".top-search input")) event.target.blur();
 });
 
 document.addEventListener("click", (event) => {

@@ -101,11 +101,6 @@ function onKey(event) {
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest?.("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
-  if (event.key === "/" && box) {
-    event.preventDefault();
-    box.focus();
-    box.select();
-  }
   if (event.key !== "j" && event.key !== "k") return;
   const hits = [...document.querySelectorAll("[data-hit]")];
   const at = hits.indexOf(document.activeElement);

@@ -50,17 +50,6 @@ def test_keys_lead_to_other_pages_but_not_while_typing(base: str, page: Page) ->
     assert page.url.endswith("/imports/")
 
 
-def test_the_search_field_takes_words_and_esc_leaves_it(base: str, page: Page) -> None:
-    page.goto(base)
-    page.keyboard.press("/")
-    page.keyboard.type("gj")
-    expect(page.get_by_role("searchbox", name="Search")).to_have_value("gj")
-    page.keyboard.press("Escape")
-    page.keyboard.press("g")
-    page.keyboard.press("j")
-    page.wait_for_url("**/jobs/")
-
-
 def test_g_and_a_key_of_the_page_do_nothing_of_the_page(base: str, page: Page) -> None:
     page.goto(base + address("run"))
     before = page.url

@@ -53,7 +53,7 @@ def test_from_the_experiments_to_a_line_and_its_probe_by_keys_alone(base: str, p
     _press(page, "Enter", r"times=")
     keys.press("/")
     keys.type("csv")
-    _press(page, "Enter", r"/search/\?q=csv")
+    _press(page, "Tab", r"/search/\?q=csv")
 
 
 def _press(page: Page, key: str, leads_to: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import nh3
@@ -46,6 +48,13 @@ def read_document(name: str) -> ProjectDocument:
     """The document of that name. KeyError where there is none."""
     title, _, text = _name_commands(_find_files("*.md")[f"{name}.md"].read_text("utf-8")).partition("\n")
     return ProjectDocument(name, title.lstrip("# "), text.strip(), _render(text, posixpath.dirname(name)))
+
+
+@cache
+def list_titles() -> Mapping[str, str]:
+    """Name of every document -> its title."""
+    files = sorted(_find_files("*.md").items())
+    return {name.removesuffix(".md"): path.open(encoding="utf-8").readline().strip("# \n") for name, path in files}
 
 
 def find_picture(name: str) -> Path:

@@ -1,0 +1,94 @@
+"""`/palette/?q=`: what the palette finds by name, for the signed-in person. `>` before the words asks for acts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Episode, Experiment, Run, Task, User
+from benchapp.stats.comparing.condition_names import KNOWN, name_run
+from inspector.pages.documents.documents import INDEX, list_titles
+from inspector.web.access import user_of
+from inspector.web.closed_pages import words_of
+from inspector.web.places import ACTS, PLACES, Place
+from inspector.web.text.visible import one_line
+
+SHOWN = 3  # rows of a kind; acts alone are all shown
+MOST_WORDS, LONGEST, MAX_TITLE = 6, 100, 120
+Row = Mapping[str, str]
+
+
+@require_safe
+def palette(request: HttpRequest) -> JsonResponse:
+    """At most six queries: one a kind, two for skills, and one for what the reader may not see yet."""
+    text = request.GET.get("q", "").strip()[:LONGEST]
+    asked = text.removeprefix(">").lower().split()[:MOST_WORDS]
+    user = user_of(request)
+    groups: dict[str, Iterable[Row]] = {"Do": _list_places(ACTS, asked, user)}
+    if asked and not text.startswith(">"):
+        groups = {
+            "Experiments": _list_experiments(asked),
+            "Runs": _list_runs(asked),
+            "Skills": _list_skills(request, asked),
+            "Tasks": _list_tasks(asked),
+            "Pages": [*_list_places(PLACES, asked, user), *_list_documents(asked)],
+            **groups,
+        }
+    most = SHOWN if len(groups) > 1 else None
+    found = [{"title": title, "rows": list(rows)[:most]} for title, rows in groups.items()]
+    return JsonResponse({"groups": [group for group in found if group["rows"]]})
+
+
+def _build_row(title: str, about: str, url: str, **query: str) -> Row:
+    address = f"{url}?{urlencode(query)}" if query else url
+    return {"title": one_line(title, MAX_TITLE), "about": one_line(about, MAX_TITLE), "url": address}
+
+
+def _list_experiments(asked: Sequence[str]) -> Iterator[Row]:
+    for each in Experiment.objects.named(asked)[:SHOWN]:
+        yield _build_row(each.name, each.suite.name if each.suite else "", each.get_absolute_url())
+
+
+def _list_runs(asked: Sequence[str]) -> Iterator[Row]:
+    named = {word: [code for code, name in KNOWN.items() if word in name.title.lower()] for word in asked}
+    for run in Run.objects.named(named)[:SHOWN]:
+        yield _build_row(name_run(run.condition, run.replicate), run.experiment.name, run.get_absolute_url())
+
+
+def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:
+    """Each leads to the newest library that holds it, among those open to the reader."""
+    seen = Episode.objects.exclude(pk__in=words_of(request).closed_episodes())
+    rows = seen.count_libraries(asked)[:SHOWN]
+    episodes = Episode.objects.select_related("run__experiment").in_bulk([newest for *_, newest in rows])
+    for skill, libraries, newest in rows:
+        episode = episodes[newest]
+        about = f"{libraries:,} librar{'y' if libraries == 1 else 'ies'}, the newest in {episode.run.experiment.name}"
+        address = reverse("library", args=[episode.run.public_id])
+        yield _build_row(skill, about, address, episode=str(episode.public_id), file=f"{skill}/SKILL.md")
+
+
+def _list_tasks(asked: Sequence[str]) -> Iterator[Row]:
+    for task in Task.objects.named(asked)[:SHOWN]:
+        yield _build_row(task.title, task.suite.name, reverse("suite", args=[task.suite.key]), task=task.key)
+
+
+def _list_documents(asked: Sequence[str]) -> Iterator[Row]:
+    titles = {name: title for name, title in list_titles().items() if name != INDEX}
+    for name in _sort_named(titles, asked):
+        yield _build_row(titles[name], PLACES["documents"].words, reverse("document", args=[name]))
+
+
+def _list_places(places: Mapping[str, Place], asked: Sequence[str], user: User) -> Iterator[Row]:
+    titles = {name: place.words for name, place in places.items() if user.may(place.level)}
+    for name in _sort_named(titles, asked):
+        yield _build_row(titles[name], "", reverse(name))
+
+
+def _sort_named(titles: Mapping[str, str], asked: Sequence[str]) -> Iterable[str]:
+    """The names whose title has every word, those that begin with the first one before the others."""
+    found = (name for name, title in titles.items() if all(word in title.lower() for word in asked))
+    return sorted(found, key=lambda name: not titles[name].lower().startswith(tuple(asked[:1])))
