@@ -86,7 +86,6 @@ ROUTES: dict[str, list[Routes]] = {
         page("docs/<path:name>/", documents_view.document, "document"),
         part("docs/pictures/<path:name>.png", documents_view.picture, "document-picture"),
         page("search/", search_view.search, "search"),
-        part("search/complete/", search_view.search_complete, "search-complete"),
         part("palette/", palette_view.palette, "palette"),
         page("imports/", imports_view.imports, "imports"),
         part("imports/assign/", imports_view.assign, "imports-assign"),

@@ -1,1 +1,1 @@
-"""`/search/`: the query, hits with their marks, facets, completion."""
+"""`/search/`: the query, hits with their marks, facets, and the palette."""

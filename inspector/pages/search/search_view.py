@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
-from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
@@ -79,16 +78,6 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "search/search.html", data=data, context=context, as_json=as_json, status=status)
 
 
-@require_safe
-def search_complete(request: HttpRequest) -> JsonResponse:
-    """What may stand at the cursor: `q` the query, `at` how many of its characters stand before the cursor."""
-    text = request.GET.get("q", "")[:MAX_QUERY]
-    at = request.GET.get("at", "")
-    place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
-    proposals = complete(text, place, user_of(request))
-    return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
-
-
 def _address(text: str) -> str:
     return f"{reverse('search')}{_query(text)}" if text else ""
 
@@ -139,7 +128,6 @@ def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
 
 
 PROBLEM = JsonShape("start", "end", "message")
-PROPOSAL = JsonShape("text", "start", "end", "means")
 HIT = JsonShape(
     *("step", "trial", "status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
     *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),

@@ -176,7 +176,7 @@ def test_a_blind_reviewer_finds_nothing_that_closed_pages_show(client: Client) -
     assert [(hit["kind"], hit["trial"]) for hit in found] == [("step", str(other.public_id))]
     data = client.get("/search.json?q=condition:selfgen-*+-nothing").json()
     assert str(world.failed.public_id) not in str(data)
-    assert SKILL.split()[2] not in str(client.get("/search/complete/?q=path:").json())
+    assert SKILL.split()[2] not in str(client.get("/palette/?q=csv").json())
     make_review(queue.items.get(), local_user(), ["misapplied"])
     assert {hit["kind"] for hit in hits(client, "zebra")} == {"check", "decision", "note", "step"}
 
@@ -189,52 +189,6 @@ def test_a_blind_reviewer_of_a_trial_finds_no_trial_of_its_task_in_any_run(clien
     assert len(hits(client, "walrus")) == 1
     make_queue([world.failed], reviewers=[local_user()])
     assert hits(client, "walrus") == []
-
-
-# --- completion -----------------------------------------------------------------------------------------------------
-
-
-def proposed(client: Client, text: str, at: int | None = None) -> list[str]:
-    query = {"q": text, **({} if at is None else {"at": str(at)})}
-    return [each["text"] for each in client.get("/search/complete/", query).json()["proposals"]]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("co", ["condition:"]),
-        ("-co", ["condition:"]),
-        ("fai", ["failed "]),
-        ("phase:re", ["replay "]),
-        ("phase:replay,ac", ["acquisition "]),
-        ("condition:self", ["selfgen-always "]),
-        ("model:~op", ["x/opus-4 "]),
-        ("skill:", ["csv-handling "]),
-        ("path:csv", ["csv-handling/SKILL.md "]),
-        ("by:", ["ann "]),
-        ('experiment:"Search', ['"Search <b>here</b>" ']),
-        ('"a quoted co', []),
-        ("zzz", []),
-        ("nothing:co", []),
-    ],
-)
-def test_it_proposes_what_may_stand_at_the_cursor(client: Client, text: str, expected: list[str]) -> None:
-    make_search_world()
-    assert proposed(client, text) == expected
-
-
-def test_a_proposal_replaces_what_was_typed_of_it(client: Client) -> None:
-    make_search_world()
-    text = "zebra phase:re kind:note"
-    (proposal,) = client.get("/search/complete/", {"q": text, "at": "14"}).json()["proposals"]
-    assert text[: proposal["start"]] + proposal["text"] + text[proposal["end"] :].lstrip() == (
-        "zebra phase:replay kind:note"
-    )
-
-
-@pytest.mark.parametrize("at", ["x", "-1", "999999999999", "²", ""])
-def test_an_odd_cursor_breaks_nothing(client: Client, at: str) -> None:
-    assert client.get("/search/complete/", {"q": "co", "at": at}).status_code == 200
 
 
 def test_it_is_open_to_whoever_may_read(client: Client, settings: Any) -> None:

@@ -95,7 +95,6 @@ PARTS = {
     "trial-capsule": "inspector/library/test_capsule",
     "trial-trajectory": "inspector/trials/test_trajectory_file",
     "library-capsule": "inspector/library/test_capsule",
-    "search-complete": "inspector/search/test_search",
     "palette": "inspector/search/test_palette",
     "trial-live": "inspector/trials/test_live_trial",
     "author-text": "inspector/library/test_author_call",
