@@ -20,7 +20,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
-SCRIPTS = re.compile(r"/(?:charts|blame|library|compare)[-.\w]*\.js$")  # the ones that ask no server
+SCRIPTS = re.compile(r"/(?:charts|blame|library|compare|menus)[-.\w]*\.js$")  # the ones that ask no server
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 GONE = frozenset("form dialog kbd noscript select template textarea".split())  # nothing listens to keys either
 KEY_WORDS = {"keys-here", "with-keys"}  # sentences about keys

@@ -34,7 +34,7 @@ def is_here(context: template.Context, place: str) -> SafeString | str:
     match = getattr(context.get("request"), "resolver_match", None)
     if match is not None and match.url_name == place:
         return SafeString(' aria-current="page"')
-    is_part = context.get("section") in [place, *PLACES[place].sections.split()]
+    is_part = place in PLACES and context.get("section") in [place, *PLACES[place].sections.split()]
     return SafeString(' aria-current="true"') if is_part else ""
 
 

@@ -378,7 +378,7 @@ document.addEventListener(
   "keydown",
   (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-    if (document.querySelector("dialog[open]:not(.sheet)") || !list || !document.querySelector(".reader")) return;
+    if (document.querySelector("dialog[open]:not(.comments-sheet)") || !list || !document.querySelector(".reader")) return;
     const { key } = event;
     const isDouble = key === "g" && before === "g";
     before = key;

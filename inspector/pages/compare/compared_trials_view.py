@@ -12,6 +12,7 @@ from django.core.paginator import Page
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_request import parse_trials_request
@@ -116,7 +117,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     tally = _tally(trials, choices)
     page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices, read_reasons(page, cast(User, request.user))))
-    here = _address(choices, narrowing)
+    here, as_of = _address(choices, narrowing), choices.as_of or timezone.now()
     added, revised = count_added_since(choices), _count_later(trials, choices)
     data = {
         "problems": [],
@@ -154,6 +155,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "beside": OUTCOME_WORDS[narrowing.outcome] if narrowing.outcome in BESIDE else "",
         "any_outcome": _address(choices, narrowing.without("outcome")),
         "export_query": here,
+        "pin": {"permalink": request.build_absolute_uri(f"?{_address(choices.but(as_of=as_of), narrowing)}")},
     }
     return render_page(request, PAGE, data=data, context=context, as_json=as_json)
 
