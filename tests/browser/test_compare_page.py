@@ -95,7 +95,7 @@ def test_a_cell_leads_to_its_trials(base: str, page: Page) -> None:
 def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Page, browser: Browser) -> None:
     page.goto(f"{base}{EVERYTHING}&metric=LSR")
     before = table(page)
-    address = page.locator("[data-copies]").get_attribute("href")
+    address = page.locator("a[data-copies]").get_attribute("href")
     assert address is not None
     page.wait_for_load_state("networkidle")
     experiment = make_experiment(name="later", suite=make_suite(environments=1, families=1))

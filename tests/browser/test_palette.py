@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browsing import inaccessible
 from tests.pages import address, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -23,7 +24,7 @@ def test_a_key_opens_it_and_esc_gives_the_focus_back(base: str, page: Page, key:
     page.goto(base)
     page.get_by_role("link", name="Suites").focus()
     page.keyboard.press(key)
-    field = page.get_by_role("combobox", name="Name of a page, or words")
+    field = page.get_by_role("combobox", name="Go to or search")
     expect(field).to_be_focused()
     page.keyboard.type("gj")
     expect(field).to_have_value("gj")
@@ -110,3 +111,16 @@ def test_without_scripts_the_field_searches(base: str, browser: Browser) -> None
     page.keyboard.press("Enter")
     page.wait_for_url("**/search/?q=zebra")
     context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_palette_and_the_share_menu_are_accessible(base: str, page: Page, theme: str) -> None:
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.goto(base + address("trial"))
+    page.locator(".share > summary").click()
+    assert inaccessible(page) == []
+    page.get_by_role("button", name="Go to or search").click()
+    expect(page.locator(".share > .sheet")).to_be_hidden()
+    page.keyboard.type("re")
+    expect(page.locator("#palette mark").first).to_be_visible()
+    assert inaccessible(page) == []
