@@ -167,7 +167,7 @@ def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
     """(name, what came of it) in as many words as there is room for, in pixels."""
     name, said = PHASE_WORDS.get(Phase(phase), (phase, ""))
     passed, scored = canvas.timeline.count_passed(phase)
-    counted = f"{passed} of {scored} passed" if scored else "not scored yet"
+    counted = f"{passed} of {scored} passed" if scored else "no verdict yet"
     left = room - 7.2 * len(name)
     forms = (f"{counted}, {said}", counted, f"{passed}/{scored}" if scored else "")
     return name, next((form for form in forms if 5.9 * (len(form) + 1) <= left), "")
@@ -199,7 +199,7 @@ def _draw_trial(canvas: Canvas, trial: TimelineTrial) -> str:
 
 def _describe_trial(trial: TimelineTrial) -> Iterator[str]:
     square = trial.square
-    status = "not scored" if square.status == "unscored" else square.status
+    status = "no verdict" if square.status == "unscored" else square.status
     yield f"Trial {trial.number}, {status}"
     yield one_line(square.title, MAX_SUMMARY)
     place = PHASE_WORDS.get(Phase(square.phase), (square.phase, ""))[0].lower()

@@ -136,7 +136,7 @@ def _cell(average: Average) -> HeatCell:
         return HeatCell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
     value = fmean(average.values)
     known = f"{total.passed}/{total.scored}" if average.metric.is_share else f"{total.scored}"
-    counts = f"{known} {counted}" + (f", {total.missing} not scored" if total.missing else "")
+    counts = f"{known} {counted}" + (f", {total.missing} without a verdict" if total.missing else "")
     spread = (
         f", {half_up(min(average.values), 1)} to {half_up(max(average.values), 1)} %" if len(average.values) > 1 else ""
     )

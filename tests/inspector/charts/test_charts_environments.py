@@ -51,7 +51,7 @@ def test_it_leaves_trials_without_a_verdict_out_and_says_so() -> None:
     make_two_runs()
     cells = {(cell["panel"], key_of(cell["column"])): cell for cell in heat_cells(drawn(CHART))}
     assert cells["ESR", "E2"]["value"] == pytest.approx((100 * 2 / 6 + 100) / 2)
-    assert "7/11 trials, 1 not scored" in cells["ESR", "E2"]["hover"]
+    assert "7/11 trials, 1 without a verdict" in cells["ESR", "E2"]["hover"]
     assert cells["RSR", "E1"]["value"] == 100  # of the one run that was replayed
     assert "1 run of 2 agent models" not in cells["LSR", "E1"]["hover"]
 

@@ -51,7 +51,7 @@ def test_it_draws_one_square_per_trial_in_the_order_of_the_plan(client: Client) 
     assert squares(page(client, run)) == [
         "Task E1-F1-T1, acquisition, canonical: passed",
         "Task E1-F1-T2, acquisition, enriched: failed, read a skill",
-        "Task E1-F1-T3, acquisition, variant: not scored, skill not read",
+        "Task E1-F1-T3, acquisition, variant: no verdict, skill not read",
         "Task E1-F1-T4, deployment, new context: passed, read a skill",
         "Task E1-F1-T5, deployment, trap: failed, skill not read",
         "Task E1-F1-T6, deployment, composition: failed, read a skill",
