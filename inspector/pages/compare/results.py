@@ -87,6 +87,8 @@ def summarise(comparison: GroupComparison) -> str:
     noun = "side" if comparison.choices.sides else "condition"
     counted = f"{conditions} {noun}{'' if conditions == 1 else 's'}"
     parts = [*suites[:MOST_NAMED], f"{counted} × {replicates} replicates" if replicates > 1 else counted]
+    if comparison.choices.sides:  # the cards of the sides name their models
+        return " · ".join(parts)
     return " · ".join(filter(None, [*parts, ", ".join(models[:MOST_NAMED])]))
 
 
