@@ -19,7 +19,7 @@ CHOSEN = {
         *("test_leases", "test_one_writer", "test_recording", "test_searching", "test_wishes", "test_jobs"),
         *("test_deletion", "test_packed_trials", "test_claiming", "test_populations", "test_passes"),
     ),
-    "inspector": ("test_habits", "test_joined_suites"),
+    "inspector": ("test_habits", "test_joined_suites", "test_sides"),
 }
 # Odd queries and what is inline never reach the database; a twin asks what its page asks; conditions write the same rows.
 LEFT_OUT = (

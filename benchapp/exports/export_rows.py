@@ -138,7 +138,7 @@ def _difference(
         *_cell(group, comparison, metric),
         metric.key,
         metric.unit.value,
-        baseline.first.experiment.public_id,
+        None if baseline.side else baseline.first.experiment.public_id,
         baseline.condition,
         baseline.agent_model,
         baseline.is_unfinished,
@@ -167,13 +167,14 @@ def _difference(
 
 
 def _cell(group: Group, comparison: GroupComparison | None = None, metric: TrialMetric | None = None) -> Row:
-    """With a metric: what it is scored by may be scripted too."""
+    """With a metric: what it is scored by may be scripted too. Of a side only its name, and what its runs share."""
     judge = comparison.judge if comparison and metric and metric.is_judged else None
     run: Run = group.first
     suite = run.experiment.suite
-    named = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
-    models = (run.agent_model, run.author_model, run.author_agent, run.harness)
-    return (*named, run.condition, *models, group.scripted or bool(judge and judge.is_scripted), group.is_unfinished)
+    of_experiment = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
+    named = (None, None, None) if group.side else of_experiment
+    models = (group.agent_model, group.author_model, group.author_agent, group.harness)
+    return (*named, group.condition, *models, group.scripted or bool(judge and judge.is_scripted), group.is_unfinished)
 
 
 def _plain(*values: object) -> Row:

@@ -57,7 +57,10 @@ class ChartSheet:
         family, group, task, role, phase (keys) and outcome (passed, failed, unscored)."""
         changes: dict[str, object] = {**group.narrowing} if group else {}
         if condition is not None:
-            changes["condition"] = (condition,)
+            side = next(
+                (each for each in self.comparison.groups.all if each.side and each.condition == condition), None
+            )
+            changes |= side.narrowing | {"agent_model": ()} if side else {"condition": (condition,)}
         changes |= {"metric": metric.key if metric else "", "published": (), "q": ""}
         pairs = self.comparison.choices.but(**changes).pairs()
         return f"{self.trials_at}?{urlencode([*pairs, *narrower.items()])}"

@@ -12,7 +12,6 @@ from functools import cached_property
 from statistics import fmean
 
 from benchapp.models import Run
-from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.rates import Rate
@@ -108,11 +107,11 @@ def _averages(
     found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     outcomes = sheet.comparison.outcomes
     pieces = {run.pk: split.cut(outcomes[run.pk]) for run in sheet.comparison.runs}
-    in_order = sorted(sheet.comparison.runs, key=lambda run: name_condition(run.condition).order)
+    in_order = [(group, run) for group in sorted(sheet.groups, key=lambda group: group.order) for run in group.runs]
     for metric in metrics:
-        for run in in_order:
+        for group, run in in_order:
             for part, rate, mean in metric.parts(outcomes[run.pk], pieces[run.pk]):
-                found.setdefault((metric, run.condition, part), []).append((run, rate, mean))
+                found.setdefault((metric, group.condition, part), []).append((run, rate, mean))
     places = read_parts(split, {part for _, _, part in found})
     averages = []
     for (metric, condition, part), parts in found.items():

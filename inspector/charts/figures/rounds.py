@@ -142,7 +142,9 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
     given = read_rounds_given(comparison.runs, comparison.outcomes, comparison.choices.as_of)
     acquired = {
-        group.identity: Acquired.of(comparison.of_group(group), [given[run.pk] for run in group.runs])
+        group.identity: Acquired.of(
+            [comparison.outcomes[run.pk] for run in group.runs], [given[run.pk] for run in group.runs]
+        )
         for group in sheet.groups
     }
     steps = {}

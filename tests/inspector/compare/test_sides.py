@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.side import merge_model_name
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import pool
+from inspector.charts import CHARTS
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     make_experiment,
@@ -190,6 +192,9 @@ def test_every_tab_of_sides_answers_and_links_to_the_trials_of_one_side(client: 
         "replay/",
     ):
         assert client.get(f"/compare/{tab}?{query}").status_code == 200, tab
+    for chart in CHARTS:
+        assert client.get(f"/compare/charts/{chart}.json?{query}").status_code == 200, chart
+        assert client.get(f"/compare/charts/{chart}.json?{query}&pool=model").status_code == 200, chart
     html = client.get(f"/compare/?{query}").content.decode()
     for words in ("With skills against no skill", "task: 2 of 3 on all sides", "task and model: 1 of 6", "gamma"):
         assert words in html
@@ -198,6 +203,14 @@ def test_every_tab_of_sides_answers_and_links_to_the_trials_of_one_side(client: 
     assert (of_side["planned"], of_side["passed"]) == (3, 3)
     better = client.get(f"/compare/trials.json?{query}&outcome=improvements").json()
     assert better["planned"] == 3  # both of alpha, where one try without skills failed, and beta
+
+
+def test_exports_name_sides_and_no_experiment_of_them(client: Client) -> None:
+    query = compare_jobs(make_jobs()).choices.query()
+    rows = json.loads(b"".join(client.get(f"/compare/export/differences.json?{query}").streaming_content))["rows"]
+    (row,) = [row for row in rows if row["metric"] == "completion"]
+    assert (row["condition"], row["baseline_condition"], row["experiment"]) == ("with-skills", "no-skill", None)
+    assert row["delta"] == 0.75
 
 
 def test_what_can_be_compared_is_suggested_and_accepted_with_one_click(client: Client) -> None:
