@@ -41,6 +41,7 @@ class CandidateRun:
     experiment: UUID
     recorded: str
     suggested: str
+    suggested_by: str
     model: str
     is_imported: bool
     counts: TrialCounts
@@ -175,11 +176,11 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
         "condition",
         "agent_model",
     )
-    for pk, experiment, origin, run, public_id, condition, model, suggested in runs.order_by(
+    for pk, experiment, origin, run, public_id, condition, model, suggested, by in runs.order_by(
         "condition", Run.BY_REPLICATE, "id"
-    ).values_list(*columns, "setup__suggested_condition"):
+    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by"):
         is_imported = origin != Experiment.Origin.RUN
-        of_run = public_id, experiment, condition, suggested or "", model, is_imported
+        of_run = public_id, experiment, condition, suggested or "", by or "", model, is_imported
         found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts())))
     return found
 

@@ -63,10 +63,13 @@ def write_headline(answer: Answer) -> str:
     who = f"“{name_condition(best.group.condition).title}”"
     if is_praised:
         who = name_condition(best.group.condition).title if len(answer.alike) == 1 else "the best conditions"
+    if best.group.side and not answer.tested and len(answer.judged) > 1:
+        return f"{len(answer.judged)} pairs, each too small to test."
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
         own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
         return f"{name.title}: {own} with {who}, {other} with {base}."
+    tasks = f"{found.tasks} shared {name.count(found.tasks)}" if best.group.side else name.tasks
     of = found.tasks * found.replicates[0]
     counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
     if name.did.endswith(" in"):  # "no skill used a skill" would be a riddle
@@ -84,7 +87,7 @@ def write_headline(answer: Answer) -> str:
             again = did if metric.is_of_verdicts else again
         return f"{who} {did} {counts[0]:.0f} of {of} {counted}; {base} {again} {counts[1]:.0f}."
     own, other = (percent_text(share, 0) for share in (found.own, found.other))
-    return f"{who} {name.did} {own} % of {name.tasks}; {base} {again} {other} %."
+    return f"{who} {name.did} {own} % of {tasks}; {base} {again} {other} %."
 
 
 def _write_alone(answer: Answer) -> str:

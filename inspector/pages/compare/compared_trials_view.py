@@ -136,6 +136,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     context = {
         "parent": (parent := read_parent(choices)),
         "tabs": list(list_tabs(choices, "compare-trials", parent)),
+        "title": "Trials",
         "summary": f"{tally.total:,} trial{'' if tally.total == 1 else 's'}",
         "query": choices.but(metric=narrowing.covered or "").query(),
         "page": page,

@@ -126,6 +126,7 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
         "metrics": sheet.metrics,
         "choices": choices,
         "query": choices.query(),
+        "baseline": comparison.groups.baseline,
         "groups": len(comparison.groups.all),
         "compared": len(compared),
         "runs": len(comparison.runs),

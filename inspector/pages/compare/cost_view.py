@@ -101,10 +101,20 @@ def _write_answer(comparison: GroupComparison, rows: list[CostRow]) -> str:
         return ""
     times = sorted(round(row.times or 0.0, 1) for row in others)
     span = f"{times[0]:g}" if times[0] == times[-1] else f"{times[0]:g} to {times[-1]:g}"
-    least = min(rows, key=lambda row: row.of_group.cost.per_solved)
-    who = name_condition(least.of_group.group.condition).title
-    what = "tokens" if least.of_group.unit is MetricUnit.TOKENS else "dollars"
-    return f"A trial takes {span} times the {what} of the baseline. A pass is cheapest with “{who}”."
+    what = "tokens" if rows[0].of_group.unit is MetricUnit.TOKENS else "dollars"
+    return f"A trial takes {span} times the {what} of the baseline. {_compare_passes(of_baseline[0], others)}"
+
+
+def _compare_passes(of_baseline: CostRow, others: list[CostRow]) -> str:
+    """Only what intervals that do not overlap say; writing the library is not in them."""
+    base = of_baseline.of_group.cost.interval
+    known = [(row.of_group.group.condition, row.of_group.cost.interval) for row in others]
+    more = [name_condition(code).title for code, own in known if base and own and own.low > base.high]
+    less = [name_condition(code).title for code, own in known if base and own and own.high < base.low]
+    said = [f"{word} with “{'”, “'.join(names)}”" for word, names in (("less", less), ("more", more)) if names]
+    return (
+        f"A pass costs clearly {' and clearly '.join(said)}." if said else "What a pass costs is not clearly different."
+    )
 
 
 def _read_estimate(found: Experiment) -> dict[str, Amount] | None:

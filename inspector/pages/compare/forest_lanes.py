@@ -200,9 +200,9 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     lanes = {}
     for group in covered:
         lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
-        if group.side and (shared := _find_shared(group, judged.values())) is not None:
+        if (shared := _find_shared(comparison, group, metric)) is not None:
             text = f"{half_up(100 * shared)} %" if metric.is_share else render_metric(shared, metric.unit)
-            lane = replace(lane, solved=text, count=f"of shared tasks, {lane.count} in all" if lane.count else "")
+            lane = replace(lane, solved=text, count=f"{lane.count} of all trials" if lane.count else "")
         if not judged:
             lane = replace(lane, point="", alone=_draw_alone(sheet, lane, group))
         lane, more = replace(lane, grid=grid), lane.judged.more if lane.judged else None
@@ -237,12 +237,14 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     )
 
 
-def _find_shared(group: Group, judged: Iterable[JudgedGroup]) -> float | None:
-    """The value of a side over the tasks that its difference uses; None for a baseline of several, each with tasks of its own."""
-    as_own = [each.difference.own for each in judged if each.group.identity == group.identity]
-    as_baseline = [each.difference.other for each in judged if each.baseline.identity == group.identity]
-    found = as_own or as_baseline
-    return found[0] if len(found) == 1 else None
+def _find_shared(comparison: GroupComparison, group: Group, metric: TrialMetric) -> float | None:
+    """The value of a side over the tasks that its difference uses, which all of its trials would contradict. None for a baseline of
+    several sides, each with tasks of its own."""
+    pairs = [pair for pair in comparison.groups.pairs if group.side and group in pair]
+    found = comparison.between(*pairs[0], metric) if len(pairs) == 1 else None
+    if found is None:
+        return None
+    return found.own if pairs[0][0] is group else found.other
 
 
 def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
@@ -264,7 +266,10 @@ def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: Ju
     if cell.value is None:
         return LaneCell(name, NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–")
     text, _ = value_text(cell)
-    if metric.is_share and "/" not in text:
+    value = _find_shared(sheet.comparison, group, metric)
+    if value is not None:
+        text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)
+    elif metric.is_share and "/" not in text:
         text = str(half_up(100 * cell.value))
     url = sheet.trials_url(group, metric=metric)
     baseline = sheet.comparison.groups.baseline_of(group)

@@ -125,7 +125,8 @@ def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
             for code, found in groups.items()
         ],
         "arrived_runs": len(runs),
-        "arrived_known": sum(run.condition != Run.UNKNOWN for run in runs),
+        "arrived_known": sum(run.recorded != Run.UNKNOWN for run in runs),
+        "arrived_suggested": sum(run.recorded != run.condition for run in runs),
         "suggested": suggested,
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,

@@ -207,7 +207,7 @@ def make_jobs() -> tuple[ImportBatch, list[Run]]:
 def test_an_import_ends_in_its_comparison(client: Client) -> None:
     make_jobs()
     text = client.get("/imports/").text
-    assert "3 of 4 runs have a condition." in text
+    assert "0 of 4 runs have a condition; names of folders suggest 3 more." in text
     assert "No skill / With skills: 1 of 2 tasks on both sides" in text
     address = re.search(r'href="(/compare/\?[^"]+)">Open the comparison', text)
     assert address
