@@ -138,7 +138,7 @@ def test_it_shows_each_declared_difference_with_its_corrected_p(client: Client) 
         assert each["group"].startswith("selfgen-always")
         assert each["p_holm"] is None
         name = {"ESR": "Deployment", "LSR": "Acquisition"}[each["metric"]]
-        told = f"{name} success ({each['metric']}): Self-written, always revised solved"
+        told = f"{name} success: Self-written, always revised solved"
         assert each["sentence"].startswith(told)
     text = client.get(saved.get_absolute_url()).text
     assert data["differences"][0]["sentence"].split(":")[2].split(";")[0].strip() in text
