@@ -110,6 +110,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "trials": REFUSAL.read_all(page),
         "next": next_url(request, page),
     }
+    causes = _rank_causes(comparison, refused)
     context = {
         **begin_page(comparison, "compare-failures"),
         "only": comparison.choices.condition,
@@ -119,7 +120,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "words": {name: title for name, (title, _) in WORDS.items()},
         "columns": name_columns(groups),
-        "causes": _rank_causes(comparison, refused),
+        "causes": causes,
+        "unexplained": next((each.cell.count for each in causes if each.key == UNCLASSIFIED), 0),
         "sourced": any(each.source for each in refused),
         "by_source": _draw_sources(comparison, rows, groups) if any(row.key for row in rows) else [],
         "by_group": _draw_groups(comparison, by_group),
