@@ -21,7 +21,7 @@ LEAVING = ("net::ERR_ABORTED",)
 SETTLED = """() => {
   const isNear = (element) => {
     const { top, bottom } = element.getBoundingClientRect();
-    return element.checkVisibility() && bottom > -400 && top < innerHeight + 400;
+    return element.checkVisibility() && bottom > -200 && top < innerHeight + 200;
   };
   return document.readyState === "complete" && document.fonts.status === "loaded"
     && !document.querySelector(".htmx-request, [aria-busy=true]")
