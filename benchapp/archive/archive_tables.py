@@ -90,7 +90,7 @@ SHARED_TABLES = (
 )
 
 RUN_TABLES = (
-    ArchiveTable("run", models.Run, "pk", at_home=("forked_from", "revision", *TIMES)),
+    ArchiveTable("run", models.Run, "pk", at_home=("forked_from", "joined_from", "revision", *TIMES)),
     ArchiveTable(
         "episode",
         models.Episode,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchapp.archive.archive_export import write_archive
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.audited_edits import Author, EditRefused
 from benchapp.imports.joining import join_experiments, rename_experiment, split_experiment
@@ -56,6 +57,11 @@ def test_a_sweep_keeps_what_splitting_needs(tmp_path: Path) -> None:
     assert sweep().experiments == 1
     assert count() == before
     assert bring_in(tmp_path).counts["created"] == 0
+
+
+def test_a_joined_experiment_is_archived_without_where_its_runs_came_from(tmp_path: Path) -> None:
+    whole = join(import_two(tmp_path))
+    assert write_archive(whole, tmp_path / "both.tar.zst").runs == 2
 
 
 def test_the_record_keeps_who_joined_and_why(tmp_path: Path) -> None:
