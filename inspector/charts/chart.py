@@ -124,9 +124,7 @@ class Chart:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
     finding: str = ""
-    repeats: str = (
-        ""  # where a tab already has its numbers: it is not drawn there, and this sentence says where they are
-    )
+    repeats: str = ""  # one sentence in place of the chart on its tab, which has its numbers already
     lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
     rests_on: Callable[[ChartSheet], Iterable[Run]] = (
         lambda sheet: ()

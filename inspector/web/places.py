@@ -38,7 +38,7 @@ PLACES = {
     "activity": Place("Activity"),
     "people": Place("People", level=User.Level.ADMIN),
 }
-# What a person starts, whatever page they are on.
+# What a person can start from any page.
 ACTS = {
     "launch": Place("Launch an experiment", level=User.Level.OPERATOR),
     "imports": Place("Import runs", level=User.Level.OPERATOR),

@@ -107,7 +107,7 @@ class Certainty(Shaped):
         counts = [sum(bool(each and each.excludes_zero) for each in found) for found in intervals.values()]
         first, *others = (f"{count} {of}" for count, of in zip(counts, intervals, strict=True))
         which = "1 difference" if len(self.groups) == 1 else f"{len(self.groups)} differences"
-        return f"Of {which}, the number sure of their direction: {', '.join([first, *others])}."
+        return f"Sure of the direction, of {which}: {', '.join([first, *others])}."
 
     @property
     def moving(self) -> int:

@@ -236,6 +236,15 @@ class GroupComparison:
             self._differences[key] = self._compare(group, baseline, metric)
         return self._differences[key]
 
+    def shared_value(self, group: Group, metric: TrialMetric) -> float | None:
+        """The value of a side over the tasks that its difference uses; over all of its trials it may contradict the difference.
+        None for conditions, and for a baseline of several sides, each with tasks of its own."""
+        pairs = [pair for pair in self.groups.pairs if group.side and group in pair]
+        found = self.between(*pairs[0], metric) if len(pairs) == 1 else None
+        if found is None:
+            return None
+        return found.own if pairs[0][0] is group else found.other
+
     def _compare(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
         found = self._compare_replicates(group, baseline, metric)
         if found is None or not metric.is_share:
@@ -273,7 +282,8 @@ class GroupComparison:
         return self._blocks[key]
 
     def _ran_interleaved(self, group: Group, baseline: Group) -> bool:
-        if len(group.runs) < 2 or not len(group.runs) == len(baseline.runs) == group.replicates == baseline.replicates:
+        sizes = {len(group.runs), group.replicates, len(baseline.runs), baseline.replicates}
+        if len(sizes) > 1 or len(group.runs) < 2:  # uneven, alone, or pooled on a side
             return False
         return all(
             own.replicate is not None

@@ -66,9 +66,8 @@ class Group:
     @property
     def parts(self) -> tuple[tuple[Run, ...], ...]:
         """The runs of each replicate. On a side, runs with one setup on one suite are replicates; others are parts of one whole."""
-        if self.side and len({_setup(run) for run in self.runs}) > 1:
-            return (self.runs,)
-        if self.side and self.first.experiment.suite_id is None:
+        is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
+        if self.side and not is_alike:
             return (self.runs,)
         return tuple((run,) for run in self.runs)
 

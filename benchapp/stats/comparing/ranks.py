@@ -69,11 +69,11 @@ def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | Non
 
 
 def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Group]]:
-    """The groups with a value, of one model in one harness of one experiment each."""
+    """The groups with a value by what is listed together, in the order of every list."""
     arms: dict[tuple[object, ...], list[Group]] = {}
-    for group in comparison.groups.all:
+    for group in sorted(comparison.groups.all, key=lambda group: group.order):
         if comparison.cell(group, metric).value is not None:
-            arms.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
+            arms.setdefault(group.arm, []).append(group)
     return list(arms.values())
 
 

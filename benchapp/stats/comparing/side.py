@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -27,27 +27,20 @@ class Side:
     name: str = ""
 
     def matches(self) -> Q:
-        """Which runs are on it, in SQL."""
+        """The same as `holds`, in SQL."""
         whole = [part for part in self.parts if len(part) == UUID_LENGTH]
         found = Q(experiment__public_id__in=whole) | Q(public_id__in=whole)
-        for experiment, conditions in self._conditions().items():
-            found |= Q(experiment__public_id=experiment, condition__in=conditions)
-        return found
-
-    def holds(self, run: Run) -> bool:
-        own, experiment = str(run.public_id), str(run.experiment.public_id)
-        return not {own, experiment, f"{experiment}:{run.condition}"}.isdisjoint(self.parts)
-
-    def _conditions(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
         for part in self.parts:
             if len(part) > UUID_LENGTH:
-                found.setdefault(part[:UUID_LENGTH], []).append(part[UUID_LENGTH + 1 :])
+                found |= Q(experiment__public_id=part[:UUID_LENGTH], condition=part[UUID_LENGTH + 1 :])
         return found
+
+    def holds(self, run: UUID, experiment: UUID, condition: str) -> bool:
+        return not {str(run), str(experiment), f"{experiment}:{condition}"}.isdisjoint(self.parts)
 
 
 def read_part(text: str) -> str | None:
-    """None where it is not one. An id is written in one way, so that equal parts are equal texts."""
+    """Return the part with its id written as the database writes it; None where the text is no part."""
     name, colon, condition = text.partition(":")
     try:
         public_id = UUID(name)
@@ -66,13 +59,14 @@ def assign(runs: Iterable[Run], sides: Sequence[Side]) -> dict[str, list[Run]]:
     """Letter -> its runs, in the order of the sides. A run that two sides name is on the first."""
     found: dict[str, list[Run]] = {side.letter: [] for side in sides}
     for run in runs:
-        side = next((side for side in sides if side.holds(run)), None)
+        named = run.public_id, run.experiment.public_id, run.condition
+        side = next((side for side in sides if side.holds(*named)), None)
         if side is not None:
             found[side.letter].append(run)
     return found
 
 
-def name_sides(sides: Sequence[Side], runs: dict[str, list[Run]]) -> dict[str, str]:
+def name_sides(sides: Sequence[Side], runs: Mapping[str, Sequence[Run]]) -> dict[str, str]:
     """Letter -> what its side is called: its name, else the condition that only its runs have, else its letter."""
     codes = {letter: {run.condition for run in found} for letter, found in runs.items()}
     names: dict[str, str] = {}

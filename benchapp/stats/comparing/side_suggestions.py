@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.experiments import ExperimentQuerySet
-from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side import Side
 from runner.protocols.conditions import unpooled_conditions
@@ -24,7 +24,7 @@ MOST_REPEATED = 3  # suggestions of one condition in two experiments
 
 
 class TrialCounts(NamedTuple):
-    """Keys of tasks and of their suites. `opened`: of the trials that are `known` to have opened a skill or none, those that did."""
+    """`tasks`, `suites`: keys. `known`: trials whose trajectory shows whether a skill was opened; `opened`: those that opened one."""
 
     tasks: frozenset[int] = frozenset()
     suites: frozenset[int] = frozenset()
@@ -43,11 +43,7 @@ class CandidateRun:
     suggested: str
     suggested_by: str
     model: str
-    is_imported: bool
     counts: TrialCounts
-
-    def is_on(self, side: Side) -> bool:
-        return not {str(self.run), str(self.experiment), f"{self.experiment}:{self.recorded}"}.isdisjoint(side.parts)
 
     @property
     def condition(self) -> str:
@@ -63,7 +59,7 @@ class SideRow:
     runs: tuple[CandidateRun, ...]
 
     def is_on(self, side: Side) -> bool:
-        return all(run.is_on(side) for run in self.runs)
+        return all(side.holds(run.run, run.experiment, run.recorded) for run in self.runs)
 
     @property
     def models(self) -> list[str]:
@@ -88,8 +84,8 @@ class CandidateExperiment:
     rows: list[SideRow] = field(default_factory=list)
 
 
-class SideWord(NamedTuple):
-    """What a suggested side is called: a condition's code or words, and its runs."""
+class SuggestedSide(NamedTuple):
+    """`name`: a condition's code, or words."""
 
     name: str
     runs: list[CandidateRun]
@@ -99,7 +95,7 @@ class SideWord(NamedTuple):
 class Suggestion:
     """Two sides that share tasks. `query`: the address of their comparison."""
 
-    sides: tuple[SideWord, SideWord]
+    sides: tuple[SuggestedSide, SuggestedSide]
     evidence: str
 
     @property
@@ -146,14 +142,14 @@ def join_tasks(runs: Collection[CandidateRun]) -> frozenset[int]:
 
 
 def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> list[CandidateExperiment]:
-    """The newest experiments, of all or of these, whose name, conditions or models contain `find`, with their rows. Three
-    queries."""
+    """List experiments with their rows, newest first: all of these; or without `of` the newest whose name, conditions or models
+    contain `find`. Three queries."""
     experiments = (of if of is not None else Experiment.objects.standing()).comparing().order_by("-created_at", "-id")
     if find:
         in_runs = Q(condition__icontains=find) | Q(agent_model__icontains=find)
         matching = Run.objects.filter(in_runs).values("experiment")
         experiments = experiments.filter(Q(name__icontains=find) | Q(pk__in=matching))
-    listed = list(experiments[:MOST_EXPERIMENTS])
+    listed = list(experiments if of is not None else experiments[:MOST_EXPERIMENTS])
     runs = _read_runs(listed)
     return [
         CandidateExperiment(each.public_id, each.name, each.origin != Experiment.Origin.RUN, _list_rows(runs[each.pk]))
@@ -167,20 +163,11 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
     found: dict[int, list[CandidateRun]] = {each.pk: [] for each in experiments}
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
-    columns = (
-        "experiment",
-        "experiment__public_id",
-        "experiment__origin",
-        "pk",
-        "public_id",
-        "condition",
-        "agent_model",
-    )
-    for pk, experiment, origin, run, public_id, condition, model, suggested, by in runs.order_by(
+    columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model")
+    for pk, experiment, run, public_id, condition, model, suggested, by in runs.order_by(
         "condition", Run.BY_REPLICATE, "id"
     ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by"):
-        is_imported = origin != Experiment.Origin.RUN
-        of_run = public_id, experiment, condition, suggested or "", by or "", model, is_imported
+        of_run = public_id, experiment, condition, suggested or "", by or "", model
         found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts())))
     return found
 
@@ -215,14 +202,15 @@ def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
 
 def suggest(experiments: Sequence[CandidateExperiment]) -> list[Suggestion]:
     """Pairs of sides that share a task, the surest evidence first, each pair once."""
-    every = [*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)]
-    found = {each.key: each for each in reversed(every) if each.shared}
-    kept = [each for each in every if found.get(each.key) is each]
-    return kept[:MOST_SUGGESTIONS]
+    found: dict[frozenset[frozenset[UUID]], Suggestion] = {}
+    for each in (*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)):
+        if each.shared:
+            found.setdefault(each.key, each)
+    return list(found.values())[:MOST_SUGGESTIONS]
 
 
 def _imported(experiments: Sequence[CandidateExperiment]) -> dict[frozenset[int], list[CandidateRun]]:
-    """Imported runs by the suites of their tasks: jobs of one benchmark, whatever folders they came in."""
+    """Group imported runs by the suites of their tasks. Jobs of one benchmark often come in many folders."""
     found: dict[frozenset[int], list[CandidateRun]] = {}
     for experiment in experiments:
         for row in experiment.rows if experiment.is_imported else ():
@@ -241,7 +229,9 @@ def _by_name(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]
         by_condition.pop(Run.UNKNOWN, None)
         for condition, others in sorted(by_condition.items(), key=lambda each: -len(each[1])):
             if bare and len({run.experiment for run in (*bare, *others)}) > 1:
-                yield Suggestion((SideWord(NO_SKILL, bare), SideWord(condition, others)), _write_evidence(bare, others))
+                yield Suggestion(
+                    (SuggestedSide(NO_SKILL, bare), SuggestedSide(condition, others)), _write_evidence(bare, others)
+                )
 
 
 def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]) -> str:
@@ -260,14 +250,15 @@ def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]
 
 
 def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
-    """Runs that opened no skill against runs that opened one in every trial: what happened, whatever folders are called."""
+    """Runs that opened no skill against runs that opened one in every trial, as the trajectories show."""
     for runs in _imported(experiments).values():
         known = [run for run in runs if run.counts.known]
         none = [run for run in known if not run.counts.opened]
         every = [run for run in known if run.counts.opened == run.counts.known]
         if none and every and len({run.experiment for run in (*none, *every)}) > 1:
             yield Suggestion(
-                (SideWord("No skill opened", none), SideWord("Skill opened", every)), "by what the trials opened"
+                (SuggestedSide("No skill opened", none), SuggestedSide("Skill opened", every)),
+                "by what the trials opened",
             )
 
 
@@ -285,5 +276,6 @@ def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Sugge
                 found += 1
                 title = name_condition(row.condition).title
                 yield Suggestion(
-                    (SideWord(older.name[:60], before), SideWord(newer.name[:60], own)), f"{title} in both experiments"
+                    (SuggestedSide(older.name[:MAX_SIDE_NAME], before), SuggestedSide(newer.name[:MAX_SIDE_NAME], own)),
+                    f"{title} in both experiments",
                 )

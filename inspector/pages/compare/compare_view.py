@@ -35,7 +35,7 @@ from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.forest_lanes import Forest, build_forest
-from inspector.pages.compare.results import begin_page, find_answer, read_parent
+from inspector.pages.compare.results import begin_page, find_answer, name_baseline, read_parent
 from inspector.pages.compare.sides_view import build_sides, choose_sides
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
@@ -102,7 +102,7 @@ def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequen
         "forest_card": card_of(ABOVE, comparison.choices),
         "all_alike": len({run.stand_ins for run in comparison.runs}) == 1,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
-        "baseline_title": _name_baseline(comparison),
+        "baseline_title": name_baseline(comparison),
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
@@ -138,13 +138,6 @@ def _write_regressions(sheet: ChartSheet) -> str:
     """The trials that failed where their baseline passed, of those that the heading's metric counts."""
     covered = [("covered", sheet.metric.key)] if sheet.metric and sheet.metric.is_share else []
     return urlencode([*sheet.comparison.choices.but(metric="").pairs(), *covered, ("outcome", "regressions")])
-
-
-def _name_baseline(comparison: GroupComparison) -> str:
-    baseline = comparison.groups.baseline
-    if baseline.startswith(MODEL):
-        return baseline.removeprefix(MODEL)
-    return name_condition(baseline).title.lower() if name_condition(baseline).origin else baseline
 
 
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:

@@ -131,6 +131,8 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGr
             return DifferenceText(NONE_PLANNED)
         return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
+    if (shared := sheet.comparison.shared_value(group, metric)) is not None:
+        main, count = render_metric(shared, metric.unit), f"on shared tasks; all: {main} {count}".rstrip()
     if judged is None:
         return DifferenceText(main, count, around=wilson_text(cell))
     difference = judged.difference

@@ -28,6 +28,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text, draw_difference
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of, title_of
+from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
@@ -126,7 +127,7 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
         "metrics": sheet.metrics,
         "choices": choices,
         "query": choices.query(),
-        "baseline": comparison.groups.baseline,
+        "baseline": name_baseline(comparison),
         "groups": len(comparison.groups.all),
         "compared": len(compared),
         "runs": len(comparison.runs),

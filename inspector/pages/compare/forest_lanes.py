@@ -200,7 +200,7 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     lanes = {}
     for group in covered:
         lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
-        if (shared := _find_shared(comparison, group, metric)) is not None:
+        if (shared := comparison.shared_value(group, metric)) is not None:
             text = f"{half_up(100 * shared)} %" if metric.is_share else render_metric(shared, metric.unit)
             lane = replace(lane, solved=text, count=f"{lane.count} of all trials" if lane.count else "")
         if not judged:
@@ -237,16 +237,6 @@ def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> 
     )
 
 
-def _find_shared(comparison: GroupComparison, group: Group, metric: TrialMetric) -> float | None:
-    """The value of a side over the tasks that its difference uses, which all of its trials would contradict. None for a baseline of
-    several sides, each with tasks of its own."""
-    pairs = [pair for pair in comparison.groups.pairs if group.side and group in pair]
-    found = comparison.between(*pairs[0], metric) if len(pairs) == 1 else None
-    if found is None:
-        return None
-    return found.own if pairs[0][0] is group else found.other
-
-
 def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
     """What the table has as columns: every metric of it but the one in the chart."""
     return [metric for metric in sheet.metrics if metric != sheet.metric]
@@ -266,7 +256,7 @@ def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: Ju
     if cell.value is None:
         return LaneCell(name, NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–")
     text, _ = value_text(cell)
-    value = _find_shared(sheet.comparison, group, metric)
+    value = sheet.comparison.shared_value(group, metric)
     if value is not None:
         text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)
     elif metric.is_share and "/" not in text:

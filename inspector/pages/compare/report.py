@@ -32,6 +32,7 @@ from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
+from inspector.pages.compare.results import name_comparison
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
@@ -96,7 +97,9 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
 
 
 def title_of(comparison: GroupComparison) -> str:
-    """The only experiment by its name."""
+    """The sides, or the only experiment by its name."""
+    if comparison.choices.sides:
+        return name_comparison(comparison)
     names = [*experiment_names(comparison.groups.all).values()]
     return names[0] if len(names) == 1 else "Comparison"
 

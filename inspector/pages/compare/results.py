@@ -14,6 +14,7 @@ from benchapp.models import Experiment, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.metrics.outcomes import PHASE_CODES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.sheet import ChartSheet
@@ -72,10 +73,17 @@ def name_comparison(comparison: GroupComparison) -> str:
     if not comparison.choices.sides:
         return "Comparison"
     names = list(dict.fromkeys(name_condition(group.condition).title for group in comparison.groups.all if group.side))
-    baseline = name_condition(comparison.groups.baseline)
-    others = [name for name in names if name != baseline.title]
-    against = baseline.title.lower() if baseline.origin else baseline.title
-    return f"{' and '.join(others)} against {against}" if others else "One side"
+    others = [name for name in names if name != name_condition(comparison.groups.baseline).title]
+    return f"{' and '.join(others)} against {name_baseline(comparison)}" if others else "One side"
+
+
+def name_baseline(comparison: GroupComparison) -> str:
+    """As in a sentence: "no skill"; the model where models are compared."""
+    baseline = comparison.groups.baseline
+    if baseline.startswith(MODEL):
+        return baseline.removeprefix(MODEL)
+    name = name_condition(baseline)
+    return name.title.lower() if name.origin else baseline
 
 
 def summarise(comparison: GroupComparison) -> str:

@@ -11,22 +11,23 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Comparison, Task
+from benchapp.models import Comparison, Run, Task
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.axis_facets import facets_of
-from benchapp.stats.comparing.choices import MODEL_ROWS, Choices, parse_choices
-from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.choices import MAX_SIDE_NAME, MODEL_ROWS, Choices, parse_choices
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
-from benchapp.stats.comparing.side_suggestions import SideRow, list_candidates, suggest
-from benchapp.stats.metrics.outcomes import Outcomes, pool
+from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
+from benchapp.stats.metrics.outcomes import Floats
 from inspector.web.responses import PathLink, render_page
 from runner.agents import agent_title
 
 SAVED = 5  # newest saved comparisons, next to the suggestions
 NAMED = 8  # tasks that some side did not try
 CHIPS = 6  # agents and models of a side
+Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,6 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
             for each in experiments
         ],
         "suggestions": suggestions,
-        "cards": list_cards(comparison_of(choices)) if choices.sides else [],
         "letters": letters,
         "names": [(letter, getattr(choices, f"name_{letter}")) for letter in letters],
         "hidden": list(_list_unlisted(choices, ticked)),
@@ -76,7 +76,8 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
         "saved": Comparison.objects.order_by("-created_at")[:SAVED],
         "choices": choices,
         "facets": facets_of(choices),
-        "query": choices.query(),
+        "is_cut": len(experiments) == MOST_EXPERIMENTS,
+        "longest_name": MAX_SIDE_NAME,
     }
     return render_page(request, "compare/compare_sides.html", data=data, context=context, as_json=as_json)
 
@@ -89,40 +90,39 @@ def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) ->
         yield from ((side.letter, part) for part in side.parts if part not in covered)
 
 
-def list_cards(comparison: GroupComparison) -> list[SideCard]:
-    sides = comparison.choices.sides
-    members = assign(comparison.runs, sides)
-    names = name_sides(sides, members)
+def _list_cards(comparison: GroupComparison, members: Members) -> list[SideCard]:
+    names = name_sides(comparison.choices.sides, members)
     cards = []
-    for side in sides:
+    for side in comparison.choices.sides:
         runs = members[side.letter]
         trials = [comparison.outcomes[run.pk] for run in runs]
         chips: Counter[str] = Counter()
         for run, outcomes in zip(runs, trials, strict=True):
             chips[", ".join(filter(None, (agent_title(run.harness), run.agent_model)))] += len(outcomes)
-        whole = pool(trials) if trials else None
+        opened = np.concatenate([each.skills_read for each in trials] or [np.empty(0)])
         cards.append(
             SideCard(
                 side=side,
                 name=name_condition(names[side.letter]),
                 runs=len(runs),
-                trials=sum(map(len, trials)),
-                tasks=len(np.unique(whole.task)) if whole is not None else 0,
+                trials=len(opened),
+                tasks=len(set().union(*(each.task.tolist() for each in trials))),
                 chips=chips.most_common(CHIPS),
                 more=max(0, len(chips) - CHIPS),
-                opened=_say_opened(whole) if whole is not None else "",
+                opened=_say_opened(opened) if runs else "",
             )
         )
     return cards
 
 
-def _say_opened(trials: Outcomes) -> str:
-    known = trials.skills_read[~np.isnan(trials.skills_read)]
+def _say_opened(skills: Floats) -> str:
+    """`skills`: how many each trial opened, [n]; NaN where it is unknown."""
+    known = skills[~np.isnan(skills)]
     opened = int((known > 0).sum())
     if not len(known):
         return "Whether a skill was opened is unknown."
-    if len(known) < len(trials):
-        return f"{opened} of {len(known)} trials opened a skill; {len(trials) - len(known)} unknown."
+    if len(known) < len(skills):
+        return f"{opened} of {len(known)} trials opened a skill; {len(skills) - len(known)} unknown."
     if opened in (0, len(known)):
         return "All opened a skill." if opened else "Nobody opened a skill."
     return f"{opened} of {len(known)} trials opened a skill."
@@ -131,10 +131,11 @@ def _say_opened(trials: Outcomes) -> str:
 def build_sides(comparison: GroupComparison) -> dict[str, object]:
     """What `_sides.html` needs."""
     choices = comparison.choices
+    members = assign(comparison.runs, choices.sides)
     by_task, by_model = (_count_shared(comparison, choices.but(pool=each)) for each in ("", MODEL_ROWS))
     swapped = choices.but(a=choices.b, b=choices.a, name_a=choices.name_b, name_b=choices.name_a)
     return {
-        "side_cards": list_cards(comparison),
+        "side_cards": _list_cards(comparison, members),
         "pairings": [
             (f"task: {by_task[0]} of {by_task[1]} on all sides", choices.query(pool=""), choices.pool != MODEL_ROWS),
             (
@@ -144,9 +145,9 @@ def build_sides(comparison: GroupComparison) -> dict[str, object]:
             ),
         ],
         "swapped": swapped.query(),
-        "unpaired": _name_unpaired(comparison),
+        "unpaired": _name_unpaired(comparison, members),
         "merged": list(_list_merged_names(comparison)) if choices.pool == MODEL_ROWS else [],
-        "without_models": list(_list_unmatched_models(comparison)) if choices.pool != MODEL_ROWS else [],
+        "without_models": list(_list_unmatched_models(members)) if choices.pool != MODEL_ROWS else [],
     }
 
 
@@ -162,9 +163,8 @@ def _count_shared(comparison: GroupComparison, choices: Choices) -> tuple[int, i
     return shared, sum(len(set.union(*tried)) for tried in rows.values())
 
 
-def _name_unpaired(comparison: GroupComparison) -> list[str]:
-    """Titles of tasks that not every side tried: shown, and never part of a difference. One query."""
-    members = assign(comparison.runs, comparison.choices.sides)
+def _name_unpaired(comparison: GroupComparison, members: Members) -> list[str]:
+    """Keys of tasks that not every side tried: shown, and never part of a difference. One query."""
     tried = [{int(pk) for run in runs for pk in comparison.outcomes[run.pk].task} for runs in members.values()]
     everywhere: set[int] = set.intersection(*tried)
     alone = set.union(*tried) - everywhere
@@ -179,9 +179,8 @@ def _list_merged_names(comparison: GroupComparison) -> Iterator[str]:
     return (" and ".join(each) for each in names.values() if len(each) > 1)
 
 
-def _list_unmatched_models(comparison: GroupComparison) -> Iterator[str]:
+def _list_unmatched_models(members: Members) -> Iterator[str]:
     """One sentence for each side with agent models that no other side has: a difference may come from them."""
-    members = assign(comparison.runs, comparison.choices.sides)
     models = {letter: {merge_model_name(run.agent_model) for run in runs} for letter, runs in members.items()}
     for letter, own in models.items():
         alone = own.difference(*(other for name, other in models.items() if name != letter))

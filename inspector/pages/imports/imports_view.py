@@ -63,7 +63,7 @@ def assign(request: HttpRequest) -> HttpResponse:
 @needs(User.Level.OPERATOR)
 def accept(request: HttpRequest) -> HttpResponse:
     """Give runs of a batch the conditions that names of their folders suggest: those of the form's `condition`."""
-    batch = get_object_or_404(ImportBatch, public_id=request.POST.get("batch"))
+    batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
     wanted = set(request.POST.getlist("condition"))
     author, changed = Author(user_of(request)), 0
     for condition, runs in group_by_condition(list_arrivals(batch)).items():
@@ -79,7 +79,7 @@ def accept(request: HttpRequest) -> HttpResponse:
 @needs(User.Level.OPERATOR)
 def arrange(request: HttpRequest) -> HttpResponse:
     """Join the experiments of a batch into one, rename it, or split it again: the form's `act`."""
-    batch = get_object_or_404(ImportBatch, public_id=request.POST.get("batch"))
+    batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
     experiments = list(Experiment.objects.standing().brought_by(batch))
     author, name = Author(user_of(request)), request.POST.get("name", "")
     try:

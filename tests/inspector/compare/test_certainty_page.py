@@ -82,7 +82,7 @@ def test_the_page_answers_first_and_its_twin_has_the_same_numbers(
     experiment = make_arms()
     address = f"/compare/certainty/?experiment={experiment.public_id}"
     body = client.get(address).content.decode()
-    assert "Of 1 difference, the number sure of their direction: 1 for these tasks" in body
+    assert "Sure of the direction, of 1 difference: 1 for these tasks" in body
     twin = client.get(address.replace("certainty/", "certainty.json")).json()
     assert twin["groups"][0]["difference"]["delta"] == pytest.approx(2 / 3)
     assert len(twin["items"]) == 36

@@ -51,7 +51,7 @@ def test_the_form_proposes_esr_and_says_what_it_would_declare(client: Client) ->
     ticked = [line for line in text.splitlines() if 'name="metrics"' in line and "checked" in line]
     assert len(ticked) == 1
     assert 'value="ESR"' in ticked[0]
-    assert "2 runs in 2 groups. Compares 1 with no-skill" in text
+    assert "2 runs in 2 groups. Compares 1 with no skill" in text
 
 
 def make_several(conditions: int, episodes: int) -> None:

@@ -205,6 +205,13 @@ def test_every_tab_of_sides_answers_and_links_to_the_trials_of_one_side(client: 
     assert better["planned"] == 3  # both of alpha, where one try without skills failed, and beta
 
 
+def test_the_report_is_called_by_its_sides_and_has_their_values_on_shared_tasks(client: Client) -> None:
+    text = client.get(f"/compare/report/?{compare_jobs(make_jobs()).choices.query()}").content.decode()
+    assert "<h1>With skills against no skill" in text
+    assert "25 %" in text
+    assert "on shared tasks; all: 2/4" in text
+
+
 def test_exports_name_sides_and_no_experiment_of_them(client: Client) -> None:
     query = compare_jobs(make_jobs()).choices.query()
     rows = json.loads(b"".join(client.get(f"/compare/export/differences.json?{query}").streaming_content))["rows"]

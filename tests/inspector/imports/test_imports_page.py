@@ -190,7 +190,7 @@ def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
 
 
 def make_jobs() -> tuple[ImportBatch, list[Run]]:
-    """Four jobs below one folder, of which three tell their condition by their folders."""
+    """Make four jobs below one folder. Names of folders suggest the condition of three."""
     batch, suite = make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}), make_suite()
     tasks = [make_task(suite=suite) for _ in range(2)]
     runs = []
@@ -225,6 +225,11 @@ def test_suggested_conditions_are_accepted_and_the_record_keeps_by_whom(client: 
     client.post("/imports/accept/", {"batch": str(batch.public_id), "condition": ["no-skill", "made-up"]})
     assert Run.objects.get(pk=runs[0].pk).condition == "no-skill"
     assert not Run.objects.filter(condition="made-up").exists()
+
+
+@pytest.mark.parametrize("act", ["accept", "arrange"])
+def test_no_such_batch_is_404(client: Client, act: str) -> None:
+    assert client.post(f"/imports/{act}/", {"batch": "nonsense"}).status_code == 404
 
 
 def test_jobs_of_an_import_are_joined_renamed_and_split(client: Client) -> None:

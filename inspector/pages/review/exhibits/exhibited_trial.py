@@ -174,7 +174,7 @@ def _ways(trajectories: Sequence[Trajectory], mask: Mask) -> list[Way]:
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
-    """Tokens, times, retries and compactions tell models and harnesses apart, and what kind a step is what a hidden call did."""
+    """Leave out what would reveal a model or a harness (tokens, times, retries, compactions) and the kind of a hidden call."""
     kinds: dict[int, StepKind] = {}
     if hidden.facts:
         drawn = [
