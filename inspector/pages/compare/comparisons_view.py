@@ -21,11 +21,12 @@ from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.metrics.amounts import render_change
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.comparison_table import delta_text, draw_difference
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
@@ -84,8 +85,8 @@ class DeclaredRow:
     @classmethod
     def of(cls, each: Hypothesis) -> DeclaredRow:
         found, metric = each.difference, each.metric
-        delta, around = delta_text(found, metric) if found else ("", "")
-        drawn = draw_difference(found) if found and metric.is_share else SafeString("")
+        delta, around = _write_difference(found, metric) if found else ("", "")
+        drawn = _draw_difference(found) if found and metric.is_share else SafeString("")
         return cls(each, delta, around, drawn, each.effect)
 
 
@@ -233,3 +234,27 @@ def say_held(rows: Sequence[DeclaredRow]) -> str:
     """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
     tones = [row.effect.tone for row in rows if row.holds and len(rows) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)
+
+
+def _draw_difference(difference: Difference) -> SafeString:
+    """The primary interval on a line from -50 to +50 points, with its mark at the estimate."""
+    if difference.interval is None:
+        return SafeString("")
+    low, point, high = (
+        min(100.0, max(0.0, 50 + 100 * value))
+        for value in (difference.interval.low, difference.delta, difference.interval.high)
+    )
+    return SafeString(
+        '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
+        f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
+    )
+
+
+def _write_difference(difference: Difference, metric: TrialMetric) -> tuple[str, str]:
+    """The difference and the ends of the interval about it."""
+    delta = render_change(difference.delta, metric.unit)
+    if difference.interval is None:
+        return delta, ""
+    low, high = difference.interval.low, difference.interval.high
+    return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"

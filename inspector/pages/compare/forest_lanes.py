@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.failures.run_endings import read_endings
+from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, can_have_verdict, judge_groups
-from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.comparing.comparison import MetricCell
+from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_relative, render_signed
+from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import RunMetric, TrialMetric
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import draw_share
-from inspector.pages.compare.comparison_table import NOT_JUDGED, UNKNOWN, describe_group, run_metrics, value_text
 
 TICKS = 5  # about so many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
+FEW = 10  # scored trials: below it k of n, since a percentage would pretend to know more
+UNKNOWN = "unknown"
+NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,245 +65,265 @@ def _round_step(about: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class AxisTick:
-    """`at` in percent of the width; `words` beneath."""
-
-    at: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class LaneDot:
-    """A small mark with what it says on hover, and where it leads."""
-
-    at: str
-    says: str
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LaneCell:
-    """Another metric of the group. `change`: to the baseline; `relative`: that of an amount as a part of the baseline's."""
-
-    name: str
-    text: str
-    change: str = ""
-    relative: str = ""
-    says: str = ""
-    url: str = ""
-    tone: str = ""
-    mark: str = ""  # of a clear effect: its colour alone would not do
-
-
-@dataclass(frozen=True, slots=True)
-class LaneHead:
-    """The head of such a column. `query`: the address that moves it into the chart; empty for numbers of whole runs."""
-
-    name: MetricName
-    key: str
-    meaning: str
-    query: str = ""
-    judge: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ForestLane:
-    """One group. Places are in percent of the width; empty where there is nothing to draw. `solved` and `count`: its value
-    and k of n; `lines`: what distinguishes it from others of its condition. `dots`: replicates; `printed`: differences of papers."""
+class Lane:
+    """One group. `solved` and `count`: its value and k of n; `lines`: what it is beyond its condition; `cells`: its other metrics,
+    as the heads of the forest name them; `drawn`: interval, mark, replicates and papers' differences as one SVG."""
 
     group: Group
     name: ConditionName
     url: str
     solved: str
     count: str
-    is_baseline: bool = False
-    lines: tuple[str, ...] = ()
-    cells: tuple[LaneCell, ...] = ()
-    judged: JudgedGroup | None = None
-    delta: str = ""
-    around: str = ""
-    point: str = ""
-    low: str = ""
-    high: str = ""
-    dots: tuple[LaneDot, ...] = ()
-    printed: tuple[LaneDot, ...] = ()
-    grid: str = ""
-    alone: SafeString = SafeString("")
-    settle: str = ""  # what would settle an open difference
-    drawn: SafeString = SafeString("")
-
-    def draw(self) -> SafeString:
-        """The row as a drawing as wide as its cell: grid, printed differences, interval, replicates, mark. A bar where
-        there is nothing to compare with."""
-        if self.alone:
-            return self.alone
-        colour, said = f"c-{self.name.colour or 'ink'}", f"{self.solved}, {self.delta}, {self.around}".strip(", ")
-        parts = [self.grid, *(_draw_printed(mark) for mark in self.printed)]
-        if self.low:
-            parts.append(f'<line class="range {colour}" x1="{self.low}" x2="{self.high}" y1="14" y2="14"/>')
-        parts += [
-            f'<a href="{dot.url}" aria-label="{escape(dot.says)}"><circle class="replicate {colour}" r="2.6" cx="{dot.at}" cy="27">'
-            f"<title>{escape(dot.says)}</title></circle></a>"
-            for dot in self.dots
-        ]
-        if self.point:
-            hollow = " open" if self.is_open else ""
-            parts.append(
-                f'<use href="#shape-{self.name.shape}" class="point {colour}{hollow}" x="{self.point}" y="14"/>'
-            )
-        height, role = (36, "group") if self.dots else (28, "img")
-        return SafeString(
-            f'<svg class="lane" width="100%" height="{height}" role="{role}" aria-label="{escape(said)}">{"".join(parts)}</svg>'
-        )
+    is_baseline: bool
+    lines: tuple[str, ...]
+    cells: tuple[dict[str, str], ...]
+    judged: JudgedGroup | None
+    delta: str
+    around: str
+    drawn: SafeString
 
     @property
-    def is_open(self) -> bool:
-        """A hollow mark: not clear, or without a verdict."""
-        return self.judged is not None and not self.judged.effect.is_clear
-
-
-@dataclass(frozen=True, slots=True)
-class LaneSection:
-    """Lanes under a head: the model where there are several."""
-
-    title: str
-    lanes: tuple[ForestLane, ...]
+    def settle(self) -> str:
+        """What would settle an open difference."""
+        judged = self.judged
+        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """`left_out`: groups that the metric asked for does not cover."""
+    """`sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words. `heads`: the other
+    metrics; `query` moves one into the chart. `left_out`: groups that the metric asked for does not cover."""
 
-    sections: tuple[LaneSection, ...]
-    ticks: tuple[AxisTick, ...]
+    sections: tuple[tuple[str, list[Lane]], ...]
+    ticks: list[tuple[str, str]]
     unit: str
-    heads: tuple[LaneHead, ...] = ()
-    left_out: tuple[Group, ...] = ()
-    papers: tuple[str, ...] = ()
-
-    @property
-    def has_dots(self) -> bool:
-        return any(lane.dots for section in self.sections for lane in section.lanes)
+    heads: list[dict[str, object]]
+    left_out: list[Group]
+    papers: tuple[str, ...]
+    has_dots: bool
 
 
 def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> Forest:
     """Of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
-    comparison, metric = sheet.comparison, answer.metric
-    covered = [group for group in groups if comparison.cell(group, metric).rate.planned]
-    judged = {each.group.identity: each for each in answer.judged}
-    printed = _list_printed(sheet, metric) if judged else {}
-    axis = PointAxis.around(_list_ends(covered, judged.values(), printed, 100 if metric.is_share else 1))
-    grid, endings = _draw_grid(axis), read_endings(run for group in covered for run in group.runs)
-    others = {
-        each.key: {one.group.identity: one for one in judge_groups(comparison, each)}
-        if can_have_verdict(comparison, each)
-        else {}
-        for each in _list_others(sheet)
-    }
-    lanes = {}
-    for group in covered:
-        lane = _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed)
-        if (shared := comparison.shared_value(group, metric)) is not None:
-            text = f"{half_up(100 * shared)} %" if metric.is_share else render_metric(shared, metric.unit)
-            lane = replace(lane, solved=text, count=f"{lane.count} of all trials" if lane.count else "")
-        if not judged:
-            lane = replace(lane, point="", alone=_draw_alone(sheet, lane, group))
-        lane, more = replace(lane, grid=grid), lane.judged.more if lane.judged else None
-        lanes[group.identity] = replace(
-            lane,
-            drawn=lane.draw(),
-            settle=f"{more} more {lane.judged.more_of} to detect 10 points" if more and lane.judged else "",
-            lines=tuple(describe_group(sheet, group, endings)),
+    return ForestBuilder(sheet, answer, groups).build()
+
+
+class ForestBuilder:
+    def __init__(self, sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> None:
+        self.sheet, self.comparison, self.metric = sheet, sheet.comparison, answer.metric
+        self.scale = 100 if self.metric.is_share else 1
+        self.groups = groups
+        self.covered = [group for group in groups if self.comparison.cell(group, self.metric).rate.planned]
+        self.judged = {each.group.identity: each for each in answer.judged}
+        self.printed = self._list_printed() if self.judged else {}
+        self.axis = PointAxis.around(self._list_ends())
+        self.grid = _draw_grid(self.axis)
+        self.endings = read_endings(run for group in self.covered for run in group.runs)
+        self.others = {
+            metric: {each.group.identity: each for each in judge_groups(self.comparison, metric)}
+            if can_have_verdict(self.comparison, metric)
+            else {}
+            for metric in sheet.metrics
+            if metric != sheet.metric
+        }
+        self.of_runs = list_run_metrics(sheet)
+
+    def build(self) -> Forest:
+        sections: tuple[tuple[str, list[Lane]], ...] = (("", [self._build_lane(group) for group in self.covered]),)
+        if len(arms := arms_of(self.covered)) > 1:
+            sections = tuple(
+                (arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms
+            )
+        replicated = any(group.replicates > 1 for group in self.covered)
+        return Forest(
+            sections=sections,
+            ticks=list(self._write_ticks()),
+            unit="points" if self.metric.is_share else self.metric.unit.value,
+            heads=self._list_heads(),
+            left_out=[group for group in self.groups if group not in self.covered],
+            papers=tuple(dict.fromkeys(row.paper for row in self.sheet.published)) if self.printed else (),
+            has_dots=bool(self.judged) and replicated,
+        )
+
+    def _build_lane(self, group: Group, *, headed: bool = False) -> Lane:
+        """`headed`: leave out of its lines what the title of its section says."""
+        comparison, metric = self.comparison, self.metric
+        cell, judged = comparison.cell(group, metric), self.judged.get(group.identity)
+        rate = cell.rate
+        shared = comparison.shared_value(group, metric)
+        value = cell.value if shared is None else shared
+        solved = "unknown" if value is None else render_metric(value, metric.unit)
+        if metric.is_share and value is not None:
+            solved = f"{half_up(100 * value)} %"
+        missing = f" of {rate.planned}" if rate.missing else ""
+        count = f"{rate.passed}/{rate.scored}{missing}" if metric.is_share and rate.scored else ""
+        if shared is not None and count:
+            count += " of all trials"
+        interval = judged.difference.interval if judged else None
+        around = ""
+        if judged:
+            ends = (
+                [_write_change(self.scale * end, metric) for end in (interval.low, interval.high)] if interval else []
+            )
+            around = " to ".join(ends) or "no interval"
+        delta = _write_change(self.scale * judged.difference.delta, metric) if judged else ""
+        said = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
+        if self.judged:
+            drawn = self._draw_lane(group, cell, judged, f"{solved}, {delta}, {around}".strip(", "))
+        elif metric.is_share and cell.value is not None:  # nothing to compare with: the value as a bar
+            drawn = draw_share(group.condition, cell.value, cell.spread, f"{solved} {count}")
+        else:
+            drawn = SafeString("")
+        return Lane(
+            group=group,
+            name=name_condition(group.condition),
+            url=self.sheet.trials_url(group, metric=metric),
+            solved=solved,
+            count=count,
+            is_baseline=comparison.groups.is_baseline(group),
+            lines=tuple(line for line in self._describe(group, self.endings) if line not in said),
             cells=(
-                *(
-                    _write_cell(sheet, group, each, others[each.key].get(group.identity))
-                    for each in _list_others(sheet)
-                ),
-                *(_write_run_cell(sheet, group, each) for each in run_metrics(sheet)),
+                *(self._write_cell(group, each, of.get(group.identity)) for each, of in self.others.items()),
+                *(self._write_run_cell(group, each) for each in self.of_runs),
             ),
+            judged=judged,
+            delta=delta,
+            around=around,
+            drawn=drawn,
         )
-    ticks = tuple(_write_ticks(comparison, axis))
-    if not judged:
-        ticks = tuple(AxisTick(f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100)) if metric.is_share else ()
-    sections: tuple[LaneSection, ...] = (LaneSection("", tuple(lanes.values())),)
-    if len(arms := arms_of(covered)) > 1:
-        sections = tuple(
-            LaneSection(arm.title, tuple(_drop_head(lanes[group.identity]) for group in arm.groups)) for arm in arms
+
+    def _draw_lane(self, group: Group, cell: MetricCell, judged: JudgedGroup | None, words: str) -> SafeString:
+        """As wide as its cell: grid, printed differences, interval, mark, and below them a dot per replicate that leads to its run."""
+        axis, name = self.axis, name_condition(group.condition)
+        colour, is_baseline = f"c-{name.colour or 'ink'}", self.comparison.groups.is_baseline(group)
+        parts = [self.grid]
+        dots: list[str] = []
+        if judged or is_baseline:
+            for delta, says in self.printed.get(group.condition, ()):
+                at = axis.place(delta)
+                parts.append(
+                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(says))}</title></line>'
+                )
+            base = judged.difference.other if judged else cell.value
+            if judged and (interval := judged.difference.interval):
+                low, high = axis.place(self.scale * interval.low), axis.place(self.scale * interval.high)
+                parts.append(f'<line class="range {colour}" x1="{low}" x2="{high}" y1="14" y2="14"/>')
+            for run, mean in zip(group.runs, cell.replicates, strict=True) if group.replicates > 1 else ():
+                if mean is not None and base is not None:
+                    at = axis.place(min(axis.high, max(axis.low, self.scale * (mean - base))))
+                    says = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
+                    dots.append(
+                        f'<a href="{run.get_absolute_url()}" aria-label="{says}">'
+                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{says}</title></circle></a>'
+                    )
+            at = axis.place(self.scale * judged.difference.delta if judged else 0)
+            hollow = " open" if judged and not judged.effect.is_clear else ""
+            mark = f'<use href="#shape-{name.shape}" class="point {colour}{hollow}" x="{at}" y="14"/>'
+            parts += [*dots, mark]
+        height, role = (36, "group") if dots else (28, "img")
+        return SafeString(
+            f'<svg class="lane" width="100%" height="{height}" role="{role}" aria-label="{escape(words)}">{"".join(parts)}</svg>'
         )
-    return Forest(
-        sections=sections,
-        ticks=ticks,
-        unit="points" if metric.is_share else metric.unit.value,
-        heads=tuple(_list_heads(sheet)),
-        left_out=tuple(group for group in groups if group not in covered),
-        papers=tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
-    )
 
+    def _describe(self, group: Group, endings: Mapping[int, Endings]) -> Iterator[str]:
+        """What its label says beyond the condition, and what a reader must know before trusting the row."""
+        yield from group.label.split(SEPARATOR)[1:]
+        tally = self.comparison.tally(group)
+        if not tally.is_over:
+            cancelled = "" if group.is_unfinished else "cancelled: "
+            yield f"{cancelled}{tally.done:,} of {tally.total:,} trials ended"
+        if group.replicates > 1:
+            if len({each.replicates for each in self.comparison.groups.all}) > 1:
+                yield f"{group.replicates} replicates"
+            if len({run.setup_digest for run in group.runs}) > 1:
+                yield "of different setups"
+        baseline = self.comparison.groups.baseline_of(group)
+        if baseline is not None and not group.side and baseline.first.experiment_id != group.first.experiment_id:
+            yield f"baseline of {baseline.first.experiment.name}"
+        if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
+            which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
+            yield f"equals no-skill{which}: no skill in any library"
 
-def _list_others(sheet: ChartSheet) -> list[TrialMetric]:
-    """What the table has as columns: every metric of it but the one in the chart."""
-    return [metric for metric in sheet.metrics if metric != sheet.metric]
-
-
-def _list_heads(sheet: ChartSheet) -> Iterator[LaneHead]:
-    for metric in _list_others(sheet):
-        query = sheet.comparison.choices.query(metric=metric.key)
-        yield LaneHead(name_metric(metric), metric.key, metric.meaning, query, metric.is_judged)
-    for of_runs in run_metrics(sheet):
-        yield LaneHead(name_metric(of_runs), of_runs.key, of_runs.meaning)
-
-
-def _write_cell(sheet: ChartSheet, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> LaneCell:
-    """Whole percent, since the difference to the baseline is next to it; of few trials how many passed."""
-    cell, name = sheet.comparison.cell(group, metric), name_metric(metric).short
-    if cell.value is None:
-        return LaneCell(name, NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–")
-    text, _ = value_text(cell)
-    value = sheet.comparison.shared_value(group, metric)
-    if value is not None:
+    def _write_cell(self, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> dict[str, str]:
+        """Another metric of the group. Whole percent, since the difference to the baseline is next to it; of few trials how many
+        passed. `mark`: of a clear effect, since colour alone would not do."""
+        cell, name = self.comparison.cell(group, metric), name_metric(metric).short
+        if cell.value is None:
+            return {"name": name, "text": NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–"}
+        shared = self.comparison.shared_value(group, metric)
+        value = cell.value if shared is None else shared
         text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)
-    elif metric.is_share and "/" not in text:
-        text = str(half_up(100 * cell.value))
-    url = sheet.trials_url(group, metric=metric)
-    baseline = sheet.comparison.groups.baseline_of(group)
-    plain = sheet.comparison.between(group, baseline, metric) if baseline else None
-    found = judged.difference if judged else plain
-    if found is None:
-        return LaneCell(name, text, url=url)
-    change = _write_change((100 if metric.is_share else 1) * found.delta, metric)
-    part = None if metric.is_share else metric.relate(found.own, found.other)
-    tone = judged.effect.tone if judged and judged.words else ""
-    return LaneCell(
-        name=name,
-        text=text,
-        change=change,
-        relative=render_relative(part) if part else "",
-        says=judged.sentence if judged else "",
-        url=url,
-        tone=tone,
-        mark=judged.effect.glyph if judged and tone else "",
-    )
+        if metric.is_share and shared is None and not metric.macro and cell.rate.scored < FEW:
+            text = f"{cell.rate.passed}/{cell.rate.scored}"
+        found = {"name": name, "text": text, "url": self.sheet.trials_url(group, metric=metric)}
+        baseline = self.comparison.groups.baseline_of(group)
+        plain = self.comparison.between(group, baseline, metric) if baseline else None
+        difference = judged.difference if judged else plain
+        if difference is None:
+            return found
+        part = None if metric.is_share else metric.relate(difference.own, difference.other)
+        tone = judged.effect.tone if judged and judged.words else ""
+        return {
+            **found,
+            "change": _write_change((100 if metric.is_share else 1) * difference.delta, metric),
+            "relative": render_relative(part) if part else "",
+            "says": judged.sentence if judged else "",
+            "tone": tone,
+            "mark": judged.effect.glyph if judged and tone else "",
+        }
+
+    def _write_run_cell(self, group: Group, metric: RunMetric) -> dict[str, str]:
+        """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
+        found = self.comparison.run_value(group, metric)
+        text = UNKNOWN if found.value is None else render_metric(found.value, metric.unit)
+        return {"name": name_metric(metric).short, "text": text, "says": found.note}
+
+    def _list_heads(self) -> list[dict[str, object]]:
+        heads: list[dict[str, object]] = [
+            {"name": name_metric(each), "metric": each, "query": self.comparison.choices.query(metric=each.key)}
+            for each in self.others
+        ]
+        return heads + [{"name": name_metric(each), "metric": each} for each in self.of_runs]
+
+    def _list_ends(self) -> Iterator[float]:
+        """Every value that must be in sight; of papers only what stands in a row of one's own."""
+        for each in self.judged.values():
+            interval = each.difference.interval
+            ends = (interval.low, interval.high) if interval else ()
+            yield from (self.scale * value for value in (each.difference.delta, *ends))
+        for condition in {group.condition for group in self.covered} & self.printed.keys():
+            yield from (delta for delta, _ in self.printed[condition])
+
+    def _list_printed(self) -> dict[str, list[tuple[float, str]]]:
+        """Condition -> differences that papers print, with what they say."""
+        found: dict[str, list[tuple[float, str]]] = {}
+        for row in list_published_rows(self.sheet.published, self.metric.key, self.comparison.groups.baseline):
+            found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.says}"))
+        return found
+
+    def _write_ticks(self) -> Iterator[tuple[str, str]]:
+        """The baseline's word at 0, and the numbers that have room next to it; percent where nothing is compared."""
+        if not self.judged:
+            yield from ((f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100) if self.metric.is_share)
+            return
+        groups, axis = self.comparison.groups, self.axis
+        baseline = name_condition(groups.baseline).short.lower() if groups.compares_with_no_skill else "baseline"
+        digits = 0 if all(float(each).is_integer() for each in axis.ticks) else 2
+        for tick in axis.ticks:
+            if tick == 0:
+                yield axis.place(0), baseline
+            elif abs(tick) >= ROOM_OF_WORD * (axis.high - axis.low):
+                yield axis.place(tick), render_signed(tick, digits)
 
 
-def _write_run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> LaneCell:
-    """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
-    found, name = sheet.comparison.run_value(group, metric), name_metric(metric).short
-    if found.value is None:
-        return LaneCell(name, UNKNOWN, says=found.note)
-    return LaneCell(name, render_metric(found.value, metric.unit), says=found.note)
-
-
-def _draw_alone(sheet: ChartSheet, lane: ForestLane, group: Group) -> SafeString:
-    """The value itself as a bar from nothing to all, where nothing here has a difference."""
-    cell = sheet.comparison.cell(group, sheet.metric) if sheet.metric else None
-    if cell is None or not cell.metric.is_share or cell.value is None:
-        return SafeString("")
-    return draw_share(group.condition, cell.value, cell.spread, f"{lane.solved} {lane.count}")
-
-
-def _draw_printed(mark: LaneDot) -> str:
-    said = escape(visible(mark.says))
-    return f'<line class="printed-mark" x1="{mark.at}" x2="{mark.at}" y1="5" y2="24"><title>{said}</title></line>'
+def list_run_metrics(sheet: ChartSheet) -> list[RunMetric]:
+    """The numbers of whole runs that belong to the table and that some group has. Those of replay have a page of their own."""
+    comparison = sheet.comparison
+    return [
+        metric
+        for metric in (RUN_TABLES[sheet.table] if sheet.table != "success" else ())
+        if any(comparison.run_value(group, metric).value is not None for group in comparison.groups.all)
+    ]
 
 
 def _draw_grid(axis: PointAxis) -> str:
@@ -311,115 +334,8 @@ def _draw_grid(axis: PointAxis) -> str:
     return f'{ticks}<line class="zero-line" x1="{zero}" x2="{zero}" y1="0" y2="36"/>'
 
 
-def _list_ends(
-    groups: Sequence[Group],
-    judged: Iterable[JudgedGroup],
-    printed: dict[str, list[tuple[float, str]]],
-    scale: float,
-) -> Iterable[float]:
-    """Every value that must be in sight; of papers only what stands in a row of one's own."""
-    for each in judged:
-        interval = each.difference.interval
-        yield from (
-            scale * value for value in (each.difference.delta, *((interval.low, interval.high) if interval else ()))
-        )
-    conditions = {group.condition for group in groups}
-    yield from (delta for condition, found in printed.items() if condition in conditions for delta, _ in found)
-
-
-def _list_printed(sheet: ChartSheet, metric: TrialMetric) -> dict[str, list[tuple[float, str]]]:
-    """Condition -> differences that papers print, with what they say."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for row in list_published_rows(sheet.published, metric.key, sheet.comparison.groups.baseline):
-        found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.says}"))
-    return found
-
-
-def _write_ticks(comparison: GroupComparison, axis: PointAxis) -> Iterator[AxisTick]:
-    """The baseline's word at 0, and the numbers that have room next to it."""
-    baseline = name_condition(comparison.groups.baseline).short.lower()
-    digits = 0 if all(float(each).is_integer() for each in axis.ticks) else 2
-    for tick in axis.ticks:
-        if tick == 0:
-            yield AxisTick(axis.place(0), baseline if comparison.groups.compares_with_no_skill else "baseline")
-        elif abs(tick) >= ROOM_OF_WORD * (axis.high - axis.low):
-            yield AxisTick(axis.place(tick), render_signed(tick, digits))
-
-
-def _build_lane(
-    sheet: ChartSheet,
-    metric: TrialMetric,
-    group: Group,
-    judged: JudgedGroup | None,
-    axis: PointAxis,
-    printed: dict[str, list[tuple[float, str]]],
-) -> ForestLane:
-    comparison = sheet.comparison
-    cell = comparison.cell(group, metric)
-    rate = cell.rate
-    missing = f" of {rate.planned}" if rate.missing else ""
-    solved = "unknown" if cell.value is None else render_metric(cell.value, metric.unit)
-    if metric.is_share and cell.value is not None:
-        solved = f"{half_up(100 * cell.value)} %"
-    whole = ForestLane(
-        group,
-        name_condition(group.condition),
-        sheet.trials_url(group, metric=metric),
-        solved,
-        f"{rate.passed}/{rate.scored}{missing}" if metric.is_share and rate.scored else "",
-        is_baseline=comparison.groups.is_baseline(group),
-        judged=judged,
-    )
-    return _draw_lane(whole, sheet, axis, printed) if judged or whole.is_baseline else whole
-
-
-def _draw_lane(
-    lane: ForestLane, sheet: ChartSheet, axis: PointAxis, printed: dict[str, list[tuple[float, str]]]
-) -> ForestLane:
-    judged, metric = lane.judged, sheet.metric
-    assert metric is not None
-    scale = 100 if metric.is_share else 1
-    cell = sheet.comparison.cell(lane.group, metric)
-    base = judged.difference.other if judged else cell.value
-    means = zip(lane.group.runs, cell.replicates, strict=True) if lane.group.replicates > 1 else ()
-    dots = tuple(
-        LaneDot(
-            axis.place(_within(axis, scale * (mean - (base or 0.0)))),
-            f"replicate {run.replicate}: {render_metric(mean, metric.unit)}",
-            run.get_absolute_url(),
-        )
-        for run, mean in means
-        if mean is not None and base is not None
-    )
-    marks = tuple(LaneDot(axis.place(delta), said) for delta, said in printed.get(lane.group.condition, ()))
-    if judged is None:
-        return replace(lane, point=axis.place(0), dots=dots, printed=marks)
-    interval = judged.difference.interval
-    ends = (scale * interval.low, scale * interval.high) if interval else None
-    return replace(
-        lane,
-        delta=_write_change(scale * judged.difference.delta, metric),
-        around=f"{_write_change(ends[0], metric)} to {_write_change(ends[1], metric)}" if ends else "no interval",
-        point=axis.place(scale * judged.difference.delta),
-        low=axis.place(ends[0]) if ends else "",
-        high=axis.place(ends[1]) if ends else "",
-        dots=dots,
-        printed=marks,
-    )
-
-
-def _within(axis: PointAxis, value: float) -> float:
-    return min(axis.high, max(axis.low, value))
-
-
 def _write_change(value: float, metric: TrialMetric) -> str:
     """Whole points for shares; other units keep the digits they need."""
     if metric.is_share:
         return render_signed(value, 0)
     return render_signed(value, 0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 4)
-
-
-def _drop_head(lane: ForestLane) -> ForestLane:
-    """Without what the head over it says."""
-    said = (lane.group.agent_model, lane.group.harness, lane.group.first.experiment.name)
-    return replace(lane, lines=tuple(line for line in lane.lines if line not in said))

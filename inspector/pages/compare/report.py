@@ -17,11 +17,11 @@ from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.answer import arrange
+from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
-from benchapp.stats.comparing.groups import MODEL, Group, experiment_names
+from benchapp.stats.comparing.groups import MODEL, experiment_names
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts import CHARTS
@@ -31,7 +31,7 @@ from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, tex
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
-from inspector.pages.compare.comparison_table import run_metrics, table_rows
+from inspector.pages.compare.forest_lanes import build_forest, list_run_metrics
 from inspector.pages.compare.results import name_comparison
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
@@ -65,8 +65,11 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
-    shown, head = _choose_groups(sheet), None if saved else build_head(sheet)  # a declared set has its own answers
-    rows = table_rows(sheet, arrange(shown), head.answer.judged if head else ())
+    head = None if saved else build_head(sheet)  # a declared set has its own answers
+    forest = None
+    if sheet.metric:
+        answer = head.answer if head else Answer(sheet.comparison, sheet.metric)
+        forest = build_forest(sheet, answer, arrange(sheet.comparison.groups.all))
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     context = {
         "title": saved.saved.name if saved else title_of(sheet.comparison),
@@ -82,12 +85,12 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
         "comparison": sheet.comparison,
         "setups": sheet.comparison.setups,
         "judged_by": sheet.comparison.judged_by,
-        "metrics": (*sheet.metrics, *run_metrics(sheet)),
+        "metrics": (*sheet.metrics, *list_run_metrics(sheet)),
+        "metric_name": name_metric(sheet.metric) if sheet.metric else None,
         "head": head,
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
-        "rows": rows,
-        "are_marked": any(row.stand_ins for row in rows),
-        "left_out": len(sheet.comparison.groups.all) - len(shown),
+        "forest": forest,
+        "are_marked": len({group.stand_ins for group in sheet.comparison.groups.all}) > 1,
         "sentences": _sentences(head, saved.corrected if saved else None),
         "plates": plates,
         "absent": absent,
@@ -143,16 +146,6 @@ def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tup
         return [(each.sentence, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     judged = head.answer.judged if head else []
     return [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
-
-
-def _choose_groups(sheet: ChartSheet) -> list[Group]:
-    """The groups that have a trial which one of the metrics covers."""
-    comparison = sheet.comparison
-    return [
-        group
-        for group in comparison.groups.all
-        if any(comparison.cell(group, metric).rate.planned for metric in sheet.metrics)
-    ]
 
 
 def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:

@@ -209,7 +209,7 @@ def test_the_report_is_called_by_its_sides_and_has_their_values_on_shared_tasks(
     text = client.get(f"/compare/report/?{compare_jobs(make_jobs()).choices.query()}").content.decode()
     assert "<h1>With skills against no skill" in text
     assert "25 %" in text
-    assert "on shared tasks; all: 2/4" in text
+    assert "2/4 of all trials" in text
 
 
 def test_exports_name_sides_and_no_experiment_of_them(client: Client) -> None:
