@@ -32,11 +32,22 @@ ASKED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """`counts`: lines by table, and `steps`. is_new: False where the same record stood here already."""
+    """`counts`: lines by table, and `steps`. is_new: False where the same record was here already."""
 
     experiment: Experiment
     is_new: bool
     counts: Counter[str]
+    manifest: Manifest
+
+    def link_origins(self) -> int:
+        """Link forks and probes to the runs they come from, as far as those are here. Return how many links stay open."""
+        _link_forks(self.experiment, self.manifest)
+        _link_probes(self.experiment, self.manifest)
+        forks = self.experiment.runs.filter(public_id__in=self.manifest.forked_from, forked_from=None)
+        probes = Probe.objects.filter(
+            run__experiment=self.experiment, public_id__in=self.manifest.probe_of, origin=None
+        )
+        return forks.count() + probes.count()
 
 
 def take_in(path: Path, *, source: str) -> TakenIn:
@@ -48,7 +59,9 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     checked = check_archive(path)
     standing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
     if standing is not None:
-        return _standing(standing, checked)
+        taken = _standing(standing, checked)
+        taken.link_origins()
+        return taken
     _refuse_taken(checked)
     with open_members(path) as members:
         manifest = read_manifest(next(members, None))
@@ -58,10 +71,12 @@ def take_in(path: Path, *, source: str) -> TakenIn:
         try:
             with transaction.atomic():
                 experiment = _ReadRows(manifest, source).write(members)
+                taken = TakenIn(experiment, True, checked.counts, manifest)
+                taken.link_origins()
                 _check_written(experiment, manifest)
         except IntegrityError as error:
             raise ArchiveError("", "rows that fit together and are nobody's here", str(error)[:300]) from error
-    return TakenIn(experiment, True, checked.counts)
+    return taken
 
 
 def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
@@ -69,9 +84,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
         raise ArchiveError("", "an experiment that is not here", f"{experiment.name} was deleted here: sweep first")
     if (found := record_digest(experiment)) != checked.manifest.record_digest:
         raise ArchiveError("", "the same record as here, or none", f"{experiment.name} exists here with digest {found}")
-    _link_forks(experiment, checked.manifest)
-    _link_probes(experiment, checked.manifest)
-    return TakenIn(experiment, False, checked.counts)
+    return TakenIn(experiment, False, checked.counts, checked.manifest)
 
 
 def _refuse_taken(checked: Checked) -> None:
@@ -110,10 +123,7 @@ class _ReadRows:
     def write(self, members: Iterator[Member]) -> Experiment:
         for _, rows in iterate_files(members, self.manifest):
             self._file(rows)
-        experiment = Experiment.objects.get(pk=self.keys["experiment"][0])
-        _link_forks(experiment, self.manifest)
-        _link_probes(experiment, self.manifest)
-        return experiment
+        return Experiment.objects.get(pk=self.keys["experiment"][0])
 
     def _file(self, rows: Iterator[ArchiveRow]) -> None:
         table = None

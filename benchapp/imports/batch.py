@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
-from benchapp.archive.archive_import import take_in
+from benchapp.archive.archive_import import TakenIn, take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.import_lock import turn
@@ -122,6 +122,7 @@ def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
         for path in given:
             run.import_path(path)
             run.save(batch)
+        run.link_archives()
         run.mapping.report_unused(run.report.problems)
     except BaseException:
         run.save(batch, status=ImportBatch.Status.INTERRUPTED)
@@ -165,6 +166,7 @@ class _Import:
     report: ImportReport = field(default_factory=ImportReport)
     experiments: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
+    archives: list[tuple[Path, TakenIn]] = field(default_factory=list)
     saved: int = 0
 
     def import_path(self, path: Path) -> None:
@@ -199,11 +201,20 @@ class _Import:
         except ArchiveError as error:
             self.report.problems.add(str(path), error.place, error.expected, f"{error.message}; nothing was changed")
             return
+        self.archives.append((path, taken))
         self.experiments.add(taken.experiment.pk)
         self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
         tables = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
         counts.update({name: taken.counts[table] for name, table in tables.items()} | {"steps": taken.counts["steps"]})
         counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
+
+    def link_archives(self) -> None:
+        """A probe may come in before the run that it reran: archives are given in any order."""
+        for path, taken in self.archives:
+            if still_open := taken.link_origins():
+                expected = "the runs that its forks and probes come from, imported before it or with it"
+                message = f"{still_open} without one; import that experiment, then this archive again"
+                self.report.problems.add(str(path), "manifest.json", expected, message)
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(

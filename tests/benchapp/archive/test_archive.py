@@ -17,6 +17,7 @@ from benchapp.audit import flaws
 from benchapp.experiments.forks import fork
 from benchapp.experiments.work import advance, operations
 from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.imports.batch import import_paths
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, TaskGroup, Trajectory, Trial
 from benchapp.record.call_budget import Budget
@@ -163,8 +164,16 @@ def test_a_fork_finds_its_origin_again_whichever_comes_first(tmp_path: Path) -> 
     digests = [record_digest(experiment), record_digest(forked.experiment)]
     origin, fork_of_it = archived(experiment, tmp_path, "a.tar.zst"), archived(forked.experiment, tmp_path, "b.tar.zst")
     forget_everything()
-    for path in (fork_of_it, origin, fork_of_it):
+    (problem,) = bring(fork_of_it).problems
+    assert (problem.path, problem.message) == (
+        str(fork_of_it),
+        "1 without one; import that experiment, then this archive again",
+    )
+    for path in (origin, fork_of_it):
         assert list(bring(path).problems) == []
+    assert Run.objects.get(public_id=forked.public_id).forked_from.public_id == episode.run.public_id
+    forget_everything()
+    assert list(import_paths([fork_of_it, origin]).problems) == []
     runs = [Run.objects.get(public_id=episode.run.public_id), Run.objects.get(public_id=forked.public_id)]
     assert [record_digest(run.experiment) for run in runs] == digests
     assert runs[1].forked_from == runs[0]

@@ -8,8 +8,9 @@ from django.db.models import Q
 
 from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, read_outcome, run_probes, work_off
 from benchapp.experiments.launch import experiment_id, launch
-from benchapp.imports.shipped_example import NAMES, take_in_example
-from benchapp.models import Decision, Experiment, Run
+from benchapp.imports.batch import import_paths
+from benchapp.imports.shipped_example import FOLDER, NAMES, take_in_example
+from benchapp.models import Decision, Experiment, Probe, Run
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
@@ -30,6 +31,11 @@ def test_it_comes_in_once_and_stays_deleted() -> None:
     assert take_in_example() == 0
     call_command("sweep", verbosity=0)
     assert take_in_example() == 0
+
+
+def test_its_probes_find_what_they_reran_in_whatever_order_they_come() -> None:
+    assert list(import_paths([FOLDER / name for name in reversed(NAMES)]).problems) == []
+    assert not Probe.objects.filter(origin=None).exists()
 
 
 def test_it_shows_a_win_a_null_and_a_regression_by_a_scripted_model() -> None:
