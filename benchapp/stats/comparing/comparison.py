@@ -30,7 +30,7 @@ from benchapp.stats.inference.difference import (
 from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
-from benchapp.stats.inference.sides import TaskMeans, pair
+from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, read_retests, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
@@ -240,10 +240,15 @@ class GroupComparison:
         """The value of a side over the tasks that its difference uses; over all of its trials it may contradict the difference.
         None for conditions, and for a baseline of several sides, each with tasks of its own."""
         pairs = [pair for pair in self.groups.pairs if group.side and group in pair]
-        found = self.between(*pairs[0], metric) if len(pairs) == 1 else None
-        if found is None:
+        values = self.paired_values(*pairs[0], metric) if len(pairs) == 1 else None
+        return None if values is None else values[0 if pairs[0][0] is group else 1]
+
+    def paired_values(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[float, float] | None:
+        """The values of both over the tasks that their difference uses, where its error is not asked for."""
+        paired = self._pair(group, baseline, metric)
+        if paired is None:
             return None
-        return found.own if pairs[0][0] is group else found.other
+        return float(paired.cells(paired.own).mean()), float(paired.cells(paired.other).mean())
 
     def _compare(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
         found = self._compare_replicates(group, baseline, metric)
@@ -251,9 +256,9 @@ class GroupComparison:
             return found
         return replace(found, missing=self._bound_missing(group, baseline, metric))
 
-    def _compare_replicates(
+    def _pair(
         self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[int] | None = None
-    ) -> Difference | None:
+    ) -> Paired | None:
         """Of those replicates that were scored at all, of blocks on both sides. runs: keys of those to take; None: all."""
         own, other = self.sides(group, baseline, metric)
         kept = [
@@ -263,13 +268,18 @@ class GroupComparison:
             ]
             for side, found in ((group, own), (baseline, other))
         ]
-        is_block = self.are_blocks(group, baseline)
-        if is_block:
+        if self.are_blocks(group, baseline):
             kept = [[all(both) for both in zip(*kept, strict=True)]] * 2
         own, other = list(compress(own, kept[0])), list(compress(other, kept[1]))
-        paired = pair(own, other, by_family=metric.macro)
+        return pair(own, other, by_family=metric.macro)
+
+    def _compare_replicates(
+        self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[int] | None = None
+    ) -> Difference | None:
+        paired = self._pair(group, baseline, metric, runs)
         if paired is None:
             return None
+        is_block = self.are_blocks(group, baseline)
         factor = self._measure_factor(group, baseline, metric) if min(paired.replicates) > 1 else None
         judged = self.judge.retests.get(metric.column, 0.0) if metric.is_judged and self.judge else 0.0
         return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor, measured=judged)

@@ -66,14 +66,15 @@ class Group:
     @property
     def parts(self) -> tuple[tuple[Run, ...], ...]:
         """The runs of each replicate. On a side, runs with one setup on one suite are replicates; others are parts of one whole."""
-        is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
-        if self.side and not is_alike:
-            return (self.runs,)
+        if self.side:
+            is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
+            if not is_alike:
+                return (self.runs,)
         return tuple((run,) for run in self.runs)
 
     @property
     def replicates(self) -> int:
-        return len(self.parts)
+        return len(self.parts) if self.side else len(self.runs)
 
     @property
     def order(self) -> int:

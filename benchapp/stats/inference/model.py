@@ -181,8 +181,8 @@ def correct(ps: Sequence[float | None]) -> list[float | None]:
 
 def count_runs(cells: Floats) -> int:
     """Replicates with a cell, [r, e]. Copies of one run (cached, recorded) count once, but where all passed or nothing did."""
-    known = cells[~np.isnan(cells).all(axis=1)]
-    known = known[:, ~np.isnan(known).all(axis=0)]
+    missing = np.isnan(cells)
+    known = cells[~missing.all(axis=1)][:, ~missing.all(axis=0)]
     if len(known) < 2 or min(abs(np.nanmean(known) - end) for end in (0, 1)) <= SAME:
         return len(known)
     return 1 if (np.nanmax(known, axis=0) - np.nanmin(known, axis=0)).max() < SAME else len(known)

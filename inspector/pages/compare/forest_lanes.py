@@ -118,6 +118,7 @@ class ForestBuilder:
         self.printed = self._list_printed() if self.judged else {}
         self.axis = PointAxis.around(self._list_ends())
         self.grid = _draw_grid(self.axis)
+        self.are_uneven = len({group.replicates for group in self.comparison.groups.all}) > 1
         self.endings = read_endings(run for group in self.covered for run in group.runs)
         self.others = {
             metric: {each.group.identity: each for each in judge_groups(self.comparison, metric)}
@@ -233,7 +234,7 @@ class ForestBuilder:
             cancelled = "" if group.is_unfinished else "cancelled: "
             yield f"{cancelled}{tally.done:,} of {tally.total:,} trials ended"
         if group.replicates > 1:
-            if len({each.replicates for each in self.comparison.groups.all}) > 1:
+            if self.are_uneven:
                 yield f"{group.replicates} replicates"
             if len({run.setup_digest for run in group.runs}) > 1:
                 yield "of different setups"
@@ -257,15 +258,14 @@ class ForestBuilder:
             text = f"{cell.rate.passed}/{cell.rate.scored}"
         found = {"name": name, "text": text, "url": self.sheet.trials_url(group, metric=metric)}
         baseline = self.comparison.groups.baseline_of(group)
-        plain = self.comparison.between(group, baseline, metric) if baseline else None
-        difference = judged.difference if judged else plain
-        if difference is None:
+        both = self.comparison.paired_values(group, baseline, metric) if baseline else None
+        if both is None:
             return found
-        part = None if metric.is_share else metric.relate(difference.own, difference.other)
+        part = None if metric.is_share else metric.relate(*both)
         tone = judged.effect.tone if judged and judged.words else ""
         return {
             **found,
-            "change": _write_change((100 if metric.is_share else 1) * difference.delta, metric),
+            "change": _write_change((100 if metric.is_share else 1) * (both[0] - both[1]), metric),
             "relative": render_relative(part) if part else "",
             "says": judged.sentence if judged else "",
             "tone": tone,
