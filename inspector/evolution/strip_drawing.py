@@ -166,6 +166,8 @@ def _draw_heads(canvas: Canvas) -> Iterator[str]:
 def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
     """(name, what came of it) in as many words as there is room for, in pixels."""
     name, said = PHASE_WORDS.get(Phase(phase), (phase, ""))
+    if phase == Phase.ACQUISITION and not canvas.timeline.patches:
+        said = "no library grows"
     passed, scored = canvas.timeline.count_passed(phase)
     counted = f"{passed} of {scored} passed" if scored else "no verdict yet"
     left = room - 7.2 * len(name)

@@ -22,6 +22,7 @@ class Permalink(Shaped):
     added: int
     revised: int
     differs: bool
+    query: str
     permalink: str
     live: str
     unfinished: str
@@ -34,13 +35,14 @@ class Permalink(Shaped):
 
 def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permalink:
     choices = comparison.choices
-    pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint)
+    query = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
     return Permalink(
         as_of=choices.as_of,
         added=count_added_since(choices),
         revised=comparison.revised,
         differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
-        permalink=request.build_absolute_uri(f"{_find_page_path(request)}?{pinned.query()}"),
+        query=query,
+        permalink=request.build_absolute_uri(f"{_find_page_path(request)}?{query}"),
         live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
         unfinished=comparison.unfinished,
     )

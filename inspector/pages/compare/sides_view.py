@@ -98,7 +98,9 @@ def _list_cards(comparison: GroupComparison, members: Members) -> list[SideCard]
         trials = [comparison.outcomes[run.pk] for run in runs]
         chips: Counter[str] = Counter()
         for run, outcomes in zip(runs, trials, strict=True):
-            chips[", ".join(filter(None, (agent_title(run.harness), run.agent_model)))] += len(outcomes)
+            chips[", ".join(filter(None, (agent_title(run.harness), merge_model_name(run.agent_model))))] += len(
+                outcomes
+            )
         opened = np.concatenate([each.skills_read for each in trials] or [np.empty(0)])
         cards.append(
             SideCard(

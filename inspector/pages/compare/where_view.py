@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +12,19 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Square, Task
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.comparing.answer import Answer, arrange
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.inference.interval import ZERO
 from benchapp.stats.inference.sides import pair
+from benchapp.stats.metrics.amounts import render_change
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts import OF_PAGES
 from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import address_of_any, next_url, paginate, render_page
 
@@ -54,13 +55,19 @@ class TaskCell:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
+    """`gain`: of the best condition over its baseline, in the metric's unit; None where the two do not share the task. `change`: that
+    in words."""
+
     task: Task
     cells: tuple[TaskCell, ...]
+    gain: float | None
+    change: str
 
 
 CELL = JsonShape("label=group.label", "passed", "scored", ("trials", lambda cell: len(cell.squares)))
 ROW = JsonShape(
     *("task=task.key", ("family", lambda row: row.task.family.key if row.task.family else None), "role=task.role"),
+    "gain",
     ("groups", lambda row: CELL.read_all(row.cells)),
 )
 
@@ -71,7 +78,9 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison, metric = sheet.comparison, sheet.metric
     groups = paginate(request, _list_covered(comparison, metric), per_page=GROUPS_PER_PAGE, name="groups")
     tasks = paginate(request, _list_tasks(comparison, metric), per_page=TASKS_PER_PAGE)
-    rows = _read_rows(comparison, metric, groups, tasks) if metric else []
+    best = Answer(comparison, metric).best if metric else None
+    gains = _list_gains(comparison, best)
+    rows = _read_rows(comparison, metric, groups, tasks, gains) if metric else []
     data = {
         **begin_twin(request, sheet),
         "metric": metric.key if metric else None,
@@ -83,7 +92,9 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **begin_page(comparison, "compare-where"),
         "problems": sheet.problems,
         "pin": data["pin"],
-        "answer": _write_answer(sheet),
+        "answer": _write_answer(best, gains),
+        "best": best,
+        "has_unscored": any(cell.scored < len(cell.squares) for row in rows for cell in row.cells),
         "name": name_metric(metric) if metric else None,
         "groups": groups,
         "tasks": tasks,
@@ -116,7 +127,11 @@ def _place(task: Task) -> tuple[object, ...]:
 
 
 def _read_rows(
-    comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task]
+    comparison: GroupComparison,
+    metric: TrialMetric,
+    groups: Page[Group],
+    tasks: Page[Task],
+    gains: Mapping[int, float],
 ) -> list[TaskRow]:
     """One query for the trials of these tasks."""
     group_of = {
@@ -131,19 +146,26 @@ def _read_rows(
         if group := group_of.get(square.pk):
             found.setdefault((square.task_id, group.identity), []).append(square)
     return [
-        TaskRow(task, tuple(TaskCell(group, tuple(found.get((task.pk, group.identity), ()))) for group in groups))
+        TaskRow(
+            task,
+            tuple(TaskCell(group, tuple(found.get((task.pk, group.identity), ()))) for group in groups),
+            gain := gains.get(task.pk),
+            "" if gain is None else render_change(gain, metric.unit).removesuffix(".0"),
+        )
         for task in tasks
     ]
 
 
-def _write_answer(sheet: ChartSheet) -> str:
+def _list_gains(comparison: GroupComparison, best: JudgedGroup | None) -> dict[int, float]:
+    """Task pk -> what the best condition gains on it, over the tasks that it shares with its baseline."""
+    paired = pair(*comparison.sides(best.group, best.baseline, best.metric)) if best else None
+    return dict(zip(paired.task.tolist(), paired.delta.tolist(), strict=True)) if paired else {}
+
+
+def _write_answer(best: JudgedGroup | None, gains: Mapping[int, float]) -> str:
     """On how many tasks the best condition gains and loses; empty where nothing has a baseline."""
-    if sheet.metric is None:
+    if best is None or not gains:
         return ""
-    best = Answer(sheet.comparison, sheet.metric).best
-    paired = pair(*sheet.comparison.sides(best.group, best.baseline, sheet.metric)) if best else None
-    if best is None or paired is None:
-        return ""
-    gains, losses = int((paired.delta > ZERO).sum()), int((paired.delta < -ZERO).sum())
-    who, tasks = name_condition(best.group.condition).title, name_metric(sheet.metric).tasks
-    return f"{who} gains on {gains} of {len(paired.task)} {tasks} and loses on {losses or 'none'}."
+    more, less = (sum(sign * gain > ZERO for gain in gains.values()) for sign in (1, -1))
+    who, tasks = name_condition(best.group.condition).title, name_metric(best.metric).tasks
+    return f"{who} gains on {more} of {len(gains)} {tasks} and loses on {less or 'none'}."

@@ -217,7 +217,7 @@ class ExperimentRow(Shaped):
         if self.verdict.is_baseline_alone:
             return "No condition with skills yet"
         if not self.verdict.has_baseline:
-            return "No baseline to compare with"
+            return "No baseline"
         return ""
 
     @property

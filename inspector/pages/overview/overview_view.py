@@ -10,7 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import AtWork, at_work
-from benchapp.models import Experiment
+from benchapp.models import Experiment, Run
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
 from inspector.pages.overview.tour import Tour, find_story
@@ -71,6 +72,11 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
         **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
     }
+    ways = {way.condition for row in rows if row.verdict for way in row.verdict.ways}
+    context["drawn"] = sorted(ways, key=lambda code: (name_condition(code).order, code))
+    context["without_condition"] = sum(
+        all(run.condition == Run.UNKNOWN for run in row.runs) for row in rows if row.runs
+    )
     template = "overview/_overview_live.html" if fragment else "overview/overview.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
