@@ -97,6 +97,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("jobs/<slug:kind>/<uuid:public_id>/", operate_view.operate, "operate"),
         part("jobs/<slug:kind>/<uuid:public_id>/<slug:act>/", operate_view.operate_act, "operate-act"),
         part("login/", login_view.login, "login"),
+        part("join/", login_view.join, "join"),
         part("logout/", login_view.logout, "logout"),
         part("password/", login_view.password, "password"),
         page("activity/", activity_view.activity, "activity"),
@@ -176,7 +177,10 @@ ROUTES: dict[str, list[Routes]] = {
     "people/": [
         page("", people_view.accounts, "people"),
         page("me/", people_view.me, "account"),
-        part("add/", people_view.account_add, "account-add"),
+        part("me/tokens/", people_view.token_make, "token-make"),
+        part("tokens/<uuid:public_id>/revoke/", people_view.token_revoke, "token-revoke"),
+        part("invite/", people_view.account_invite, "account-invite"),
+        part("invitations/<uuid:public_id>/withdraw/", people_view.invitation_withdraw, "invitation-withdraw"),
         part("<path:name>/change/", people_view.account_change, "account-change"),
     ],
     "comments/": [

@@ -22,11 +22,12 @@ __all__ = ["ArchivedRecord", "RecordError", "RecordRows", "ServedRecord", "open"
 
 
 def open(  # noqa: A001  (as in `skillglass.open`)
-    place: str | PathLike[str], user: str = "", password: str = ""
+    place: str | PathLike[str], user: str = "", password: str = "", *, token: str = ""
 ) -> ServedRecord | ArchivedRecord:
-    """`place`: the address of an installation, or an archive. `user`, `password`: where its pages ask for them.
+    """`place`: the address of an installation, or an archive. `token`: made on its page *Your account*, where it asks for a login;
+    `user` and `password` work too.
 
     RecordError says what does not answer, or what is wrong in the file."""
     if isinstance(place, str) and "://" in place:
-        return ServedRecord(place, user, password)
+        return ServedRecord(place, user, password, token=token)
     return ArchivedRecord(Path(place))

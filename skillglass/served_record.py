@@ -25,9 +25,9 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class ServedRecord:
-    """Logs in as a person does where `user` is given; the session stays in memory, and goes to this address alone."""
+    """Sends `token`, or logs in as a person does where `user` is given. Both stay in memory, and go to this address alone."""
 
-    def __init__(self, address: str, user: str = "", password: str = "") -> None:
+    def __init__(self, address: str, user: str = "", password: str = "", *, token: str = "") -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise RecordError(
@@ -36,7 +36,8 @@ class ServedRecord:
         self._root = f"{parts.scheme}://{parts.netloc}"
         self._cookies = CookieJar()
         self._opener: OpenerDirector = build_opener(_NoRedirects, HTTPCookieProcessor(self._cookies))
-        if user:
+        self._headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        if user and not token:
             self._log_in(user, password)
 
     def experiments(self, **query: object) -> RecordRows:
@@ -86,7 +87,7 @@ class ServedRecord:
     def _read(self, path: str, query: dict[str, object], *members: str) -> JsonRow:
         """An object with these members, as every version of Skillglass that has the address gives it."""
         address = f"{self._root}{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
-        _, content = self._ask(Request(address, headers={"Accept": "application/json"}))
+        _, content = self._ask(Request(address, headers=self._headers))
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -125,7 +126,7 @@ def _explain(error: HTTPError) -> str:
         place = error.headers.get("Location", "")[:MAX_TOLD]
         return f"leads to {place!r}, and nothing is sent there; open that address where it is yours"
     if error.code == 401:
-        return "expected a login: skillglass.open(address, user, password)"
+        return "expected a token that works: skillglass.open(address, token=...)"
     told = error.read(MAX_TOLD).decode("utf-8", "replace").strip()
     return f"answered {error.code}; {told!r}"
 

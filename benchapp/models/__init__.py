@@ -12,7 +12,7 @@ from benchapp.models.experiments import Experiment, Run
 from benchapp.models.imports import ImportBatch, ImportProblem
 from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingOrder, JudgingTry
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
-from benchapp.models.people import User
+from benchapp.models.people import ApiToken, Invitation, User
 from benchapp.models.probes import Probe
 from benchapp.models.queues import Queue, QueueItem, Slot
 from benchapp.models.reviews import (
@@ -101,5 +101,7 @@ __all__ = [
     "Trajectory",
     "Trial",
     "User",
+    "ApiToken",
+    "Invitation",
     "Verdict",
 ]

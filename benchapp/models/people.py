@@ -4,6 +4,9 @@ import secrets
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils import timezone
+
+from benchapp.models.base import PublicModel
 
 # No letter that looks like a digit: a pseudonym is read aloud and typed again.
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -30,3 +33,47 @@ class User(AbstractUser):
         """Each level may do what those before it may."""
         order = self.Level.values
         return self.is_active and order.index(self.level) >= order.index(level)
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def open(self) -> InvitationQuerySet:
+        return self.filter(used_at=None, withdrawn_at=None, expires_at__gt=timezone.now())
+
+
+class Invitation(PublicModel):
+    """A one-time code that makes an account, or gives `account` a new password. Only the code's digest is kept."""
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    account = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="invitations")
+    name = models.CharField(max_length=150, blank=True)  # suggested; the person may choose another
+    level = models.CharField(max_length=16, choices=User.Level)
+    made_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-made_at", "-id"]
+
+
+class ApiToken(PublicModel):
+    """Lets a program act as `owner`, within a scope. Only the token's digest is kept; `hint` is how it begins."""
+
+    class Scope(models.TextChoices):
+        READ = "read"  # every page that its owner may read
+        LOG = "log"  # and hand in runs
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    hint = models.CharField(max_length=16, editable=False)
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    scope = models.CharField(max_length=8, choices=Scope, default=Scope.READ)
+    made_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-made_at", "-id"]

@@ -43,6 +43,15 @@ def add_account(name: str, password: str, level: str, *, by: User | None) -> Use
     return user
 
 
+def set_password(user: User, password: str) -> None:
+    """Give the account a new password; its sessions end. ValidationError for one that is too weak."""
+    _check_password(password, user)
+    user.set_password(password)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        note_activity(user, "account.password", user, detail={"account": user.username})
+
+
 def _check_password(password: str, user: User) -> None:
     try:
         validate_password(password, user)

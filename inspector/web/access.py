@@ -1,8 +1,8 @@
 """Who may do what: every visitor is somebody, and every view that changes something names the level it needs.
 
-With accounts (the default) a visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) whoever
-sits at this machine is the local user with every right; a request from elsewhere, or one that a proxy passed on, is
-refused, because then "this machine" would mean everybody.
+A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) whoever is at this machine and has not logged in
+is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in, because then "this
+machine" would mean everybody; while there is no account, it is refused. A program sends a token instead of a session.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 
-from benchapp.models import User
-from benchapp.people.accounts import LOCAL_USER
+from benchapp.models import ApiToken, User
+from benchapp.people.accounts import LOCAL_USER, people
+from benchapp.people.api_tokens import find_token
 from benchapp.people.single_user import strange_hosts
 from benchapp.record import log_context
 
@@ -56,6 +57,12 @@ def user_of(request: HttpRequest) -> User:
     raise PermissionDenied("Log in first.")
 
 
+def takes_runs(view: Callable[..., Answer]) -> Callable[..., Answer]:
+    """For the views that a program with a token of scope "log" may send something to."""
+    view.takes_runs = True  # type: ignore[attr-defined]
+    return view
+
+
 def open_to_all(view: Callable[..., Answer]) -> Callable[..., Answer]:
     """For the few views that answer somebody who has not logged in."""
     view.open_to_all = True  # type: ignore[attr-defined]
@@ -73,10 +80,22 @@ class AccessMiddleware:
             )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if settings.SINGLE_USER:
-            if not _from_this_machine(request):
-                return HttpResponseForbidden("Single-user mode answers this machine only.", "text/plain")
-            request.user = SimpleLazyObject(local_user)  # type: ignore[assignment]
+        if code := read_bearer(request):
+            token = find_token(code)
+            if token is None:
+                return JsonResponse({"error": "This token does not work here: it is unknown or revoked."}, status=401)
+            request.user, request.token = token.owner, token  # type: ignore[attr-defined]
+            request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # no browser adds this header by itself
+        elif settings.SINGLE_USER:
+            if _from_this_machine(request):
+                of_session = request.user
+                request.user = SimpleLazyObject(  # type: ignore[assignment]
+                    lambda: of_session if of_session.is_authenticated else local_user()
+                )
+            elif not people().exists():
+                return HttpResponseForbidden(
+                    "Single-user mode answers this machine only, until somebody is invited.", "text/plain"
+                )
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
@@ -84,12 +103,28 @@ class AccessMiddleware:
             return None
         if request.user.is_authenticated:
             log_context.add(user=request.user.pk)
-            return None
+            return _refuse_beyond_scope(request, view)
         if not wants_page(request):
             return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)
         if request.method in {"GET", "HEAD"}:
             return redirect_to_login(request.get_full_path())
         return render(request, "people/logged_out.html", status=401)
+
+
+def read_bearer(request: HttpRequest) -> str:
+    """The token of the Authorization header; empty without one."""
+    kind, _, code = request.headers.get("Authorization", "").partition(" ")
+    return code.strip() if kind.lower() == "bearer" else ""
+
+
+def _refuse_beyond_scope(request: HttpRequest, view: object) -> HttpResponse | None:
+    token: ApiToken | None = getattr(request, "token", None)
+    if token is None or request.method in {"GET", "HEAD"}:
+        return None
+    if token.scope == ApiToken.Scope.LOG and getattr(view, "takes_runs", False):
+        return None
+    may = "hands in runs and changes nothing else" if token.scope == ApiToken.Scope.LOG else "only reads"
+    return JsonResponse({"error": f"This token {may}."}, status=403)
 
 
 def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -104,6 +139,11 @@ def local_user() -> User:
     """The one person of a single-user installation, made at first use."""
     user, _ = User.objects.get_or_create(username=LOCAL_USER, defaults={"level": User.Level.ADMIN})
     return user
+
+
+def is_local(user: object) -> bool:
+    """Whether this is whoever sits at the machine, of whom nothing else is known."""
+    return isinstance(user, User) and user.username == LOCAL_USER
 
 
 def _from_this_machine(request: HttpRequest) -> bool:

@@ -6,6 +6,7 @@ from django.utils.functional import SimpleLazyObject
 
 from benchapp.models import User
 from benchapp.review.remarks import unread_mentions
+from inspector.web.access import is_local
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
@@ -16,7 +17,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
     return {
         "published": getattr(request, "published", None),
         "theme": theme if theme in {"light", "dark"} else "",
-        "single_user": settings.SINGLE_USER,
+        "is_local": SimpleLazyObject(lambda: is_local(user)),
         "skillglass_version": settings.VERSION,
         "section": (name or "").split("-")[0],
         "may": SimpleLazyObject(
@@ -27,5 +28,5 @@ def frame(request: HttpRequest) -> dict[str, object]:
 
 
 def _count_unread(user: object) -> int:
-    """Always 0 in single-user mode: nobody else is there to mention anybody."""
-    return unread_mentions(user) if isinstance(user, User) and not settings.SINGLE_USER else 0
+    """Always 0 for the local user: nobody can mention who has no name."""
+    return unread_mentions(user) if isinstance(user, User) and not is_local(user) else 0

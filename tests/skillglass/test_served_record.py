@@ -21,6 +21,7 @@ from benchapp.exports.dictionary import TRIALS as EXPORTED
 from benchapp.imports.batch import import_paths
 from benchapp.imports.shipped_example import FOLDER
 from benchapp.models import User
+from benchapp.people.api_tokens import make_token
 from skillglass import ServedRecord, record_columns
 from tests.conftest import require
 from tests.worlds.factories import make_experiment
@@ -147,12 +148,19 @@ def test_the_client_loads_neither_django_nor_a_layer() -> None:
 def test_an_installation_with_accounts_asks_for_one(live_server: LiveServer, settings: Any) -> None:
     settings.SINGLE_USER = False
     User.objects.create_user("ada", password="a-long-password")
-    with pytest.raises(skillglass.RecordError, match=r"expected a login: skillglass.open\(address, user, password\)"):
+    with pytest.raises(
+        skillglass.RecordError, match=r"expected a token that works: skillglass.open\(address, token=...\)"
+    ):
         skillglass.open(live_server.url).experiments()
     with pytest.raises(skillglass.RecordError, match="ada is not known by this password") as told:
         skillglass.open(live_server.url, "ada", "something-else")
     assert "something-else" not in str(told.value)
     assert skillglass.open(live_server.url, "ada", "a-long-password").experiments() == []
+    _, token = make_token(User.objects.get(username="ada"), "notebook", "read")
+    assert skillglass.open(live_server.url, token=token).experiments() == []
+    with pytest.raises(skillglass.RecordError, match="unknown or revoked|a token that works") as told:
+        skillglass.open(live_server.url, token=f"{token}x").experiments()
+    assert token not in str(told.value)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
@@ -27,7 +26,7 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
-from inspector.web.access import needs, user_of
+from inspector.web.access import is_local, needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -136,8 +135,9 @@ def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
 
 
 def _find_account(request: HttpRequest) -> User | None:
-    """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
-    return None if settings.SINGLE_USER else user_of(request)
+    """Who is logged in; None for the local user, whose name says nothing about who sits there."""
+    user = user_of(request)
+    return None if is_local(user) else user
 
 
 def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:

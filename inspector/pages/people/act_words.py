@@ -27,9 +27,13 @@ from benchapp.models import (
 
 VERBS = {
     "account.added": "added",
+    "account.invited": "invited",
     "account.level": "changed the level of",
     "account.off": "switched off",
     "account.on": "switched on",
+    "account.password": "set a new password of",
+    "account.password_link": "made a password link for",
+    "account.uninvited": "withdrew the invitation of",
     "agreement.completed": "finished the reviews of",
     "agreement.kept": "measured the agreement of",
     "agreement.opened": "opened the disagreements of",
@@ -82,6 +86,8 @@ VERBS = {
     "suite.regrouped": "chose the families of",
     "suite.separated": "separated imported tasks from",
     "supersede": "imported again",
+    "token.made": "made",
+    "token.revoked": "revoked",
     "workflow.handed_in": "drew",
     "workflow.screened": "screened",
     "workflow.settled": "settled",
@@ -115,6 +121,8 @@ THINGS = {
     "taskworkflow": ActThing("workflow", "of", TaskWorkflow, "task__title"),
     "comment": ActThing("comment", "on"),
     "user": ActThing("account"),
+    "invitation": ActThing("invitation"),
+    "apitoken": ActThing("token"),
     "judgecall": ActThing("judge’s answer"),
 }
 

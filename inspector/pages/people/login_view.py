@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login as log_in
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.core.exceptions import ValidationError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
+from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
+from benchapp.people.invitations import InvitationRefused, accept
 from benchapp.people.login_attempts import LoginAttempt, client_address
-from inspector.web.access import open_to_all
+from inspector.web.access import is_local, open_to_all
 
 MAX_NAME = 150
 
@@ -59,7 +66,11 @@ class Braked(FormPage):
 
 class Login(Braked, LoginView):
     template_name = "people/login.html"
-    redirect_authenticated_user = True
+
+    @property
+    def redirect_authenticated_user(self) -> bool:  # type: ignore[override]
+        """The local user has not logged in, so the form is for them too."""
+        return not is_local(self.request.user)
 
     def account(self) -> str:
         return self.request.POST.get("username", "").strip()  # as its form reads it
@@ -76,6 +87,56 @@ class Password(Braked, PasswordChangeView):
         return "old_password" in form.errors
 
 
+class JoinForm(forms.Form):
+    code = forms.CharField(max_length=100, error_messages={"required": "Paste the code of your invitation."})
+    username = forms.CharField(max_length=150, required=False)
+    password = forms.CharField(max_length=1000, strip=False, error_messages={"required": "Choose a password."})
+
+
+class Join(Braked):
+    """`/join/#CODE`: the code stands behind the #, so no server and no proxy writes it into a log; a script puts it into the form."""
+
+    template_name = "people/join.html"
+    form_class = JoinForm
+    success_url = reverse_lazy("index")
+    is_code_good = False
+
+    def get_initial(self) -> dict[str, object]:
+        return {"username": self.request.GET.get("name", "")[:MAX_NAME]}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(known=self.request.GET.get("account", "")[:MAX_NAME], **kwargs)
+
+    def account(self) -> str:
+        return "an invitation"
+
+    def is_wrong(self, form: BaseForm) -> bool:
+        """All but a good code with a name or password that cannot be."""
+        return not self.is_code_good
+
+    def form_valid(self, form: BaseForm) -> HttpResponse:
+        given = form.cleaned_data
+        try:
+            user = accept(given["code"], given["username"], given["password"])
+        except InvitationRefused:
+            form.add_error("code", "This invitation does not work any more. Ask for a new one.")
+        except ValidationError as error:
+            self.is_code_good = True
+            for field, problems in error.message_dict.items():
+                form.add_error(field if field in form.fields else None, problems)
+        else:
+            log_in(self.request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+            messages.success(self.request, f"Welcome, {user.username}. You are logged in as {user.level}.")
+            return super().form_valid(form)
+        return self.form_invalid(form)
+
+    def form_invalid(self, form: BaseForm) -> HttpResponse:
+        response = super().form_invalid(form)
+        response.status_code = 422
+        return response
+
+
+join = open_to_all(never_cache(Join.as_view()))
 login = open_to_all(Login.as_view())
-logout = open_to_all(LogoutView.as_view(next_page=reverse_lazy("login")))
+logout = open_to_all(LogoutView.as_view(next_page=reverse_lazy("index")))
 password = Password.as_view()

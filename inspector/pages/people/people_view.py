@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import urlencode
+from uuid import UUID
+
 from django import forms
-from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db.models import Case, Count, Max, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Review, User
+from benchapp.models import ApiToken, Invitation, Review, User
 from benchapp.people.accounts import (
     LOCAL_USER,
     AccountChangeRefused,
-    add_account,
     listed_people,
     people,
     set_active,
     set_level,
 )
+from benchapp.people.api_tokens import make_token, revoke_token
+from benchapp.people.invitations import invite, withdraw
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -32,14 +38,23 @@ MEANINGS = {
     User.Level.OPERATOR: "also imports, launches and cancels runs",
     User.Level.ADMIN: "also manages accounts and other people's queues",
 }
+SCOPES = {
+    ApiToken.Scope.READ: "reads what you may read",
+    ApiToken.Scope.LOG: "also hands in runs",
+}
 
 
-class AddAccountForm(forms.Form):
-    username = forms.CharField(max_length=150, error_messages={"required": "Give it a name."})
-    level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER)
-    password = forms.CharField(
-        max_length=1000, strip=False, error_messages={"required": "Give it a first password. Its owner changes it."}
-    )
+class InviteForm(forms.Form):
+    """`account`: of somebody who gets a new password; the other two are asked for where it is empty."""
+
+    account = forms.CharField(max_length=150, required=False)
+    name = forms.CharField(max_length=150, required=False)
+    level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER, required=False)
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(max_length=100, error_messages={"required": "Say what the token is for."})
+    scope = forms.ChoiceField(choices=ApiToken.Scope.choices)
 
 
 class ChangeAccountForm(forms.Form):
@@ -53,24 +68,43 @@ class ChangeAccountForm(forms.Form):
 @require_safe
 @needs(User.Level.ADMIN)
 def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, AddAccountForm(), as_json=as_json)
+    return _page(request, as_json=as_json)
+
+
+@never_cache
+@require_POST
+@needs(User.Level.ADMIN)
+def account_invite(request: HttpRequest) -> HttpResponse:
+    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network."""
+    form = InviteForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nobody was invited: no such level.")
+        return redirect("people")
+    given, account = form.cleaned_data, None
+    if given["account"]:
+        account = get_object_or_404(people(), username=given["account"], is_active=True)
+    level = given["level"] or User.Level.REVIEWER
+    invitation, code = invite(by=user_of(request), level=level, name=given["name"], account=account)
+    query = urlencode({"account" if account else "name": invitation.name}) if invitation.name else ""
+    link = f"{request.build_absolute_uri(reverse('join'))}{'?' if query else ''}{query}#{code}"
+    if request.POST.get("form") == "file":
+        context = {
+            "invitation": invitation,
+            "link": link,
+            "code": code,
+            "page": request.build_absolute_uri(reverse("join")),
+        }
+        text = render_to_string("people/invitation.txt", context)
+        headers = {"Content-Disposition": 'attachment; filename="skillglass-invitation.txt"'}
+        return HttpResponse(text, "text/plain; charset=utf-8", headers=headers)
+    return _page(request, as_json=False, extra={"invited": invitation, "link": link})
 
 
 @require_POST
 @needs(User.Level.ADMIN)
-def account_add(request: HttpRequest) -> HttpResponse:
-    form = AddAccountForm(request.POST)
-    if form.is_valid():
-        given = form.cleaned_data
-        try:
-            made = add_account(given["username"], given["password"], given["level"], by=user_of(request))
-        except ValidationError as error:
-            form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
-        else:
-            later = " once Skillglass runs with SINGLE_USER=0" if settings.SINGLE_USER else ""
-            messages.success(request, f"{made.username} can log in as {made.level}{later}.")
-            return redirect("people")
-    return _page(request, form, as_json=False, status=422)
+def invitation_withdraw(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    withdraw(get_object_or_404(Invitation, public_id=public_id), by=user_of(request))
+    return redirect("people")
 
 
 @require_POST
@@ -95,31 +129,55 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """One's own account: level, pseudonym, reviews. Open to everybody who is logged in."""
+    """One's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
+    return _own_page(request, as_json=as_json)
+
+
+@never_cache
+@require_POST
+def token_make(request: HttpRequest) -> HttpResponse:
+    """Show a new token of one's own, this once."""
+    form, user = TokenForm(request.POST), user_of(request)
+    if not form.is_valid():
+        return _own_page(request, as_json=False, extra={"token_form": form}, status=422)
+    made, code = make_token(user, form.cleaned_data["name"], form.cleaned_data["scope"])
+    return _own_page(request, as_json=False, extra={"made": made, "code": code})
+
+
+@require_POST
+def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """One's own; an admin may revoke anybody's."""
+    user = user_of(request)
+    tokens = ApiToken.objects.all() if user.may(User.Level.ADMIN) else user.tokens.all()
+    token = get_object_or_404(tokens, public_id=public_id)
+    revoke_token(token, by=user)
+    return redirect("account" if token.owner_id == user.pk else "people")
+
+
+def _own_page(
+    request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | None = None, status: int = 200
+) -> HttpResponse:
     user = user_of(request)
     done = user.reviews.aggregate(
         submitted=Count("pk", filter=Q(state=Review.State.SUBMITTED)),
         drafts=Count("pk", filter=Q(state=Review.State.DRAFT)),
     )
+    tokens = list(user.tokens.filter(revoked_at=None))
     data = {
         "account": user.username,
         "level": user.level,
         "pseudonym": user.pseudonym,
         "reviews_submitted": done["submitted"],
         "drafts": done["drafts"],
+        "tokens": TOKEN.read_all(tokens),
         "next": None,
     }
     levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
-    context = {"levels": levels}
-    return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
+    context = {"levels": levels, "own_tokens": tokens, "scopes": SCOPES, **(extra or {})}
+    return render_page(request, "people/me.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _put_errors(form: AddAccountForm, error: ValidationError) -> None:
-    for field, problems in error.message_dict.items():
-        form.add_error(field if field in form.fields else None, problems)
-
-
-def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | None = None) -> HttpResponse:
     is_local = Case(When(username=LOCAL_USER, then=0), default=1)
     rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
@@ -129,16 +187,21 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
     context = {
         "page": page,
         "active": sum(counts.values()),
-        "has_admin": User.Level.ADMIN in counts,
         "local": LOCAL_USER,
         "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
-        "form": form,
-        "levels": list(User.Level.choices),
+        "invitations": Invitation.objects.open().select_related("account"),
+        "tokens": ApiToken.objects.filter(revoked_at=None)
+        .select_related("owner")
+        .order_by("owner__username", "made_at"),
+        "levels": User.Level.values,
+        "invited_level": User.Level.REVIEWER,
         "meanings": list(MEANINGS.items()),
+        **(extra or {}),
     }
-    return render_page(request, "people/people.html", data=data, context=context, as_json=as_json, status=status)
+    return render_page(request, "people/people.html", data=data, context=context, as_json=as_json)
 
 
+TOKEN = JsonShape("id=public_id", "name", "scope", "hint", "made_at", "last_used_at")
 PERSON = JsonShape(
     *("account=username", "level", "active=is_active", "joined_at=date_joined", "last_login", "last_act"),
 )

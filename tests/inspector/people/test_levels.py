@@ -21,6 +21,9 @@ OWN = {
     "logout": "goes out",
     "password": "their own password",
     "comments-read": "their own mentions",
+    "join": "comes in for the first time",
+    "token-make": "a token of their own",
+    "token-revoke": "a token of their own",
 }
 UNSAFE = ("post", "put", "patch", "delete")
 EXAMPLES = {"uuid": str(uuid.UUID(int=7)), "int": 7, "slug": "x", "str": "x", "path": "x"}
@@ -90,7 +93,7 @@ def test_a_stranger_sees_nothing(client: Client, settings: Any, pattern: URLPatt
     settings.SINGLE_USER = False
     response = client.get(example(pattern), headers={"Accept": "*/*"})
     if getattr(pattern.callback, "open_to_all", False):
-        assert pattern.name in {"login", "logout", "healthz", "readyz"}
+        assert pattern.name in {"login", "logout", "join", "healthz", "readyz"}
     else:
         assert response.status_code == 401
         assert response.json()["login"] == "/login/"

@@ -68,7 +68,7 @@ def test_an_account_that_is_switched_off_is_out_at_once(client: Client) -> None:
 def test_one_goes_out_by_post_alone(client: Client) -> None:
     client.force_login(make_user())
     assert client.get("/logout/").status_code == 405
-    assert client.post("/logout/").url == "/login/"
+    assert client.post("/logout/").url == "/"
     assert client.get("/").status_code == 302
 
 

@@ -53,6 +53,18 @@ def test_the_eleventh_guess_is_not_looked_at_even_if_it_is_right() -> None:
     assert "sessionid" not in refused.cookies
 
 
+def test_guessing_the_code_of_an_invitation_is_as_slow() -> None:
+    """From one address, and half a form in between does not begin the count again."""
+    login_attempts._client.cache_clear()
+    client = Client(REMOTE_ADDR="192.0.2.7")
+    answers = [
+        client.post("/join/", {"code": f"sgi_{number}", "username": "eve", "password": PASSWORD}).status_code
+        for number in range(PER_ACCOUNT - 1)
+    ]
+    answers += [client.post("/join/", {"code": "sgi_1", "password": ""}).status_code for _ in range(2)]
+    assert answers == [422] * PER_ACCOUNT + [429]
+
+
 def test_writing_the_name_otherwise_does_not_help() -> None:
     guess(PER_ACCOUNT)
     names = ("ADA", "ａｄａ", " ada", "ada\u3000", " " * 200 + "ada")

@@ -23,56 +23,6 @@ def admin(client: Client, settings: Any) -> User:
     return user
 
 
-def add(client: Client, **fields: str) -> Any:
-    return client.post("/people/add/", {"username": "grace", "level": "operator", "password": PASSWORD, **fields})
-
-
-def test_an_admin_adds_an_account(client: Client, admin: User) -> None:
-    response = add(client)
-    assert response.status_code == 302
-    page = client.get(response.url).text
-    assert "grace can log in as operator." in page
-    assert Activity.objects.get().actor == admin
-    assert Client().login(username="grace", password=PASSWORD)
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"username": "ADA"}, "There is an account of this name."),
-        ({"username": "a<b"}, "Enter a valid username"),
-        ({"password": "short"}, "This password is too short"),
-        ({"password": ""}, "Give it a first password"),
-        ({"level": "owner"}, "Select a valid choice"),
-    ],
-)
-def test_it_refuses_half_an_account_and_never_prints_a_password(
-    client: Client, admin: User, fields: dict[str, str], said: str
-) -> None:
-    response = add(client, **fields)
-    assert response.status_code == 422
-    assert said in response.text
-    assert PASSWORD not in response.text
-    assert User.objects.count() == 1
-
-
-def test_single_user_mode_promises_no_login_before_a_restart(client: Client, settings: Any) -> None:
-    settings.SINGLE_USER = True
-    assert "Only <b>local</b> works here now." in client.get("/people/").text
-    text = client.get(add(client).url).text
-    assert "grace can log in as operator once Skillglass runs with SINGLE_USER=0." in text
-    assert "1 account can log in after a restart with <code>SINGLE_USER=0</code>: 1 operator." in text
-    assert "add an admin below, then start Skillglass again with" in text
-    rows = [row["account"] for row in client.get("/people.json").json()["people"]]
-    assert rows == ["local", "grace"]
-    assert 'aria-label="Level of grace"' in text
-    assert 'aria-label="Level of local"' not in text
-    make_user(level="admin")
-    then = client.get("/people/").text
-    assert "when you turn it off: start Skillglass again with <code>SINGLE_USER=0</code>" in then
-    assert "add an admin below" not in then
-
-
 def test_an_admin_changes_level_and_state(client: Client, admin: User) -> None:
     grace = make_user(username="grace")
     client.post("/people/grace/change/", {"level": "reviewer", "reason": "joins the team"})

@@ -1,0 +1,75 @@
+"""People join by a link that works once. The same kind of link gives somebody a new password."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from benchapp.models import Invitation, User
+from benchapp.people.accounts import LOCAL_USER, AccountChangeRefused, add_account, set_password
+from benchapp.people.codes import INVITATION, digest_code, draw_code
+from benchapp.record.writing.human_acts import note_activity
+
+VALID_FOR = timedelta(days=7)
+
+
+class InvitationRefused(Exception):
+    """The code opens nothing: it is unknown, used, withdrawn or too old. Which of these is nobody's business who has no other one."""
+
+
+def invite(*, by: User, level: str, name: str = "", account: User | None = None) -> tuple[Invitation, str]:
+    """Return a new invitation with its code, which is kept nowhere. `account`: whom it gives a new password."""
+    if account is not None and account.username == LOCAL_USER:
+        raise AccountChangeRefused("The local user has no password.")
+    code = draw_code(INVITATION)
+    with transaction.atomic():
+        made = Invitation.objects.create(
+            digest=digest_code(code),
+            account=account,
+            name=account.username if account else name,
+            level=account.level if account else level,
+            made_by=by,
+            expires_at=timezone.now() + VALID_FOR,
+        )
+        detail = {"account": made.name or "somebody", "level": made.level}
+        note_activity(by, "account.password_link" if account else "account.invited", made, detail=detail)
+    return made, code
+
+
+def withdraw(invitation: Invitation, *, by: User) -> bool:
+    """Return False where it was used or withdrawn before."""
+    with transaction.atomic():
+        found = Invitation.objects.open().filter(pk=invitation.pk)
+        if not found.update(withdrawn_at=timezone.now()):
+            return False
+        note_activity(by, "account.uninvited", invitation, detail={"account": invitation.name or "somebody"})
+    return True
+
+
+def find_invitation(code: str) -> Invitation:
+    """InvitationRefused where the code opens nothing."""
+    found = Invitation.objects.open().select_related("account", "made_by").filter(digest=digest_code(code)).first()
+    if found is None or (found.account and not found.account.is_active):
+        raise InvitationRefused
+    return found
+
+
+def accept(code: str, name: str, password: str) -> User:
+    """Make the account, or set its new password, and use the code up: all of it or nothing.
+
+    InvitationRefused for a code that opens nothing; ValidationError, and the code stays good, for a name or password that cannot be.
+    """
+    with transaction.atomic():
+        invitation = find_invitation(code)
+        # Of two people with one code the second finds no row to update, and what it made is rolled back.
+        if not Invitation.objects.open().filter(pk=invitation.pk).update(used_at=timezone.now()):
+            raise InvitationRefused
+        if invitation.account is not None:
+            set_password(invitation.account, password)
+            return invitation.account
+        if not name:
+            raise ValidationError({"username": ["Choose a name."]})
+        return add_account(name, password, invitation.level, by=invitation.made_by)

@@ -1,0 +1,8 @@
+// The code of an invitation stands behind the # of its address, where no server sees it. Move it into the form, and out of the history.
+
+const code = document.querySelector("#id_code");
+if (location.hash.length > 1) {
+  code.value = decodeURIComponent(location.hash.slice(1));
+  history.replaceState(null, "", location.pathname + location.search);
+  document.querySelector("#id_username:not([type=hidden]), #id_password").focus();
+}
