@@ -1,6 +1,6 @@
 """Who may do what: every visitor is somebody, and every view that changes something names the level it needs.
 
-A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) whoever is at this machine and has not logged in
+A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) anyone at this machine who has not logged in
 is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in, because then "this
 machine" would mean everybody; while there is no account, it is refused. A program sends a token instead of a session.
 """
@@ -142,7 +142,7 @@ def local_user() -> User:
 
 
 def is_local(user: object) -> bool:
-    """Whether this is whoever sits at the machine, of whom nothing else is known."""
+    """Whether this is the person at the machine, of whom nothing else is known."""
     return isinstance(user, User) and user.username == LOCAL_USER
 
 

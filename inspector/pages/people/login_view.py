@@ -119,7 +119,7 @@ class Join(Braked):
         try:
             user = accept(given["code"], given["username"], given["password"])
         except InvitationRefused:
-            form.add_error("code", "This invitation does not work any more. Ask for a new one.")
+            form.add_error("code", "This invitation no longer works. Ask for a new one.")
         except ValidationError as error:
             self.is_code_good = True
             for field, problems in error.message_dict.items():

@@ -20,7 +20,7 @@ from tests.worlds.factories import make_user
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct horse battery"
-GONE = "This invitation does not work any more"
+GONE = "This invitation no longer works"
 
 
 @pytest.fixture(autouse=True)
