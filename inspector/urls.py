@@ -40,6 +40,7 @@ from inspector.pages.library import (
 )
 from inspector.pages.overview import overview_view
 from inspector.pages.people import activity_view, comments_view, login_view, people_view
+from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
 from inspector.pages.review.codebooks import codebooks_view, codes_view, versions_view
 from inspector.pages.review.coding import coding_view, resolution_view
@@ -82,6 +83,9 @@ ROUTES: dict[str, list[Routes]] = {
         page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),
         page("experiments/<uuid:public_id>/rounds/", measuring_view.experiment_rounds, "experiment-rounds"),
         page("published/", published_view.published, "published"),
+        page("publish/", publish_view.publish, "publish"),
+        part("publish/<uuid:public_id>/file/", publish_view.publication_file, "publication-file"),
+        part("publish/<uuid:public_id>/delete/", publish_view.publication_delete, "publication-delete"),
         page("docs/", documents_view.document, "documents"),
         page("docs/<path:name>/", documents_view.document, "document"),
         part("docs/pictures/<path:name>.png", documents_view.picture, "document-picture"),

@@ -127,6 +127,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "comparisons": list,
     "comparison": lambda: [Comparison.objects.get().public_id],
     "published": list,
+    "publish": list,
     "suites": list,
     "suite": lambda: [_run().experiment.suite.key],
     "suite-workflows": lambda: [_run().experiment.suite.key],

@@ -19,6 +19,7 @@ from rq.utils import now
 from benchapp.drafting import draft_orders
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from benchapp.exports import publications
 from benchapp.judges import judging_orders
 from benchapp.search.index_following import follow_if_waiting
 from runner.agents import AGENTS
@@ -122,6 +123,7 @@ class EpisodeWorker(Worker):
             advance.reconcile()
             judging_orders.enqueue_due()
             draft_orders.enqueue_due()
+            publications.enqueue_due()
         except DatabaseError:
             log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:

@@ -14,6 +14,7 @@ from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingOr
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import ApiToken, Invitation, User
 from benchapp.models.probes import Probe
+from benchapp.models.publications import Publication
 from benchapp.models.queues import Queue, QueueItem, Slot
 from benchapp.models.reviews import (
     AgreementReport,
@@ -76,6 +77,7 @@ __all__ = [
     "Mention",
     "ModelCall",
     "Probe",
+    "Publication",
     "Queue",
     "QueueItem",
     "Refusal",

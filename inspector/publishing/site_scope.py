@@ -110,6 +110,7 @@ class SiteScope:
     comparisons: Collection[UUID]
     runs: Mapping[UUID, Run] = field(init=False)
     _episodes: dict[UUID, str] = field(default_factory=dict)
+    _settled: dict[str, SiteLink | None] = field(default_factory=dict)  # a link of the frame is on every page
 
     def __post_init__(self) -> None:
         self.runs = {run.public_id: run for run in self.experiment.runs.all()}
@@ -120,6 +121,11 @@ class SiteScope:
 
     def settle(self, address: str) -> SiteLink | None:
         """Of an address of this installation, whole or from its root; None where no page of the site answers it."""
+        if address not in self._settled:
+            self._settled[address] = self._settle(address)
+        return self._settled[address]
+
+    def _settle(self, address: str) -> SiteLink | None:
         url = urlsplit(address)
         try:
             match = resolve(url.path)

@@ -22,7 +22,7 @@ PLACES = {
         "Experiments",
         "g h",
         sections="experiment run library blame findings author skills judgements judged probe trial compare chart"
-        " comparison comparisons launch imports",
+        " comparison comparisons launch imports publish",
     ),
     "review": Place(
         "Review",
@@ -43,6 +43,7 @@ ACTS = {
     "launch": Place("Launch an experiment", level=User.Level.OPERATOR),
     "imports": Place("Import runs", level=User.Level.OPERATOR),
     "compare": Place("Compare runs"),
+    "publish": Place("Published files"),
     "queue-new": Place("Start a review queue", level=User.Level.REVIEWER),
     "draft-new": Place("Draft a task", level=User.Level.OPERATOR),
 }

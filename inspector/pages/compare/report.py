@@ -33,6 +33,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.forest_lanes import build_forest, list_run_metrics
 from inspector.pages.compare.results import name_comparison
+from inspector.web.text.markdown_file import render_markdown
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
@@ -62,16 +63,28 @@ class Plate:
 def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
     """`compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name, its declared set and
     what has changed in the record since."""
+    plates, absent = _plates(choices)
+    context = {**_build_context(choices, compare, saved, problems), "plates": plates, "absent": absent}
+    return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
+
+
+def write_markdown(choices: Choices, compare: str) -> str:
+    """The same without its charts, as text."""
+    return render_markdown("compare/report.md", _build_context(choices, compare, None, ()))
+
+
+def _build_context(
+    choices: Choices, compare: str, saved: Reopened | None, problems: Sequence[str]
+) -> dict[str, object]:
     made_at = timezone.now()
     sheet = build_sheet(choices)
-    plates, absent = _plates(choices)
     head = None if saved else build_head(sheet)  # a declared set has its own answers
     forest = None
     if sheet.metric:
         answer = head.answer if head else Answer(sheet.comparison, sheet.metric)
         forest = build_forest(sheet, answer, arrange(sheet.comparison.groups.all))
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
-    context = {
+    return {
         "title": saved.saved.name if saved else title_of(sheet.comparison),
         "saved": saved.saved if saved else None,
         "moved_on": saved.moved_on() if saved else _came_since(sheet.comparison),
@@ -92,11 +105,8 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
         "forest": forest,
         "are_marked": len({group.stand_ins for group in sheet.comparison.groups.all}) > 1,
         "sentences": _sentences(head, saved.corrected if saved else None),
-        "plates": plates,
-        "absent": absent,
         "sources": _sources(sheet.published),
     }
-    return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
 
 
 def title_of(comparison: GroupComparison) -> str:

@@ -11,7 +11,7 @@ from django.contrib.auth import login as log_in
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import ValidationError
 from django.forms import BaseForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
@@ -67,10 +67,10 @@ class Braked(FormPage):
 class Login(Braked, LoginView):
     template_name = "people/login.html"
 
-    @property
-    def redirect_authenticated_user(self) -> bool:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         """The local user has not logged in, so the form is for them too."""
-        return not is_local(self.request.user)
+        self.redirect_authenticated_user = not is_local(request.user)
+        return super().dispatch(request, *args, **kwargs)
 
     def account(self) -> str:
         return self.request.POST.get("username", "").strip()  # as its form reads it
@@ -104,8 +104,9 @@ class Join(Braked):
     def get_initial(self) -> dict[str, object]:
         return {"username": self.request.GET.get("name", "")[:MAX_NAME]}
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(known=self.request.GET.get("account", "")[:MAX_NAME], **kwargs)
+    def known(self) -> str:
+        """Who gets a new password."""
+        return self.request.GET.get("account", "")[:MAX_NAME]
 
     def account(self) -> str:
         return "an invitation"

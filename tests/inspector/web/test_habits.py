@@ -20,7 +20,7 @@ from tests.pages import PAGES, address, make_world
 
 ROOT = Path(__file__).resolve().parents[3]
 # A report is taken away as one file: it carries style and scripts inside, under a policy of its own (test_report).
-TAKEN_AWAY = {"report.html", "report.css", "capsule.html", "capsule.css"}
+TAKEN_AWAY = {"report.html", "report.css", "capsule.html", "capsule.css", "taxonomy.html"}
 TEMPLATES = sorted(path for path in (ROOT / "templates").rglob("*.html") if path.name not in TAKEN_AWAY)
 SCRIPTS = sorted((ROOT / "static" / "js").rglob("*.js"))
 STYLES = sorted(path for path in (ROOT / "static" / "css").rglob("*.css") if path.name not in TAKEN_AWAY)
@@ -60,6 +60,8 @@ PARTS = {
     "account-invite": "inspector/people/test_invitations",
     "invitation-withdraw": "inspector/people/test_invitations",
     "join": "inspector/people/test_invitations",
+    "publication-delete": "inspector/publishing/test_publications",
+    "publication-file": "inspector/publishing/test_publications",
     "token-make": "inspector/people/test_tokens",
     "token-revoke": "inspector/people/test_tokens",
     "account-change": "inspector/people/test_people",

@@ -1,0 +1,179 @@
+"""`/publish/`: publish an experiment, a comparison or a taxonomy as one file, and the files that were made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.text import slugify
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from benchapp.exports.publications import delete_publication, order_publication
+from benchapp.models import Experiment, Publication, Queue, User
+from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import Words
+from benchapp.review.review_access import asked_elsewhere, still_to_code
+from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.comparison import comparison_of
+from inspector.pages.compare.report import title_of
+from inspector.web.access import needs, user_of
+from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
+
+PER_PAGE = 30
+Form = Publication.Form
+SAYS = {
+    Form.SITE: ("Static site", "Every page of the experiment. Any file host serves it."),
+    Form.REPORT: ("Report", "The answer, its tables and charts: HTML, Markdown, and PDF where a browser is installed."),
+    Form.DATA: ("Data package", "Trials, values and differences as CSV, JSON and Parquet, with a codebook."),
+    Form.TAXONOMY: ("Taxonomy", "Definitions, examples, counts and agreement, as a page and as files."),
+}
+TRIALS = [("failed", "failed trials"), ("all", "all trials"), ("none", "no trial")]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What can be published. `columns`: of its Publication."""
+
+    title: str
+    url: str
+    forms: tuple[Publication.Form, ...]
+    columns: dict[str, object]
+
+
+class PublishForm(forms.Form):
+    form = forms.ChoiceField(choices=Form.choices)
+    trials = forms.ChoiceField(choices=TRIALS, required=False)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER, to_change=True)
+def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """The address names the subject: `queue=`, or the choices of a comparison, of which one experiment alone has a site too."""
+    subject = _read_subject(request)
+    if request.method == "POST":
+        form = PublishForm(request.POST)
+        if subject is None or not form.is_valid() or form.cleaned_data["form"] not in subject.forms:
+            raise Http404("Nothing to publish in this form.")
+        order_publication(
+            user_of(request),
+            form=form.cleaned_data["form"],
+            trials=form.cleaned_data["trials"] or "failed",
+            title=subject.title[:300],
+            origin=request.build_absolute_uri("/").rstrip("/")[:300],
+            **subject.columns,
+        )
+        return redirect("publish")
+    found = Publication.objects.select_related("made_by", "experiment", "queue")
+    page = paginate(request, found, per_page=PER_PAGE)
+    is_fragment = wants_fragment(request)
+    context = {
+        "page": page,
+        "live": any(row.status == Publication.Status.WAITING for row in page),
+        "subject": subject,
+        "offers": [(form, *SAYS[form]) for form in subject.forms] if subject else [],
+        "trials": TRIALS,
+        "says": {form.value: title for form, (title, _) in SAYS.items()},
+    }
+    template = "publish/_publications.html" if is_fragment else "publish/publish.html"
+    data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
+    return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
+    """The zip, unless it tells what this person still has to say by themselves."""
+    found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
+    _refuse_blind(found, user_of(request))
+    try:
+        file = found.path.open("rb")
+    except OSError:
+        raise Http404("The file is gone from the data folder. Publish it again.") from None
+    name = f"skillglass-{found.form}-{slugify(found.title)[:60] or found.public_id}.zip"
+    return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """By the person who made it, or an admin."""
+    found, user = get_object_or_404(Publication, public_id=public_id), user_of(request)
+    if found.made_by_id != user.pk and not user.may(User.Level.ADMIN):
+        raise PermissionDenied("Only its maker or an admin can delete a publication.")
+    delete_publication(found, user)
+    return redirect("publish")
+
+
+def _refuse_blind(publication: Publication, user: User) -> None:
+    if (queue := publication.queue) and (still_to_code([queue], user) or asked_elsewhere([queue], user)):
+        raise PermissionDenied("You still have items of this queue to code. The file opens after that.")
+    words = Words(user)
+    if not words.hides_nothing and publication.form != Form.TAXONOMY:
+        closed = words.closed_trials()
+        if publication.experiment_id:
+            closed = closed.filter(episode__run__experiment=publication.experiment_id)
+        if closed.exists():
+            raise PermissionDenied("You still review trials of it. The file opens after that.")
+
+
+def _read_subject(request: HttpRequest) -> Subject | None:
+    """None without one: the page lists what was published."""
+    query = request.GET.copy()
+    query.pop("page", None)
+    if number := query.get("queue", ""):
+        queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=_as_id(number))
+        url = reverse("results", args=[queue.public_id])
+        return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), {"queue": queue})
+    if not query:
+        return None
+    choices, problems = parse_choices(query)
+    if problems:
+        raise Http404("; ".join(problems))
+    comparison = comparison_of(choices)
+    if not comparison.runs:
+        raise Http404("No run matches.")
+    pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
+    columns: dict[str, object] = {"query": pinned}
+    forms_ = (Form.REPORT, Form.DATA)
+    alone = choices.experiment[0] if len(choices.experiment) == 1 else None
+    experiment = Experiment.objects.standing().filter(public_id=alone).first() if alone else None
+    url = f"{reverse('compare')}?{choices.query()}"
+    if experiment is not None:
+        return Subject(experiment.name, url, (Form.SITE, *forms_), {**columns, "experiment": experiment})
+    return Subject(title_of(comparison), url, forms_, columns)
+
+
+def _as_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404("no such queue") from None
+
+
+PUBLICATION = JsonShape(
+    *(
+        "id=public_id",
+        "form",
+        "title",
+        "status",
+        "reason?",
+        "made_at",
+        "finished_at",
+        "pages_drawn",
+        "pages_known",
+        "facts",
+    ),
+    (
+        "url",
+        lambda row: (
+            PathLink(reverse("publication-file", args=[row.public_id]))
+            if row.status == Publication.Status.DONE
+            else None
+        ),
+    ),
+)

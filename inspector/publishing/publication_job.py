@@ -1,0 +1,221 @@
+"""The job that makes a publication: one folder of files by its form, a README with their digests, all in one zip."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils import timezone
+
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE
+from benchapp.exports.export_run import FORMATS, Export
+from benchapp.exports.publications import WORK, sweep_files
+from benchapp.models import Publication
+from benchapp.models.publications import publications_folder
+from benchapp.record.slices import SliceEnd
+from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
+from inspector.pages.compare.report import report_of, write_markdown
+from inspector.publishing.site import choose_trials, publish
+from inspector.publishing.site_files import PublishingError
+from inspector.publishing.taxonomy import write_taxonomy
+from inspector.web.text.markdown_file import render_markdown
+from runner.base.errors import SetupError
+
+PEOPLE = "Names of people, their comments, reviews and reasons."
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PRINT_SECONDS = 120
+SHOWN_EVERY = 25  # pages, until the row says so
+
+
+@dataclass(slots=True)
+class Package:
+    """The folder of a publication while it is filled. `says`: lines of its README about where it comes from."""
+
+    publication: Publication
+    folder: Path
+    says: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=lambda: [PEOPLE])
+
+    def write(self, name: str, content: str | bytes) -> None:
+        (self.folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def publish_now(publication_id: str) -> None:
+    WORK.run(publication_id, _publish)
+
+
+def _publish(publication: Publication) -> SliceEnd:
+    folder = publications_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sweep_files()
+    with tempfile.TemporaryDirectory(dir=folder) as beside:
+        package = Package(publication, Path(beside) / "content")
+        package.folder.mkdir()
+        try:
+            MAKERS[Publication.Form(publication.form)](package)
+        except PublishingError as error:
+            raise SetupError(str(error)) from error
+        files = dict(_list_files(package.folder))
+        package.write("README.md", _write_readme(package, files))
+        packed = Path(beside) / "packed.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted([*files, "README.md"]):
+                archive.write(package.folder / name, name)
+        packed.replace(publication.path)
+    facts = {
+        "files": len(files) + 1,
+        "bytes": publication.path.stat().st_size,
+        "sha256": hashlib.sha256(publication.path.read_bytes()).hexdigest(),
+        "says": package.says,
+        "left_out": package.left_out,
+    }
+    return SliceEnd(Publication.Status.DONE, told={"facts": facts, "finished_at": timezone.now()})
+
+
+# --- forms --------------------------------------------------------------------------------------------------------------
+
+
+def _make_site(package: Package) -> None:
+    publication, experiment = package.publication, package.publication.experiment
+    if experiment is None:
+        raise PublishingError("the experiment was deleted")
+
+    def show(drawn: int, known: int) -> None:
+        if drawn % SHOWN_EVERY == 0:
+            Publication.objects.filter(pk=publication.pk).update(pages_drawn=drawn, pages_known=known)
+
+    chosen = choose_trials(experiment, [publication.trials])
+    written = publish(experiment, package.folder, chosen, replace=False, progress=show)
+    package.says = [("Site digest", written.site_digest), ("SHA-256 of manifest.json", written.manifest_sha256)]
+    own, total = written.trials
+    if own < total:
+        package.left_out.append(f"The pages of {total - own:,} of {total:,} trials.")
+    package.left_out.append("Forms, search, reviews and live pages; probes, forks and other experiments.")
+
+
+def _make_report(package: Package) -> None:
+    publication, choices = package.publication, _read_choices(package.publication)
+    address = f"{publication.origin}{reverse('compare')}"
+    html = report_of(choices, address)
+    package.write("report.html", html)
+    package.write("report.md", write_markdown(choices, address))
+    if not _print(package.folder):
+        package.left_out.append("A PDF: no Chromium was found where the worker runs. Print report.html from a browser.")
+    package.left_out.append("Single trials and their steps.")
+    _say_comparison(package, choices)
+
+
+def _make_data(package: Package) -> None:
+    choices = _read_choices(package.publication)
+    for what in EXPORTS:
+        export = Export(what, choices)
+        for form in FORMATS:
+            with (package.folder / f"{what}.{form}").open("wb") as file:
+                export.write(file, form)
+    with (package.folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["file", "column", "type", "unit", "meaning"])
+        for what in EXPORTS:
+            writer.writerows(
+                [what, each.name, each.kind.value, each.unit, each.meaning] for each in Export(what, choices).fields
+            )
+        for metrics in (METRICS, RUN_METRICS):
+            writer.writerows(["metrics", key, "", each.unit.value, each.meaning] for key, each in metrics.items())
+    package.says += [(f"{what}.*", ROWS_ARE[what]) for what in EXPORTS]
+    package.left_out.append(
+        "Steps of agents, prompts and replies of authors: an archive of the experiment holds these."
+    )
+    _say_comparison(package, choices)
+
+
+def _make_taxonomy(package: Package) -> None:
+    publication = package.publication
+    if publication.queue is None or publication.made_by is None:
+        raise PublishingError("the queue, or the account that published it, was deleted")
+    written = write_taxonomy(publication.queue, publication.made_by)
+    for name, content in written.files.items():
+        package.write(name, content)
+    package.says, package.left_out = written.says, [*package.left_out, *written.left_out]
+
+
+MAKERS: Mapping[Publication.Form, Callable[[Package], None]] = {
+    Publication.Form.SITE: _make_site,
+    Publication.Form.REPORT: _make_report,
+    Publication.Form.DATA: _make_data,
+    Publication.Form.TAXONOMY: _make_taxonomy,
+}
+
+
+def _read_choices(publication: Publication) -> Choices:
+    choices, problems = parse_choices(QueryDict(publication.query))
+    if problems:
+        raise PublishingError("; ".join(problems))
+    return choices
+
+
+def _say_comparison(package: Package, choices: Choices) -> None:
+    comparison = comparison_of(choices)
+    if not comparison.runs:
+        raise PublishingError("no run matches these choices any longer")
+    package.says += [
+        ("Fingerprint of the numbers", comparison.fingerprint),
+        ("As of", f"{choices.as_of:%Y-%m-%d %H:%M:%S} UTC" if choices.as_of else "now"),
+        ("Address", f"{package.publication.origin}{reverse('compare')}?{choices.query()}"),
+    ]
+
+
+def _print(folder: Path) -> bool:
+    """Make report.pdf of report.html by a browser, where there is one."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        return False
+    with tempfile.TemporaryDirectory() as profile:
+        command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        command += [f"--user-data-dir={profile}", "--no-pdf-header-footer", f"--print-to-pdf={folder / 'report.pdf'}"]
+        if os.geteuid() == 0:  # a browser refuses root inside its sandbox; the file asks no network
+            command.append("--no-sandbox")
+        try:
+            subprocess.run(  # noqa: S603  (a file of ours, in which strangers' texts are escaped)
+                [*command, (folder / "report.html").as_uri()], check=True, timeout=PRINT_SECONDS, capture_output=True
+            )
+        except (subprocess.SubprocessError, OSError):
+            return False
+    return (folder / "report.pdf").is_file()
+
+
+# --- the README ---------------------------------------------------------------------------------------------------------
+
+
+def _list_files(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Name -> bytes and SHA-256."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            yield str(path.relative_to(folder)), (len(content), hashlib.sha256(content).hexdigest())
+
+
+def _write_readme(package: Package, files: Mapping[str, tuple[int, str]]) -> str:
+    """A site lists its files in its manifest; there are thousands."""
+    is_site = package.publication.form == Publication.Form.SITE
+    context = {
+        "publication": package.publication,
+        "version": settings.VERSION,
+        "made_at": timezone.now(),
+        "says": package.says,
+        "left_out": package.left_out,
+        "files": [] if is_site else [(name, size, digest) for name, (size, digest) in files.items()],
+    }
+    return render_markdown("publish/readme.md", context)
