@@ -111,8 +111,7 @@ def test_alone_a_queue_of_single_reviews_leads_to_where_a_second_person_is_added
     queue = make_queue([make_trial(success=False)], reviewers=[local_user()], reviews_per_item=1)
     make_review(queue.items.get(), local_user(), ["misapplied"])
     for text in (client.get(page("agreement", queue)).text, client.get(queue.get_absolute_url()).text):
-        assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in text
-        assert "/docs/how-to/people/#from-one-person-to-a-team" in text
+        assert '<a href="/people/">Invite a second reviewer</a>' in text
         assert "#raise" not in text
         assert "button primary" not in text.partition("<main")[2] or "See results" in text
     bob = make_user(username="bob", level="reviewer")

@@ -28,7 +28,7 @@ from django.utils import timezone
 import inspector
 from benchapp.exports.dictionary import EXPORTS
 from benchapp.exports.export_run import FORMATS
-from benchapp.models import Draft, JudgedUnit, ModelCall, Queue, QueueItem, Run, Trial
+from benchapp.models import Draft, JudgedUnit, ModelCall, Publication, Queue, QueueItem, Run, Trial
 from benchapp.record import live
 from inspector.charts import CHARTS
 from tests.conftest import IS_FULL
@@ -69,6 +69,12 @@ def fill(world: PlantedWorld) -> Fill:
     def ids(model: str, *, most: int = 100) -> list[UUID]:
         return list(apps.get_model("benchapp", model).objects.values_list("public_id", flat=True)[:most])
 
+    publication = Publication.objects.create(
+        form="site", title="all pages", experiment=runs[0].experiment, status="done"
+    )
+    publication.path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(publication.path, "w") as packed:
+        packed.writestr("index.html", " ".join(world.words.places))
     queues = [item.queue.public_id for item in world.items.values()]
     queues += Queue.objects.filter(name__startswith="Earlier").values_list("public_id", flat=True)
     return {
@@ -100,6 +106,8 @@ def fill(world: PlantedWorld) -> Fill:
         ("suites/", "name"): [suite.key],
         ("suites/", "task"): [trials[0].task.key, "E1-F1-T1"],
         ("people/", "name"): ["ann"],
+        ("people/", "public_id"): [UUID(int=7)],  # of invitations and tokens, which hold no words
+        ("publish/", "public_id"): [publication.public_id],
         ("review/queues/", "public_id"): queues,
         ("review/queues/", "key"): ["taxonomy"],
         ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),

@@ -214,8 +214,7 @@ def test_whoever_reviews_alone_is_kept_from_nothing_of_the_record(client: Client
 def test_without_a_second_reviewer_it_leads_to_where_one_is_added(client: Client) -> None:
     make_trial(success=False)
     page = client.get(NEW).text
-    assert '<a href="/people/">Add a second reviewer</a>: they log in once Skillglass runs with' in page
-    assert '<a href="/docs/how-to/people/#from-one-person-to-a-team">how</a>' in page
+    assert '<a href="/people/">Invite a second reviewer</a>' in page
 
 
 def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:

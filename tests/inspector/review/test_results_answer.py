@@ -36,10 +36,10 @@ def test_few_items_are_drawn_one_by_one(client: Client) -> None:
     say(world, 0, ["stale"], ["tool"])
     say(world, 1, ["stale"], ["stale"])
     text = text_of(client, world.queue)
-    assert "2 trials reviewed. Most common so far: “skill” (1½ of 2)." in text
+    assert "2 trials reviewed. Most common so far: “skill” (1 to 2 of 2)." in text
     assert "More reviews may change the order." in text
     assert "leads" not in text, "of two nothing leads"
-    assert 'aria-label="1½ of 2"' in text
+    assert 'aria-label="1 to 2 of 2"' in text
     table = text.partition('class="rows taxonomy"')[2]
     assert "too few" not in table
     assert "Counts alone: shares have columns here from 10 reviewed." in table
@@ -60,7 +60,7 @@ def test_many_items_are_ranked_with_intervals(client: Client) -> None:
 def test_a_lead_within_the_intervals_is_none(client: Client) -> None:
     text = text_of(client, make_many(17, 15))
     assert "“over-specific” and “misapplied” come first." in text
-    assert "Which of them leads is not clear yet." in text
+    assert "Which of them leads is not settled." in text
 
 
 def test_nothing_reviewed_is_said_and_nothing_drawn(client: Client) -> None:

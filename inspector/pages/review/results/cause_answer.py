@@ -97,7 +97,7 @@ def _ranked(top: list[Cause], of: str) -> tuple[str, str]:
             f"“{first.code.name}” leads with {first.value} of 100 {of}.",
             f"“{second.code.name}” comes next: {second.value}.",
         )
-    return f"“{first.code.name}” and “{second.code.name}” come first.", "Which of them leads is not clear yet."
+    return f"“{first.code.name}” and “{second.code.name}” come first.", "Which of them leads is not settled."
 
 
 def _lies_above(one: Cause, other: Cause) -> bool:

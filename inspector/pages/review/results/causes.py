@@ -169,8 +169,8 @@ class RankedCauses:
 
     def _numbers(self, share: Share, row: TaxonomyRow) -> tuple[str, str]:
         if self.are_few:
-            members = self.results.coding.within(row.code)
-            return count_text(sum(item.share(members) for item in self.results.chosen_items)), f"of {self.n}"
+            squares = self._squares(row.code)
+            return range_text(squares.count("on"), squares.count("half")), f"of {self.n}"
         if share.shown is None:
             return count_text(share.k), f"of {share.n}"
         return per_hundred(share.shown), ends_text(self.results.interval(share))
@@ -210,6 +210,11 @@ class RankedCauses:
         if share.shown is None:
             return Lane(), "", counts
         return self.lane(share, reach), per_hundred(share.shown), counts
+
+
+def range_text(sure: int, open_: int) -> str:
+    """Of items: 9 and 3 that reviewers differ about -> "9 to 12"."""
+    return f"{sure:,} to {sure + open_:,}" if open_ else f"{sure:,}"
 
 
 def count_text(count: float) -> str:
