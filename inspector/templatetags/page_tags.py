@@ -30,6 +30,7 @@ from inspector.pages.compare.where_view import TaskCell
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
+    about,
     all_tokens,
     compact,
     cost,
@@ -64,6 +65,7 @@ for written in (
         cost,
         estimated_usd,
         spent_cost,
+        about,
         duration,
     ),
     *(headline, status_word),

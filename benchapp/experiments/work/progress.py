@@ -117,14 +117,15 @@ class Workforce:
     queued: int | None  # hints waiting
 
 
-def progress_of(things: Iterable[Experiment | Run]) -> dict[int, WorkProgress]:
-    """pk -> progress, of every experiment or every run given: the things are all of one kind. Seven queries."""
+def progress_of(things: Iterable[Experiment | Run], workers: int | None = None) -> dict[int, WorkProgress]:
+    """pk -> progress, of every experiment or every run given: the things are all of one kind. Seven queries. `workers`: how many
+    share what is left; where that is unknown, as many as are at work this moment."""
     members = {thing.pk: [thing] if isinstance(thing, Run) else [] for thing in things}
     for run in Run.objects.filter(experiment__in=[pk for pk, runs in members.items() if not runs]):
         members[run.experiment_id].append(run)
     every = [run for runs in members.values() for run in runs]
     counts, durations, spending = _count_work(every), _read_durations(every), spending_of(every)
-    return {pk: _sum_progress(runs, counts, durations, spending) for pk, runs in members.items()}
+    return {pk: _sum_progress(runs, counts, durations, spending, workers) for pk, runs in members.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,7 @@ def _sum_progress(
     counts: Mapping[int, _Counts],
     durations: Mapping[int, list[float]],
     spending: Mapping[int, RunSpending],
+    workers: int | None,
 ) -> WorkProgress:
     each = [counts[run.pk] for run in runs]
     return WorkProgress(
@@ -184,17 +186,19 @@ def _sum_progress(
         scored=sum(count.passed + count.failed for count in each),
         running=sum(count.running for count in each),
         spent=tuple(spending[run.pk] for run in runs),
-        eta_seconds=_estimate_left(runs, counts, durations),
+        eta_seconds=_estimate_left(runs, counts, durations, workers),
     )
 
 
 def _estimate_left(
-    runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]]
+    runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]], workers: int | None
 ) -> float | None:
-    """What is left of each run times the median of its own trials (or, before its first, of all), shared by as many as
-    are at work on them now: an estimate for people, and blind to what waits for an operator."""
+    """What is left of each run times the median of its own trials (or, before its first, of all), shared by the workers that have
+    an episode to work on: an estimate for people, and blind to what waits for an operator."""
     every = [seconds for run in runs for seconds in durations.get(run.pk, ())]
     hands = sum(counts[run.pk].running for run in runs)
+    if workers is not None:
+        hands = min(workers, sum(counts[run.pk].workable for run in runs))
     if not every or not hands:
         return None
     left = sum(

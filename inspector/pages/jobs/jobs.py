@@ -180,8 +180,8 @@ def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt])
     return {attempt.trial.episode_id: attempt for attempt in attempts}
 
 
-def open_experiments() -> list[OpenExperiment]:
-    """Experiments of ours that are not at their end, newest first."""
+def open_experiments(workers: int | None = None) -> list[OpenExperiment]:
+    """Experiments of ours that are not at their end, newest first. `workers`: how many share their work, if known."""
     rows = (
         Episode.objects.own()
         .filter(status__in=_UNDECIDED)
@@ -193,7 +193,7 @@ def open_experiments() -> list[OpenExperiment]:
     for experiment, status, count in rows:
         counts.setdefault(experiment, {})[status] = count
     found = list(Experiment.objects.filter(pk__in=counts).defer("spec", "estimate").order_by("-created_at", "-id"))
-    progress = progress_of(found[:MAX_COUNTED]) if found else {}
+    progress = progress_of(found[:MAX_COUNTED], workers) if found else {}
     runs = Run.objects.filter(experiment__in=found).only(*_OF_RUN)
     stand_ins = _join_by_experiment(runs)
     return [OpenExperiment(each, counts[each.pk], progress.get(each.pk), stand_ins[each.pk]) for each in found]

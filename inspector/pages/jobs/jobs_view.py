@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.call_queue import list_outages
@@ -11,12 +12,14 @@ from benchapp.judges.judging_progress import progress_of_judging
 from benchapp.models import Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
+from inspector.pages.jobs.timeline import draw_timelines
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
+MOST_DRAWN = 3  # experiments with a timeline, newest first
 
 
 @require_safe
@@ -25,9 +28,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     working = without_closed(words_of(request), at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
-    crew = workforce()
+    crew, now = workforce(), timezone.now()
     needing, needing_total = find_troubled(words_of(request), (each for each in working if each.is_stuck))
-    waiting, ended = open_experiments(), ended_experiments()
+    workers = None if crew.workers is None else len(crew.workers)
+    waiting, ended = open_experiments(workers), ended_experiments()
     outages = [] if crew.workers is None else list_outages()
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {
@@ -56,12 +60,15 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "next": None,
     }
+    timelines = {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now)
     context = {
         "troubles": group_troubles(needing),
         "shown": len(needing),
         "working": working,
         "calling": authors,
+        "drawn": [(row, timelines.get(row.experiment.pk)) for row in waiting[:MOST_DRAWN]],
         "opened": waiting,
+        "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
         "outages": outages,
         "finished": ended,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,15 +10,18 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from benchapp.experiments.work.call_queue import Outage
-from benchapp.experiments.work.progress import Workforce
+from benchapp.experiments.work.progress import WorkerAtHand, Workforce
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Trial
 from benchapp.record import live
 from inspector.pages.jobs import jobs_view
+from inspector.pages.jobs.timeline import MOST_EPISODES
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
+
+WORKER = WorkerAtHand("host-1", "idle", None, None)
 
 
 def make_work(**fields: Any) -> Episode:
@@ -79,7 +83,7 @@ def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Clien
     assert [(row["trouble"], row["failures"]) for row in told["needing"]] == [("blocked", 6), ("crash-looping", 3)]
     assert told["needing_total"] == 2
     text = client.get("/jobs/").text
-    assert text.index("Needs you") < text.index("Running<")
+    assert text.index("Needs you") < text.index("No trial has started.")
     assert "&lt;i&gt;KeyError" in text
     assert "<i>KeyError" not in text
 
@@ -130,8 +134,49 @@ def test_it_counts_trials_of_work_that_is_left_and_never_guesses_the_time(client
     assert (row["progress"]["done"], row["progress"]["total"]) == (1, 2)
     assert row["progress"]["eta_seconds"] is None  # nobody is at work
     text = client.get("/jobs/").text
-    assert "1 of 2 trials done" in text
-    assert '<span class="unknown">unknown</span>' in text.partition("half done")[2]
+    assert "One job waits: 1 of 2 trials are done." in text
+
+
+def test_the_time_left_is_shared_by_the_workers(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not by the agents of this second: between two trials there is none."""
+    for _ in range(2):
+        episode = make_work()
+        for finished in (True, False, False):
+            trial = make_trial(episode, finished=finished)
+            Trial.objects.filter(pk=trial.pk).update(duration_seconds=600.0 if finished else None)
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER, WORKER, WORKER), 0))
+    assert [row["progress"]["eta_seconds"] for row in client.get("/jobs.json").json()["open"]] == [1200.0, 1200.0]
+    assert "about 20 minutes to go" in client.get("/jobs/").text
+
+
+def test_trials_are_drawn_over_time_with_what_is_expected(client: Client) -> None:
+    episode = make_work(experiment="in the middle")
+    begun = timezone.now() - timedelta(minutes=10)
+    for minute, success in enumerate((True, False)):
+        trial = make_trial(episode, success=success)
+        at = begun + timedelta(minutes=5 * minute)
+        Attempt.objects.filter(trial=trial).update(started_at=at, finished_at=at + timedelta(minutes=5))
+    make_trial(episode, finished=False)
+    put_to_work(episode, started_at=timezone.now())
+    text = client.get("/jobs/").text
+    (row,) = re.findall(r'<svg class="timeline" .*?</svg>', text)
+    assert re.findall(r'<rect class="(\w+)"', row) == ["passed", "failed", "running"]
+    places = [float(each) for each in re.findall(r'<rect class="\w+" x="([\d.]+)%"', row)]
+    here, end = map(float, re.search(r'class="expected" x1="([\d.]+)%" x2="([\d.]+)%"', row).groups())
+    assert places == sorted(places)
+    assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=0.5)
+    assert end == pytest.approx(2 * here, abs=0.5)  # two are left, at the pace of the first two
+    assert (">1 of 2<" in text, 'class="num">2</td>' in text) == (True, True)
+
+
+def test_many_episodes_are_bounded_and_the_running_ones_come_first(client: Client) -> None:
+    run = make_run(make_experiment(status="running"), status="running")
+    for number in range(30):
+        make_trial(make_episode(run, status="done" if number < 29 else "running", key=f"E{number}", title=f"E{number}"))
+    text = client.get("/jobs/").text
+    assert text.count('<svg class="timeline" ') == MOST_EPISODES
+    assert ">E29</a>" in text
+    assert f"{30 - MOST_EPISODES} more episodes not drawn" in text
 
 
 def test_it_lists_what_ended_lately_newest_first(client: Client) -> None:
@@ -162,7 +207,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 20
+    assert assert_queries_flat(client, "/jobs/", make) <= 24
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
@@ -172,7 +217,7 @@ def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) 
     text = client.get("/jobs/").text
     assert text.count("KeyRefused: no</p>") == 2
     assert "act on all 2" in text
-    assert text.count("<details") == 2
+    assert text.count('<details id="why-') == 2
     assert len(client.get("/jobs.json").json()["needing"]) == 3
 
 

@@ -1,0 +1,160 @@
+"""Running experiments over time: a row per episode, a block per trial, now, and when each is expected to end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
+from benchapp.experiments.work.progress import CLOSED
+from benchapp.models import Attempt, Episode, Experiment, Trial
+from inspector.web.text.visible import visible
+
+MOST_EPISODES = 24  # rows of one experiment
+MOST_TRIALS = 1_000  # blocks of all rows of one
+LEAST_WIDTH = 0.35  # percent: a trial of a second is still to be seen and clicked
+HEIGHT = 20  # px
+NO_TRIAL = (0, 0, 0, 0)  # total, closed, passed, scored
+KINDS = {True: "passed", False: "failed", None: "unscored"}
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left."""
+
+    episode: Episode
+    drawn: SafeString
+    passed: int
+    scored: int
+    to_go: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """`ticks`: place in percent, and time. `left_out`: episodes without a row."""
+
+    rows: list[EpisodeRow]
+    ticks: list[tuple[str, datetime]]
+    now: str
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    start: datetime
+    end: datetime
+
+    def place(self, moment: datetime) -> float:
+        """In percent of the width."""
+        return 100 * (moment - self.start) / (self.end - self.start)
+
+
+def draw_timelines(experiments: Sequence[Experiment], now: datetime) -> dict[int, Timeline]:
+    """By pk, without those whose first trial has not started. Four queries. Episodes at work come before those that wait and ended."""
+    episodes, left_out = _choose_episodes(experiments)
+    counted = {
+        pk: counts
+        for pk, *counts in Trial.objects.filter(episode__in=episodes)
+        .order_by()
+        .values_list("episode")
+        .annotate(
+            total=Count("pk"),
+            closed=Count("pk", filter=CLOSED),
+            passed=Count("pk", filter=Q(success=True)),
+            scored=Count("pk", filter=Q(success__isnull=False)),
+        )
+    }
+    attempts = (
+        Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
+        .exclude(started_at=None)
+        .select_related("trial__task")
+        .only(
+            *("status", "started_at", "finished_at", "trial__public_id", "trial__success", "trial__episode_id"),
+            "trial__task__title",
+        )
+        .order_by("-started_at")[: MOST_TRIALS * len(experiments)]
+    )
+    of_episode: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        of_episode[attempt.trial.episode_id].append(attempt)
+    found = {}
+    for experiment in experiments:
+        own = [each for each in episodes if each.run.experiment_id == experiment.pk]
+        if any(of_episode[each.pk] for each in own):
+            found[experiment.pk] = _draw_timeline(own, counted, of_episode, now, left_out[experiment.pk])
+    return found
+
+
+def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], Counter[int]]:
+    """Those that get a row, in the order of the runs, and how many of each experiment get none."""
+    order = {status: place for place, status in enumerate(("running", "waiting", "blocked", "paused"))}
+    states = Episode.objects.filter(run__experiment__in=experiments).values_list("pk", "status", "run__experiment")
+    chosen: defaultdict[int, list[int]] = defaultdict(list)
+    left_out: Counter[int] = Counter()
+    for pk, _, experiment in sorted(states, key=lambda row: (order.get(row[1], len(order)), row[0])):
+        if len(chosen[experiment]) < MOST_EPISODES:
+            chosen[experiment].append(pk)
+        else:
+            left_out[experiment] += 1
+    keys = [pk for rows in chosen.values() for pk in rows]
+    return list(Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")), left_out
+
+
+def _draw_timeline(
+    episodes: Sequence[Episode],
+    counted: Mapping[int, Sequence[int]],
+    attempts: Mapping[int, Sequence[Attempt]],
+    now: datetime,
+    left_out: int,
+) -> Timeline:
+    start = min(each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
+    ends = {each.pk: _expect_end(each, counted.get(each.pk, NO_TRIAL), attempts[each.pk], now) for each in episodes}
+    latest = max([now, *(end for end in ends.values() if end)])
+    axis = _Axis(start, latest + (latest - start) * 0.02 + timedelta(seconds=1))
+    rows = []
+    for each in episodes:
+        total, closed, passed, scored = counted.get(each.pk, NO_TRIAL)
+        drawn = _draw(axis, attempts[each.pk], ends[each.pk], now)
+        rows.append(EpisodeRow(each, drawn, passed, scored, total - closed))
+    ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in (start, *([latest] if latest > now else []))]
+    return Timeline(rows, ticks, f"{axis.place(now):.1f}%", left_out)
+
+
+def _expect_end(
+    episode: Episode, counted: Sequence[int], attempts: Sequence[Attempt], now: datetime
+) -> datetime | None:
+    """At the pace of its own trials so far; None for one that is over, waits for somebody, or has no trial yet."""
+    total, closed = counted[:2]
+    if not closed or total == closed or episode.status not in (Episode.Status.RUNNING, Episode.Status.WAITING):
+        return None
+    begun = min(attempt.started_at for attempt in attempts if attempt.started_at) if attempts else now
+    return now + (now - begun) * (total - closed) / closed
+
+
+def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime) -> SafeString:
+    here = axis.place(now)
+    parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
+    if end:
+        parts.append(
+            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'
+        )
+    for attempt in reversed(attempts):
+        if attempt.started_at is None:
+            continue
+        left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
+        kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
+        words = escape(f"{visible(attempt.trial.task.title)}: {'no verdict' if kind == 'unscored' else kind}")
+        parts.append(
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="3"'
+            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 6}" rx="2"><title>{words}</title></rect></a>'
+        )
+    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="0" y2="{HEIGHT}"/>')
+    return SafeString(
+        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
+    )
