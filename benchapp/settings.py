@@ -147,6 +147,20 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
+# Where alerts go when an experiment ends, waits for an operator or has spent its budget. The first may hold a secret.
+ALERT_WEBHOOK = environ.secret("ALERT_WEBHOOK")
+if ALERT_WEBHOOK and not ALERT_WEBHOOK.startswith(("https://", "http://")):
+    raise ImproperlyConfigured("ALERT_WEBHOOK: expected an address that begins with https:// or http://")
+ALERT_EMAIL = environ.words("ALERT_EMAIL")
+ALERT_ORIGIN = environ.text("ALERT_ORIGIN").rstrip("/")  # of links in alerts, as in https://skillglass.example.org
+EMAIL_HOST = environ.text("EMAIL_HOST", "localhost")
+EMAIL_PORT = environ.number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = environ.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = environ.secret("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = environ.flag("EMAIL_USE_TLS")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = environ.text("EMAIL_FROM", "skillglass@localhost")
+
 # Without REDIS_URL: the embedded broker that `manage.py demo` starts, on a private socket below var/.
 REDIS_URL = environ.secret("REDIS_URL") or broker_url(VAR_DIR / "valkey")
 EMBEDDED_BROKER = not environ.secret("REDIS_URL")

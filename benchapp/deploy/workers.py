@@ -17,6 +17,7 @@ from rq.job import Job
 from rq.utils import now
 
 from benchapp.drafting import draft_orders
+from benchapp.experiments import alerts
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
 from benchapp.exports import publications
@@ -124,6 +125,7 @@ class EpisodeWorker(Worker):
             judging_orders.enqueue_due()
             draft_orders.enqueue_due()
             publications.enqueue_due()
+            alerts.note_and_send()
         except DatabaseError:
             log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:

@@ -1,6 +1,7 @@
 """The record. Rows for what is filtered, blobs for what is read; evidence is appended, never overwritten."""
 
 from benchapp.models.activity import Activity
+from benchapp.models.alerts import Alert
 from benchapp.models.blobs import Blob
 from benchapp.models.calls import ModelCall
 from benchapp.models.codebooks import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin
@@ -76,6 +77,7 @@ __all__ = [
     "Mark",
     "Mention",
     "ModelCall",
+    "Alert",
     "Probe",
     "Publication",
     "Queue",

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.judges.judging_progress import progress_of_judging
-from benchapp.models import Attempt, Experiment, JudgingOrder, ModelCall
+from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
 from inspector.pages.jobs.timeline import draw_timelines
@@ -62,6 +62,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     timelines = {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now)
     context = {
+        "newest": Alert.objects.first(),
         "troubles": group_troubles(needing),
         "shown": len(needing),
         "working": working,

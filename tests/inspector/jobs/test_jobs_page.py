@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 
 from benchapp.experiments.work.call_queue import Outage
 from benchapp.experiments.work.progress import WorkerAtHand, Workforce
-from benchapp.models import Attempt, Blob, Episode, ModelCall, Trial
+from benchapp.models import Alert, Attempt, Blob, Episode, ModelCall, Trial
 from benchapp.record import live
 from inspector.pages.jobs import jobs_view
 from inspector.pages.jobs.timeline import MOST_EPISODES
@@ -207,7 +207,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 24
+    assert assert_queries_flat(client, "/jobs/", make) <= 25
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
@@ -253,3 +253,8 @@ def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monke
     )
     (row,) = client.get("/jobs.json").json()["outages"]
     assert (row["model"], row["reason"], row["episodes"]) == ("<smol>", "Connection refused", ["a", "b"])
+
+
+def test_the_newest_alert_is_there_for_the_browser(client: Client) -> None:
+    Alert.objects.create(experiment=make_experiment(), kind="ended", key="1", words="<b>six</b> has ended")
+    assert 'data-words="&lt;b&gt;six&lt;/b&gt; has ended"' in client.get("/jobs/").text

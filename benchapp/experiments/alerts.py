@@ -1,0 +1,109 @@
+"""Alerts when an experiment ends, waits for an operator, or has spent its budget: noted once, then sent by webhook and e-mail.
+
+Workers look when they reconcile, so nothing has to happen at the moment itself, and a killed worker loses none.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from smtplib import SMTPException
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db.models import Count, Max, Q
+from django.utils import timezone
+
+from benchapp.experiments.work.budgets import REASON
+from benchapp.models import Alert, Episode, Experiment
+from benchapp.record.visible import one_line
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+
+log = logging.getLogger(__name__)
+
+FRESH = timedelta(hours=1)  # what ended before is news to nobody, and what could not be sent by then is dropped
+QUIET = timedelta(minutes=10)  # at most one alert of a kind about an experiment in this time
+SENT_AT_ONCE = 5
+SECONDS = 10.0  # to wait for the receiver
+MAX_NAME = 200
+
+
+def note_and_send() -> None:
+    """Safe at any time, from any number of processes."""
+    for alert in _find_news():
+        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another worker may have seen it too
+    if settings.ALERT_WEBHOOK or settings.ALERT_EMAIL:
+        due = Alert.objects.filter(sent_at=None, at__gt=timezone.now() - FRESH).order_by("id")
+        for alert in due.select_related("experiment")[:SENT_AT_ONCE]:
+            _send(alert)
+
+
+def _find_news() -> Iterator[Alert]:
+    now = timezone.now()
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
+    ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED), finished_at__gt=now - FRESH)
+    for experiment in ended.exclude(alerts__kind=Alert.Kind.ENDED).defer("spec", "estimate"):
+        words = f"{_name(experiment)} {_say_end(experiment)}"
+        yield Alert(experiment=experiment, kind=Alert.Kind.ENDED, key=str(experiment.finished_at), words=words)
+    blocked = Episode.objects.own().filter(status=Episode.Status.BLOCKED)
+    spent = Q(blocked_reason__startswith=REASON)
+    for kind, wanted in ((Alert.Kind.BUDGET, spent), (Alert.Kind.BLOCKED, ~spent)):
+        rows = (
+            blocked.filter(wanted).order_by().values_list("run__experiment").annotate(count=Count("pk"), last=Max("pk"))
+        )
+        for pk, count, last in rows:
+            if Alert.objects.filter(experiment=pk, kind=kind).filter(Q(key=str(last)) | Q(at__gt=now - QUIET)).exists():
+                continue
+            experiment = Experiment.objects.defer("spec", "estimate").get(pk=pk)
+            what = "has spent its budget" if kind == Alert.Kind.BUDGET else "needs you"
+            words = f"{_name(experiment)} {what}: {count} episode{'' if count == 1 else 's'} stopped."
+            yield Alert(experiment=experiment, kind=kind, key=str(last), words=words)
+
+
+def _name(experiment: Experiment) -> str:
+    return one_line(experiment.name, MAX_NAME)
+
+
+def _say_end(experiment: Experiment) -> str:
+    tallies = tally_by_phase(list(experiment.runs.all()))
+    tally = sum((part for run in tallies.values() for part in run.values()), TrialTally())
+    how = "was cancelled" if experiment.status == Experiment.Status.CANCELLED else "has ended"
+    return f"{how}: {tally.passed} of {tally.scored} trials passed."
+
+
+# --- sending ------------------------------------------------------------------------------------------------------------
+
+
+def _send(alert: Alert) -> None:
+    """By whoever marks it first. A receiver that does not answer is asked again for an hour; the address may hold a secret, so no log
+    has more of it than its host."""
+    if not Alert.objects.filter(pk=alert.pk, sent_at=None).update(sent_at=timezone.now()):
+        return
+    try:
+        if settings.ALERT_WEBHOOK:
+            _post(alert)
+        if settings.ALERT_EMAIL:
+            link = f"\n\n{settings.ALERT_ORIGIN}{alert.experiment.get_absolute_url()}" if settings.ALERT_ORIGIN else ""
+            send_mail(f"Skillglass: {alert.words}"[:200], f"{alert.words}{link}\n", None, settings.ALERT_EMAIL)
+    except (OSError, ValueError, SMTPException) as error:
+        host = urlsplit(settings.ALERT_WEBHOOK).hostname or "the mail server"
+        log.warning("alert %s not sent to %s: %s", alert.pk, host, type(error).__name__)
+        Alert.objects.filter(pk=alert.pk).update(sent_at=None)
+
+
+def _post(alert: Alert) -> None:
+    """`text` is what chat servers show."""
+    told = {
+        "text": alert.words,
+        "kind": alert.kind,
+        "experiment": str(alert.experiment.public_id),
+        "url": f"{settings.ALERT_ORIGIN}{alert.experiment.get_absolute_url()}",
+        "at": alert.at.isoformat(),
+    }
+    content, headers = json.dumps(told).encode(), {"Content-Type": "application/json"}
+    with urlopen(Request(settings.ALERT_WEBHOOK, content, headers), timeout=SECONDS):  # noqa: S310  (settings check it)
+        pass
