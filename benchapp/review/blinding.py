@@ -97,7 +97,9 @@ class Words:
 
     @cached_property
     def _closed(self) -> _Closed:
-        queues = {queue.pk: queue for queue in _blind_queues(self._user)}
+        queues = (
+            {queue.pk: queue for queue in _blind_queues(self._user)} if self._user.pk else {}
+        )  # a reader who is no row
         closed = _Closed()
         if queues:
             items = open_to(self._user).filter(queue__in=list(queues))
