@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchapp.experiments.work.progress import WorkProgress
@@ -26,7 +27,15 @@ class BudgetPart(Shaped):
         return self.spent is not None and self.spent >= self.limit
 
 
-def budget_of(run: Run, progress: WorkProgress) -> list[BudgetPart]:
-    """Empty where the run has no limit."""
-    sums = (("USD", run.budget_usd, progress.spent_usd), ("tokens", run.budget_tokens, progress.spent_tokens))
-    return [BudgetPart(unit, limit, spent) for unit, limit, spent in sums if limit]
+def budget_of(runs: Sequence[Run], progress: WorkProgress) -> list[BudgetPart]:
+    """Of these runs together, with what they spent; empty where one of them has no limit."""
+    limits: dict[str, list[float | None]] = {
+        "USD": [run.budget_usd for run in runs],
+        "tokens": [run.budget_tokens for run in runs],
+    }
+    spent = {"USD": progress.spent_usd, "tokens": progress.spent_tokens}
+    return [
+        BudgetPart(unit, sum(each or 0 for each in of_runs), spent[unit])
+        for unit, of_runs in limits.items()
+        if of_runs and all(of_runs)
+    ]

@@ -13,12 +13,13 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from benchapp.experiments.work.progress import AtWork, WorkProgress, progress_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.episodes import FAILING
-from benchapp.models.stand_ins import StandIn
+from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.web.text.formats import headline
 
 MAX_TROUBLED = 40
@@ -94,12 +95,13 @@ def group_troubles(rows: Iterable[Troubled]) -> list[SameTrouble]:
 
 @dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and how its episodes stand. `progress`: of the newest `MAX_COUNTED`."""
+    """An experiment with work left, and how its episodes stand. `progress`, `budget`: of the newest `MAX_COUNTED`."""
 
     experiment: Experiment
     counts: dict[str, int]
     progress: WorkProgress | None
     stand_ins: frozenset[StandIn]
+    budget: list[BudgetPart]
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
@@ -182,7 +184,7 @@ def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt])
 
 def open_experiments(workers: int | None = None) -> list[OpenExperiment]:
     """Experiments of ours that are not at their end, newest first. `workers`: how many share their work, if known."""
-    rows = (
+    states = (
         Episode.objects.own()
         .filter(status__in=_UNDECIDED)
         .order_by()
@@ -190,13 +192,19 @@ def open_experiments(workers: int | None = None) -> list[OpenExperiment]:
         .annotate(count=Count("pk"))
     )
     counts: dict[int, dict[str, int]] = {}
-    for experiment, status, count in rows:
+    for experiment, status, count in states:
         counts.setdefault(experiment, {})[status] = count
     found = list(Experiment.objects.filter(pk__in=counts).defer("spec", "estimate").order_by("-created_at", "-id"))
     progress = progress_of(found[:MAX_COUNTED], workers) if found else {}
-    runs = Run.objects.filter(experiment__in=found).only(*_OF_RUN)
-    stand_ins = _join_by_experiment(runs)
-    return [OpenExperiment(each, counts[each.pk], progress.get(each.pk), stand_ins[each.pk]) for each in found]
+    of_experiment: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in Run.objects.filter(experiment__in=found).only(*_OF_RUN, "budget_usd", "budget_tokens"):
+        of_experiment[run.experiment_id].append(run)
+    rows = []
+    for each in found:
+        runs, known = of_experiment[each.pk], progress.get(each.pk)
+        budget = budget_of(runs, known) if known else []
+        rows.append(OpenExperiment(each, counts[each.pk], known, join_stand_ins(runs), budget))
+    return rows
 
 
 def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:

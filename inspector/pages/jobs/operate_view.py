@@ -65,7 +65,7 @@ def _show(
     working = without_closed(words_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
     calling = list(_select_calls(target)[:MAX_ATTEMPTS])
     progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
-    budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
+    budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,
         "id": target,

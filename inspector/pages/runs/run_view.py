@@ -141,7 +141,9 @@ def _read_headway(found: Run) -> Headway:
         return Headway()
     progress = progress_of([found])[found.pk]
     return Headway(
-        progress, budget_of(found, progress), list(found.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH)))
+        progress,
+        budget_of([found], progress),
+        list(found.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH))),
     )
 
 

@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 
 from benchapp.experiments.work.call_queue import Outage
 from benchapp.experiments.work.progress import WorkerAtHand, Workforce
-from benchapp.models import Alert, Attempt, Blob, Episode, ModelCall, Trial
+from benchapp.models import Alert, Attempt, Blob, Episode, ModelCall, Run, Trial
 from benchapp.record import live
 from inspector.pages.jobs import jobs_view
 from inspector.pages.jobs.timeline import MOST_EPISODES
@@ -258,3 +258,13 @@ def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monke
 def test_the_newest_alert_is_there_for_the_browser(client: Client) -> None:
     Alert.objects.create(experiment=make_experiment(), kind="ended", key="1", words="<b>six</b> has ended")
     assert 'data-words="&lt;b&gt;six&lt;/b&gt; has ended"' in client.get("/jobs/").text
+
+
+def test_a_budget_is_a_bar_where_every_run_has_one(client: Client) -> None:
+    episode = make_work()
+    trial = make_trial(episode)
+    Attempt.objects.filter(trial=trial).update(input_tokens=600, output_tokens=150)
+    Run.objects.update(budget_tokens=1_000)
+    assert "75 % of the budget in tokens spent" in client.get("/jobs/").text
+    make_run(episode.run.experiment, status="running")  # without a limit
+    assert "of the budget" not in client.get("/jobs/").text
