@@ -163,9 +163,8 @@ def test_it_takes_no_form_without_its_token() -> None:
 def test_its_queries_do_not_grow(client: Client) -> None:
     def make(count: int) -> None:
         for _ in range(count):
-            make_batch(problems=2, paths=["/data"])
             run = make_imported()
-            Experiment.objects.filter(pk=run.experiment_id).update(source="/data/job")
+            make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
     # batches, count of problems, problems, runs; what came in: experiments, runs, trials, which was joined
@@ -191,7 +190,7 @@ def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
 
 def make_jobs() -> tuple[ImportBatch, list[Run]]:
     """Make four jobs below one folder. Names of folders suggest the condition of three."""
-    batch, suite = make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}), make_suite()
+    suite = make_suite()
     tasks = [make_task(suite=suite) for _ in range(2)]
     runs = []
     for name, hint in (("without", "no-skill"), ("with-a", "with-skills"), ("with-b", "with-skills"), ("odd", "")):
@@ -200,8 +199,9 @@ def make_jobs() -> tuple[ImportBatch, list[Run]]:
         run = make_run(experiment, condition="unknown", replicate=None, setup=setup)
         make_trial(make_unordered_episode(run), tasks[name == "with-b"], phase="evaluation")
         runs.append(run)
-    make_imported()  # of another folder
-    return batch, runs
+    make_imported()  # of another import
+    brings = [run.experiment for run in runs]
+    return make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}, brings=brings), runs
 
 
 def test_an_import_ends_in_its_comparison(client: Client) -> None:
