@@ -47,6 +47,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('changed_at', models.DateTimeField(auto_now=True, db_index=True)),
                 ('whole_at', models.DateTimeField(null=True)),
+                ('title', models.CharField(max_length=300)),
                 ('server_path', models.CharField(blank=True, max_length=4096)),
                 ('digest', models.CharField(blank=True, db_index=True, max_length=64)),
                 ('files_total', models.PositiveIntegerField(default=0)),

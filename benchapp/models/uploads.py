@@ -21,8 +21,9 @@ class UploadQuerySet(SlicedQuerySet["Upload"]):
         return self.exclude(status=SlicedModel.Status.DONE)
 
     def idle_since(self, moment: datetime) -> UploadQuerySet:
-        """Those that nobody sent to, and no worker took, since then."""
-        return self.unfinished().filter(changed_at__lt=moment, worker="")
+        """Those that wait for their sender since then. One that waits for a worker may wait."""
+        is_with_sender = Q(whole_at=None) | Q(status=SlicedModel.Status.STOPPED)
+        return self.unfinished().filter(is_with_sender, changed_at__lt=moment, worker="")
 
 
 class Upload(SlicedModel):
@@ -35,6 +36,7 @@ class Upload(SlicedModel):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True, db_index=True)
     whole_at = models.DateTimeField(null=True)
+    title = models.CharField(max_length=300)  # the folders and files as they were chosen
     server_path = models.CharField(max_length=4096, blank=True)
     digest = models.CharField(
         max_length=64, blank=True, db_index=True

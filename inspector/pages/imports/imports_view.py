@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
@@ -13,10 +14,11 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.imports import FORMATS
 from benchapp.imports.audited_edits import EDITABLE, Author, EditRefused, RunEdit, edit_runs
 from benchapp.imports.joining import join_experiments, rename_experiment, split_experiment
-from benchapp.models import Experiment, ImportBatch, Run, User
+from benchapp.imports.reading.walking import list_names
+from benchapp.imports.undoing import Undoing, undo_import
+from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Upload, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side_suggestions import (
@@ -26,6 +28,7 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
+from inspector.pages.imports.upload_view import describe_upload
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -34,6 +37,7 @@ BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
+MAX_REASON = 1000
 ARRANGED = "Arranged on the page of imports."
 
 
@@ -96,6 +100,22 @@ def arrange(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
+@require_POST
+@needs(User.Level.OPERATOR)
+def undo(request: HttpRequest) -> HttpResponse:
+    """Delete the experiments that an import made."""
+    batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
+    try:
+        undone = undo_import(batch, user=user_of(request), reason=request.POST.get("reason", "")[:MAX_REASON])
+    except EditRefused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        kept = f", {len(undone.kept)} kept that existed before" if undone.kept else ""
+        total = len(undone.deleted)
+        messages.success(request, f"{total} experiment{'' if total == 1 else 's'} deleted{kept}.")
+    return redirect(f"{reverse('imports')}?batch={batch.public_id}")
+
+
 def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
     return list_candidates(of=Experiment.objects.standing().brought_by(batch))
 
@@ -154,7 +174,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
-        "batch_rows": batches,
+        "batch_rows": _name_batches(batches),
         "chosen": chosen,
         "page": problems,
         "form": form,
@@ -162,10 +182,38 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "lacks_any": any(Run.UNKNOWN in (run.condition, run.author_model) or run.replicate is None for run in runs),
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),
-        "formats": tuple(FORMATS),
         **arrivals,
     }
+    if user_of(request).may(User.Level.OPERATOR):
+        waiting = Upload.objects.unfinished().filter(by=user_of(request)).select_related("batch")
+        context["uploads"] = [(upload, describe_upload(request, upload)) for upload in waiting]
+        context["reads_paths"] = bool(settings.IMPORT_ROOTS)
+        context["undoing"] = Undoing.of(chosen) if chosen else None
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _name_batches(batches: list[ImportBatch]) -> list[tuple[ImportBatch, str, list[Experiment]]]:
+    """Each with what was given, in short, and the experiments that are there of it, or that they were joined into."""
+    titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
+    arrivals = list(
+        ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
+    )
+    of_joined = Run.objects.filter(joined_from__in=[experiment for _, experiment in arrivals])
+    wholes = dict(of_joined.values_list("joined_from", "experiment").distinct())
+    places = [(batch, wholes.get(experiment, experiment)) for batch, experiment in arrivals]
+    standing = Experiment.objects.standing().in_bulk({experiment for _, experiment in places})
+    found: dict[int, dict[int, Experiment]] = {}
+    for batch, experiment in places:
+        if experiment in standing:
+            found.setdefault(batch, {})[experiment] = standing[experiment]
+    return [
+        (
+            batch,
+            titles.get(batch.pk) or list_names([Path(str(path)).name or str(path) for path in batch.paths]),
+            list(found.get(batch.pk, {}).values()),
+        )
+        for batch in batches
+    ]
 
 
 def _select_batches() -> QuerySet[ImportBatch]:
