@@ -5,13 +5,14 @@ Sizes that a member declares are not believed: what is written is counted.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from django.conf import settings
 
@@ -80,7 +81,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Path and content of each regular file, in order. Folders and symbolic links are passed over: the importer follows none."""
     too_many = TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
     if path.name.endswith(".zip"):
-        with zipfile.ZipFile(_check_directory(path)) as archive:
+        with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
             if len(archive.infolist()) > settings.UPLOAD_FILES:
                 raise too_many
             for member in archive.infolist():
@@ -94,23 +95,23 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
             if count > settings.UPLOAD_FILES:
                 raise too_many
             if info.isfile() and not info.issparse():
-                file = tar.extractfile(info)
-                assert file is not None  # it is a regular file
-                yield info.name.removeprefix("./"), file
+                opened = tar.extractfile(info)
+                assert opened is not None  # it is a regular file
+                yield info.name.removeprefix("./"), opened
             elif not (info.isdir() or info.issym()):
                 raise UploadRefused(f"{ascii(info.name[:120])} is a hard link, a device or a sparse file.")
-            tar.members = []  # type: ignore[attr-defined]  # else it keeps every header
+            vars(tar)["members"] = []  # else it keeps every header
 
 
-def _check_directory(path: Path) -> Path:
-    """UploadRefused where the list of members, which Python reads at once, is too long."""
-    with path.open("rb") as file:
-        found = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile itself will read
-    if found is None:
-        raise UploadRefused("It is no .zip, or ends too early.")
-    if found[zipfile._ECD_SIZE] > MAX_DIRECTORY:  # type: ignore[attr-defined]
-        raise TooMuch("It has too many members.")
-    return path
+class BoundedFile(io.FileIO):
+    """A zip's bytes. Python reads the list of its members at once, however long it says that it is."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = os.fstat(self.fileno()).st_size - self.tell()
+        if size > MAX_DIRECTORY:
+            raise TooMuch("It has too many members.")
+        return super().read(size) or b""
 
 
 class BoundedInfo(tarfile.TarInfo):
@@ -124,8 +125,9 @@ class BoundedInfo(tarfile.TarInfo):
         tarfile.SOLARIS_XHDTYPE,
     )
 
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in self.EXTENSIONS and self.size > MAX_EXTENSION:
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in cls.EXTENSIONS and found.size > MAX_EXTENSION:
             raise tarfile.ReadError("one of its headers is too long")
-        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found

@@ -45,7 +45,7 @@ def check_path(path: object) -> str:
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):
         raise UploadRefused(f"The path {shown} has a control character.")
     if path.startswith("/") or "\\" in path or _DRIVE.match(path):
-        raise UploadRefused(f"The path {shown} is not relative, with / between folders.")
+        raise UploadRefused(f"The path {shown} must be relative, with / between folders.")
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise UploadRefused(f"The path {shown} has an empty part, or one that leads out.")
@@ -67,14 +67,12 @@ class Names:
         """UploadRefused where the path, or a folder of it, is spelled like another one but for case or normalisation."""
         folded = _fold(path)
         if folded in self._files or folded in self._folders:
-            raise UploadRefused(f"{ascii(path[:120])} is there twice, but for upper and lower case or accents.")
+            raise UploadRefused(f"{ascii(path[:120])} comes twice, as one name differs only by case or accents.")
         self._files.add(folded)
         for folder in map(str, PurePosixPath(path).parents):
             folded = _fold(folder)
             if folded in self._files or self._folders.setdefault(folded, folder) != folder:
-                raise UploadRefused(
-                    f"The folder {ascii(folder[:120])} is there twice, but for upper and lower case or accents."
-                )
+                raise UploadRefused(f"{ascii(folder[:120])} comes twice, as one name differs only by case or accents.")
 
 
 def _fold(path: str) -> str:

@@ -104,7 +104,9 @@ def _make_title(files: Sequence[UploadFile]) -> str:
 
 def _check_open(user: User) -> None:
     if Upload.objects.unfinished().filter(by=user).count() >= settings.UPLOADS_OPEN:
-        raise TooMuch(f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. Wait for one, or discard it.")
+        raise TooMuch(
+            f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. Wait for one, or discard it."
+        )
 
 
 def _read_entries(entries: object) -> list[UploadFile]:
@@ -335,7 +337,7 @@ def ask_for_path(user: User, text: str) -> Upload:
         path = Path(text.strip())
         resolved = path.resolve()
     except (OSError, RuntimeError, ValueError):
-        raise UploadRefused("This is no path.") from None
+        raise UploadRefused("This is not a path.") from None
     if not path.is_absolute() or not any(resolved.is_relative_to(root) for root in roots):
         raise UploadRefused(
             f"Give a path below {', '.join(map(str, roots))}. This server imports from no other folder."

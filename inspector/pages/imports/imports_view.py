@@ -57,7 +57,7 @@ def assign(request: HttpRequest) -> HttpResponse:
         except EditRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
+            messages.success(request, f"{_count(changed, 'row')} changed.")
             return redirect("imports")
     return _render(request, form, as_json=False, status=422)
 
@@ -74,7 +74,7 @@ def accept(request: HttpRequest) -> HttpResponse:
             found = Run.objects.filter(public_id__in=[run.run for run in runs], condition=Run.UNKNOWN)
             edit = RunEdit(condition=condition)
             changed += edit_runs(found.select_related("experiment"), edit, author=author, reason=ACCEPTED)
-    messages.success(request, f"{changed} run{'' if changed == 1 else 's'} changed.")
+    messages.success(request, f"{_count(changed, 'run')} changed.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -111,8 +111,7 @@ def undo(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refusal))
     else:
         kept = f", {len(undone.kept)} kept that existed before" if undone.kept else ""
-        total = len(undone.deleted)
-        messages.success(request, f"{total} experiment{'' if total == 1 else 's'} deleted{kept}.")
+        messages.success(request, f"{_count(len(undone.deleted), 'experiment')} deleted{kept}.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -130,7 +129,32 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
     return dict(sorted(found.items(), key=lambda each: name_condition(each[0]).order))
 
 
-def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
+def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int) -> str:
+    """Say what came in, what it lacks, and how much could not be read."""
+    trials, said = batch.counts.get("trials", 0), ["Nothing came in."]
+    if batch.status == ImportBatch.Status.RUNNING:
+        said = ["Reading now."]
+    elif trials:
+        said = [f"{_count(trials, 'trial')} in {_count(batch.counts.get('runs', 0), 'run')} read."]
+    if runs:
+        known, suggested = (
+            sum(run.recorded != Run.UNKNOWN for run in runs),
+            sum(run.recorded != run.condition for run in runs),
+        )
+        more = f"; names of folders suggest {suggested} more" if suggested else ""
+        said += [f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition{more}."]
+    if problems:
+        said += [f"{_count(problems, 'problem')}."]
+    elif trials and batch.status == ImportBatch.Status.DONE:
+        said += ["No problem."]
+    return " ".join(said)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _build_arrivals(batch: ImportBatch, problems: int) -> dict[str, object]:
     """What came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     names = {each.public_id: each.name for each in arrivals}
@@ -139,13 +163,11 @@ def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
     runs = [run for each in groups.values() for run in each]
     joined = Experiment.objects.standing().brought_by(batch).filter(runs__joined_from__isnull=False).distinct().first()
     return {
+        "heading": write_heading(batch, runs, problems),
         "arrived": [
             (code, code in suggested, sum_up_runs(found), [(run, names[run.experiment]) for run in found])
             for code, found in groups.items()
         ],
-        "arrived_runs": len(runs),
-        "arrived_known": sum(run.recorded != Run.UNKNOWN for run in runs),
-        "arrived_suggested": sum(run.recorded != run.condition for run in runs),
         "suggested": suggested,
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,
@@ -163,8 +185,8 @@ def _find_account(request: HttpRequest) -> User | None:
 def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     batches = list(_select_batches()[:BATCHES])
     chosen = _choose_batch(request, batches)
-    arrivals = _build_arrivals(chosen) if chosen else {}
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
+    arrivals = _build_arrivals(chosen, problems.paginator.count) if chosen else {"heading": "Nothing was imported yet"}
     runs = list(_select_editable()[: RUNS + 1])
     data = {
         "batches": BATCH.read_all(batches),
