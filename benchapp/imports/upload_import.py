@@ -16,6 +16,7 @@ from benchapp.record.call_budget import SliceOver
 from benchapp.record.slices import SlicedWork, SliceEnd
 from runner.base.errors import SetupError
 
+UNPACKED = "unpacked"
 PROGRESS_SECONDS = 1.0  # between two writes of how far it is
 
 WORK = SlicedWork(Upload.objects.whole, "importing", f"{__name__}.import_upload")
@@ -40,6 +41,7 @@ def _import(upload: Upload) -> SliceEnd:
     try:
         paths = dict(_list_paths(upload))
     except UploadRefused as refusal:
+        shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
     try:
         import_paths(
@@ -83,7 +85,7 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
             "The files of this upload are not here. Pages and workers need the same folder SKILLGLASS_VAR."
         )
     yield from _list_tops(folder)
-    unpacked = folder / "unpacked"
+    unpacked = folder / UNPACKED
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier try
     for number, path in enumerate(sorted((folder / ARCHIVES).iterdir()) if (folder / ARCHIVES).is_dir() else ()):
         if is_ours(path):

@@ -332,13 +332,14 @@ def test_an_archive_of_ours_comes_in_as_it_is(client: Client, tmp_path: Path) ->
 
 
 def test_a_hostile_archive_stops_the_import_in_words_and_can_be_discarded(client: Client, folder: Path) -> None:
-    sent = upload(client, {"evil.zip": pack({"../../evil": b"x"}, ".zip")})
+    sent = upload(client, {"evil.zip": pack({"run/fine": b"x", "../../evil": b"x"}, ".zip")})
     assert sent.state == "stopped"
     text = client.get("/imports/").text
     assert (
         "evil.zip cannot be unpacked: The path &#x27;../../evil&#x27; has an empty part, or one that leads out." in text
     )
     assert not ImportBatch.objects.exists()
+    assert list(kept(folder)) == ["evil.zip"], "what was unpacked is gone"
     assert client.post(f"/imports/uploads/{sent.public_id}/discard/").status_code == 302
     assert not Upload.objects.exists()
     assert not any(folder.iterdir())
