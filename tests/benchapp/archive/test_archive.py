@@ -257,7 +257,7 @@ def test_every_row_below_an_experiment_has_a_table() -> None:
     human = "user review slot mark label resolution attribution suggestion agreementreport queue queueitem judgecall"
     human += " codebook codebookversion code codeexample codeorigin comment mention activity comparison"
     human += " importbatch importproblem importedexperiment upload uploadfile blob taskworkflow draft draftstep"
-    human += " invitation apitoken"
+    human += " invitation apitoken publication alert"
     human += " judgingorder"  # work that is to be done here, no part of what came of it
     derived = "librarydiagnosis libraryfinding searchdocument searchsource"
     at_home = {*human.split(), *derived.split()}

@@ -29,7 +29,7 @@ def note_arrivals(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('benchapp', '0033_invitations_and_tokens'),
+        ('benchapp', '0035_alerts'),
     ]
 
     operations = [
