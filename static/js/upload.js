@@ -87,6 +87,7 @@ class Sender {
     const files = this.chosen.map(({ path, file }) => ({ path, size: file.size, modified: Math.max(0, file.lastModified) }));
     const answer = await ask(zone.dataset.begin, JSON.stringify({ files }), "application/json");
     this.url = answer.url;
+    document.querySelector(`[data-upload="${answer.id}"]`)?.remove(); // it says what this line says now
     this.numbers = answer.files.map(([number]) => number);
     this.received = answer.files.map(([, received]) => received);
     this.places = new Map(this.numbers.map((number, place) => [number, place]));

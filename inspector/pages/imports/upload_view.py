@@ -13,7 +13,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
-from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.work.progress import workforce
@@ -150,7 +149,7 @@ def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
 def write_sentence(upload: Upload, received: int) -> str:
     match upload.state:
         case "receiving":
-            here = f"{filesizeformat(received)} of {filesizeformat(upload.bytes_total)}"
+            here = f"{received / 1e6:,.1f} of {upload.bytes_total / 1e6:,.1f} MB"
             return f"{upload.title}: {here} arrived. Choose the same again to continue."
         case "waiting":
             return f"{upload.title}: waiting for a worker.{_explain_no_worker()}"
