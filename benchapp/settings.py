@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import dj_database_url
@@ -180,6 +181,20 @@ JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 # The runner reads these two (runner.models.wire.patience); here a value that makes no sense stops the start.
 environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
 environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
+
+# Folders of this machine that operators may import from by path. Nobody but the person at this machine reaches a
+# single-user installation, and that person can already run anything as this user: their own folder tells them nothing new.
+IMPORT_ROOTS = [
+    Path(root)
+    for root in environ.text("IMPORT_ROOTS", os.path.expanduser("~") if SINGLE_USER else "").split(os.pathsep)  # noqa: PTH111
+    if root
+]
+# Bounds of one upload, and of what one person has under way. Pieces fit into DATA_UPLOAD_MAX_MEMORY_SIZE.
+UPLOAD_BYTES = environ.number("UPLOAD_BYTES", 20 * 1024**3)
+UPLOAD_FILES = environ.number("UPLOAD_FILES", 40_000)
+UPLOAD_PATH_LENGTH = environ.number("UPLOAD_PATH_LENGTH", 500)
+UPLOADS_OPEN = environ.number("UPLOADS_OPEN", 3)
+UPLOAD_HOURS = environ.number("UPLOAD_HOURS", 48)
 
 STATIC_URL = "static/"
 STATIC_ROOT = Path(environ.text("SKILLGLASS_STATIC") or VAR_DIR / "static")  # an image brings its own, collected

@@ -26,7 +26,7 @@ from inspector.pages.compare import (
 from inspector.pages.documents import documents_view
 from inspector.pages.drafts import draft_view, drafts_view
 from inspector.pages.experiments import experiment_view, judging_view, measuring_view
-from inspector.pages.imports import imports_view
+from inspector.pages.imports import imports_view, upload_view
 from inspector.pages.jobs import jobs_view, operate_view
 from inspector.pages.launch import launch_view, server_view
 from inspector.pages.library import (
@@ -95,6 +95,13 @@ ROUTES: dict[str, list[Routes]] = {
         part("imports/assign/", imports_view.assign, "imports-assign"),
         part("imports/accept/", imports_view.accept, "imports-accept"),
         part("imports/arrange/", imports_view.arrange, "imports-arrange"),
+        part("imports/undo/", imports_view.undo, "imports-undo"),
+        part("imports/paths/", upload_view.read_path, "imports-paths"),
+        part("imports/uploads/", upload_view.begin, "uploads"),
+        part("imports/uploads/<uuid:public_id>/", upload_view.upload, "upload"),
+        part("imports/uploads/<uuid:public_id>/pieces/", upload_view.pieces, "upload-pieces"),
+        part("imports/uploads/<uuid:public_id>/finish/", upload_view.finish, "upload-finish"),
+        part("imports/uploads/<uuid:public_id>/discard/", upload_view.discard, "upload-discard"),
         page("jobs/", jobs_view.jobs, "jobs"),
         page("launch/", launch_view.launch, "launch"),
         page("launch/server/", server_view.server, "launch-server"),

@@ -21,6 +21,7 @@ from benchapp.experiments import alerts
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
 from benchapp.exports import publications
+from benchapp.imports import upload_import
 from benchapp.judges import judging_orders
 from benchapp.search.index_following import follow_if_waiting
 from runner.agents import AGENTS
@@ -126,6 +127,7 @@ class EpisodeWorker(Worker):
             draft_orders.enqueue_due()
             publications.enqueue_due()
             alerts.note_and_send()
+            upload_import.tend_uploads()
         except DatabaseError:
             log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:

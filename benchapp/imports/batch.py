@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils import timezone
@@ -25,7 +26,7 @@ from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
-from benchapp.models import Episode, ImportBatch, ImportProblem, Run, SkillUse, User
+from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.search.index_following import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
@@ -85,14 +86,17 @@ def import_paths(
     mapping: ImportMap | None = None,
     progress: Progress | None = None,
     waiting: Callable[[str], None] = logger.info,
+    begun: Callable[[ImportBatch], None] = lambda batch: None,
+    names: Mapping[Path, str] = MappingProxyType({}),
     user: User | None = None,
     processes: int = 1,
 ) -> ImportReport:
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
-    in stays in, once. `waiting` is told, in one line, which import must end first. `processes`: that read new trials."""
-    run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes)
+    in stays in, once. `waiting` is told, in one line, which import must end first. `begun` is given the batch when its turn
+    has come. `names`: what the record calls a path, if not by itself. `processes`: that read new trials."""
+    run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
     with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
-        _import_all(run, [Path(path) for path in paths], user)
+        _import_all(run, [Path(path) for path in paths], user, begun)
     _notify_workers(run.experiments)
     return run.report
 
@@ -111,25 +115,27 @@ def _collecting_seldom() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
+def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:
     # It is nobody else's turn, so a batch that still says "running" was killed.
     stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
-    names = [storable(str(path)) for path in given]
+    names = [storable(run.name(path)) for path in given]
     batch = ImportBatch.objects.create(paths=names, format=run.format, actor=user)
     run.report.batch = str(batch.public_id)
+    run.batch = batch
     try:
+        begun(batch)
         for path in given:
             run.import_path(path)
-            run.save(batch)
+            run.save()
         run.link_archives()
         run.mapping.report_unused(run.report.problems)
     except BaseException:
-        run.save(batch, status=ImportBatch.Status.INTERRUPTED)
+        run.save(status=ImportBatch.Status.INTERRUPTED)
         raise
     used = SkillUse.objects.filter(attempt__trial__episode__run__in=run.runs).exclude(kind=UseKind.MOUNTED)
     run.report.counts["skills_read"] = used.values("skill").distinct().count()
-    run.save(batch, status=ImportBatch.Status.DONE)
+    run.save(status=ImportBatch.Status.DONE)
 
 
 def _explain_waiting() -> str:
@@ -163,46 +169,55 @@ class _Import:
     progress: Progress | None
     author: Author
     processes: int
+    names: Mapping[Path, str]
+    batch: ImportBatch = field(init=False)
     report: ImportReport = field(default_factory=ImportReport)
     experiments: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
     archives: list[tuple[Path, TakenIn]] = field(default_factory=list)
     saved: int = 0
 
+    def name(self, path: Path) -> str:
+        return self.names.get(path, str(path))
+
     def import_path(self, path: Path) -> None:
-        problems = self.report.problems
+        problems, name = self.report.problems, self.name(path)
         if reason := _explain_closed(path):
-            problems.add(str(path), "", "a folder that can be read", reason)
+            problems.add(name, "", "a folder that can be read", reason)
             return
         if path.is_file() and path.name.endswith(ENDINGS):
             self._import_archive(path)
             return
         if not path.exists():
-            problems.add(str(path), "", "a folder", "there is nothing")
+            problems.add(name, "", "a folder", "there is nothing")
             return
         before, problems_before = self.report.total, len(problems)
         is_folder = path.is_dir()
-        root = Root(path if is_folder else path.parent, problems)
+        shown = Path(name)
+        root = Root(shown if is_folder else shown.parent, problems, at=path if is_folder else path.parent)
         for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
             self._import_experiment(found)
         if self.report.total > before:
             return
         if is_folder:
-            problems.add(str(path), "", EXPECTED, "none was found in it")
+            problems.add(name, "", EXPECTED, "none was found in it")
         elif len(problems) == problems_before:
             expected = "a folder or a single log file"
-            problems.add(str(path), "", expected, "another file, or an archive; unpack it first")
+            problems.add(name, "", expected, "another file, or an archive; unpack it first")
 
     def _import_archive(self, path: Path) -> None:
         """Our own export: all of it or nothing."""
         counts = self.report.counts
         try:
-            taken = take_in(path, source=storable(str(path)))
+            taken = take_in(path, source=storable(self.name(path)))
         except ArchiveError as error:
-            self.report.problems.add(str(path), error.place, error.expected, f"{error.message}; nothing was changed")
+            self.report.problems.add(
+                self.name(path), error.place, error.expected, f"{error.message}; nothing was changed"
+            )
             return
         self.archives.append((path, taken))
         self.experiments.add(taken.experiment.pk)
+        self.note_arrivals([taken.experiment.pk], is_new=taken.is_new)
         self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
         tables = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
         counts.update({name: taken.counts[table] for name, table in tables.items()} | {"steps": taken.counts["steps"]})
@@ -214,17 +229,19 @@ class _Import:
             if still_open := taken.link_origins():
                 expected = "the runs that its forks and probes come from, imported before it or with it"
                 message = f"{still_open} without one; import that experiment, then this archive again"
-                self.report.problems.add(str(path), "manifest.json", expected, message)
+                self.report.problems.add(self.name(path), "manifest.json", expected, message)
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(
             found.source, self.mapping, self.report.problems, self.author, self.report.counts, self.processes
         )
-        self.experiments.add(recorder.places.experiment.pk)
+        places = recorder.places
+        self.experiments.add(places.experiment.pk)
+        self.note_arrivals([places.experiment.pk], is_new=places.is_new or places.was_deleted)
         done, total = count(1), len(found.trials) + found.libraries_total + len(found.histories)
         with transaction.atomic():
             for facts in found.tasks:
-                recorder.places.put_key_points(facts)
+                places.put_key_points(facts)
         for library in found.libraries:
             recorder.record_library(library)
             self._show_progress(found.source.name, next(done), total)
@@ -235,22 +252,32 @@ class _Import:
             recorder.record_history(history)
             self._show_progress(found.source.name, next(done), total)
         recorder.finish()
-        if recorder.places.is_new and found.trials and not recorder.places.experiment.runs.exists():
-            self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
-            recorder.places.experiment.delete()
+        if places.is_new and found.trials and not places.experiment.runs.exists():
+            self.experiments.discard(places.experiment.pk)  # all its trials came in with another folder
+            places.experiment.delete()
             return
         recorder.keep_quiet()
-        with_library = Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False)
+        with_library = Run.objects.filter(experiment=places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
 
     def _show_progress(self, name: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(name, done, total)
 
-    def save(self, batch: ImportBatch, status: str = ImportBatch.Status.RUNNING) -> None:
+    def note_arrivals(self, experiments: Iterable[int], *, is_new: bool) -> None:
+        """Keep that the import read these experiments. What was noted before stays as it was noted."""
+        ImportedExperiment.objects.bulk_create(
+            (ImportedExperiment(batch=self.batch, experiment_id=pk, is_new=is_new) for pk in experiments),
+            ignore_conflicts=True,
+        )
+
+    def save(self, status: str = ImportBatch.Status.RUNNING) -> None:
+        batch = self.batch
         self.report.counts["experiments"], self.report.counts["runs"] = len(self.experiments), len(self.runs)
         problems = list(self.report.problems)
+        read = Run.objects.filter(pk__in=self.runs).values_list("experiment", flat=True)
         with transaction.atomic():
+            self.note_arrivals(set(read), is_new=False)
             ImportProblem.objects.bulk_create(
                 ImportProblem(
                     batch=batch,

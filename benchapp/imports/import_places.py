@@ -39,6 +39,7 @@ class Places:
         self._episodes: dict[tuple[int, str], Episode] = {}
         self.source = source
         self._came_with: Experiment | None = None  # where a person joined its runs into another one
+        self.was_deleted = False  # and came back
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
@@ -51,7 +52,6 @@ class Places:
             "spec": redact_value(dict(source.spec)),
             "started_at": source.started_at,
             "finished_at": source.finished_at,
-            "deleted_at": None,
         }
         named = {
             "name": redact_text(source.name)[:300],
@@ -66,9 +66,11 @@ class Places:
             return experiment
         if joined := Run.objects.filter(joined_from=experiment).select_related("experiment").first():
             self._came_with = experiment
+            self._bring_back(joined.experiment)
             return joined.experiment
+        self._bring_back(experiment)
         if not source.describes_itself:
-            told = {"deleted_at": None}
+            told = {}
         elif not experiment.spec and source.spec:
             told |= named
         changed = [name for name, value in told.items() if getattr(experiment, name) != value]
@@ -79,6 +81,11 @@ class Places:
         if "status" in changed:
             experiment.runs.update(status=Run.Status.CANCELLED if cut_short else Run.Status.DONE)
         return experiment
+
+    def _bring_back(self, experiment: Experiment) -> None:
+        if experiment.deleted_at is not None:
+            self.was_deleted, experiment.deleted_at = True, None
+            experiment.save(update_fields=["deleted_at"])
 
     def suite(self, key: str) -> Suite:
         """Imported suites have keys of their own, apart from those whose task folders are known here."""

@@ -10,7 +10,7 @@ from benchapp.models.comparisons import Comparison
 from benchapp.models.diagnoses import LibraryDiagnosis, LibraryFinding
 from benchapp.models.episodes import Entry, Episode, Refusal, Seal, Seeding, Skip
 from benchapp.models.experiments import Experiment, Run
-from benchapp.models.imports import ImportBatch, ImportProblem
+from benchapp.models.imports import ImportBatch, ImportedExperiment, ImportProblem
 from benchapp.models.judgements import JudgedUnit, Judgement, Judging, JudgingOrder, JudgingTry
 from benchapp.models.libraries import Decision, DecisionEvidence, Snapshot, SnapshotFile
 from benchapp.models.people import ApiToken, Invitation, User
@@ -33,6 +33,7 @@ from benchapp.models.suites import Environment, Family, KeyPoint, Suite, Task, T
 from benchapp.models.task_drafts import Draft, DraftStep
 from benchapp.models.trajectories import Chunk, Compaction, SkillUse, Trajectory
 from benchapp.models.trials import Attempt, Trial
+from benchapp.models.uploads import Upload, UploadFile
 from benchapp.models.verdicts import Check, Dimension, Verdict
 from benchapp.models.workflows import TaskWorkflow
 
@@ -64,6 +65,7 @@ __all__ = [
     "Family",
     "ImportBatch",
     "ImportProblem",
+    "ImportedExperiment",
     "JudgeCall",
     "JudgedUnit",
     "Judgement",
@@ -104,6 +106,8 @@ __all__ = [
     "TaskWorkflow",
     "Trajectory",
     "Trial",
+    "Upload",
+    "UploadFile",
     "User",
     "ApiToken",
     "Invitation",

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import models, transaction
-from django.db.models import Case, Exists, F, OuterRef, Q, When
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models.activity import Activity
 from benchapp.models.base import PublicModel, match_words, rank_beginning
-from benchapp.models.imports import ImportBatch
+from benchapp.models.imports import ImportBatch, ImportedExperiment
 from benchapp.models.people import User
 from benchapp.models.pointing import describe_pointers
 from benchapp.models.stand_ins import StandIn, find_stand_ins
@@ -64,11 +64,16 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         return self.filter(deleted_at=None)
 
     def brought_by(self, batch: ImportBatch) -> ExperimentQuerySet:
-        """Those whose files lie below what an import was given, whichever import read them first."""
-        below = Q()
-        for path in map(str, batch.paths):
-            below |= Q(source=path) | Q(source__startswith=f"{path.rstrip('/')}/")
-        return self.filter(below, origin=Experiment.Origin.IMPORTED) if below else self.none()
+        """Those that an import read, whichever import read them first, and those that such were joined into."""
+        return self._with_joined(ImportedExperiment.objects.filter(batch=batch))
+
+    def made_by(self, batch: ImportBatch) -> ExperimentQuerySet:
+        """Those that were not here before an import."""
+        return self._with_joined(ImportedExperiment.objects.filter(batch=batch, is_new=True))
+
+    def _with_joined(self, arrivals: QuerySet[ImportedExperiment]) -> ExperimentQuerySet:
+        read = arrivals.values("experiment")
+        return self.filter(Q(pk__in=read) | Q(pk__in=Run.objects.filter(joined_from__in=read).values("experiment")))
 
     def probes(self) -> ExperimentQuerySet:
         """Those that rerun tasks with another run's library, and compare no conditions."""

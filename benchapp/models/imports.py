@@ -25,6 +25,17 @@ class ImportBatch(PublicModel):
         ordering = ["-started_at", "-id"]
 
 
+class ImportedExperiment(models.Model):
+    """An experiment that an import read. `is_new`: this import made it, or brought it back after it was deleted."""
+
+    batch = models.ForeignKey(ImportBatch, on_delete=models.CASCADE, related_name="arrivals")
+    experiment = models.ForeignKey("benchapp.Experiment", on_delete=models.CASCADE, related_name="arrivals")
+    is_new = models.BooleanField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["batch", "experiment"], name="arrival_once")]
+
+
 class ImportProblem(models.Model):
     """Something that could not be taken as it stood: where, what was expected, what was found."""
 

@@ -6,7 +6,7 @@ test sees the rows that a recorder or an importer would leave.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -27,6 +27,7 @@ from benchapp.models import (
     Experiment,
     Family,
     ImportBatch,
+    ImportedExperiment,
     ImportProblem,
     Run,
     Seal,
@@ -526,7 +527,7 @@ def _decide(episode: Episode, family: Family, before: Snapshot, files: dict[str,
     )
 
 
-def make_batch(*, problems: int = 0, **fields: Any) -> ImportBatch:
+def make_batch(*, problems: int = 0, brings: Iterable[Experiment] = (), **fields: Any) -> ImportBatch:
     batch = ImportBatch.objects.create(
         **{
             "paths": ["runs/one"],
@@ -536,6 +537,9 @@ def make_batch(*, problems: int = 0, **fields: Any) -> ImportBatch:
             "finished_at": START,
             **fields,
         }
+    )
+    ImportedExperiment.objects.bulk_create(
+        ImportedExperiment(batch=batch, experiment=experiment, is_new=True) for experiment in brings
     )
     ImportProblem.objects.bulk_create(
         ImportProblem(

@@ -74,9 +74,10 @@ class FolderEntry:
 class Root:
     """One folder given to the importer, and the only way its files are opened."""
 
-    def __init__(self, given: Path, problems: ProblemList) -> None:
+    def __init__(self, given: Path, problems: ProblemList, *, at: Path | None = None) -> None:
+        """`at`: where it is on this machine, if `given` is only what people call it."""
         self.given = given
-        self.base = given.resolve()
+        self.base = (at or given).resolve()
         self._inside = f"{self.base}/".replace("//", "/")  # what every path below it begins with
         self.problems = problems
         self._entries = 0
@@ -90,7 +91,7 @@ class Root:
 
     def mute(self) -> Root:
         """The same folder for a first look, whose problems are reported when it is read in earnest."""
-        return Root(self.given, ProblemList())
+        return Root(self.given, ProblemList(), at=self.base)
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
         self.problems.add(self.label(path), place, expected, message)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
@@ -13,10 +14,11 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.imports import FORMATS
 from benchapp.imports.audited_edits import EDITABLE, Author, EditRefused, RunEdit, edit_runs
 from benchapp.imports.joining import join_experiments, rename_experiment, split_experiment
-from benchapp.models import Experiment, ImportBatch, Run, User
+from benchapp.imports.reading.walking import list_names
+from benchapp.imports.undoing import Undoing, undo_import
+from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Upload, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side_suggestions import (
@@ -26,6 +28,7 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
+from inspector.pages.imports.upload_view import describe_upload
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -34,6 +37,7 @@ BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
+MAX_REASON = 1000
 ARRANGED = "Arranged on the page of imports."
 
 
@@ -53,7 +57,7 @@ def assign(request: HttpRequest) -> HttpResponse:
         except EditRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
+            messages.success(request, f"{_count(changed, 'row')} changed.")
             return redirect("imports")
     return _render(request, form, as_json=False, status=422)
 
@@ -70,7 +74,7 @@ def accept(request: HttpRequest) -> HttpResponse:
             found = Run.objects.filter(public_id__in=[run.run for run in runs], condition=Run.UNKNOWN)
             edit = RunEdit(condition=condition)
             changed += edit_runs(found.select_related("experiment"), edit, author=author, reason=ACCEPTED)
-    messages.success(request, f"{changed} run{'' if changed == 1 else 's'} changed.")
+    messages.success(request, f"{_count(changed, 'run')} changed.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -96,6 +100,21 @@ def arrange(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
+@require_POST
+@needs(User.Level.OPERATOR)
+def undo(request: HttpRequest) -> HttpResponse:
+    """Delete the experiments that an import made."""
+    batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
+    try:
+        undone = undo_import(batch, user=user_of(request), reason=request.POST.get("reason", "")[:MAX_REASON])
+    except EditRefused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        kept = f", {len(undone.kept)} kept that existed before" if undone.kept else ""
+        messages.success(request, f"{_count(len(undone.deleted), 'experiment')} deleted{kept}.")
+    return redirect(f"{reverse('imports')}?batch={batch.public_id}")
+
+
 def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
     return list_candidates(of=Experiment.objects.standing().brought_by(batch))
 
@@ -110,7 +129,32 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
     return dict(sorted(found.items(), key=lambda each: name_condition(each[0]).order))
 
 
-def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
+def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int) -> str:
+    """Say what came in, what it lacks, and how much could not be read."""
+    trials, said = batch.counts.get("trials", 0), ["Nothing came in."]
+    if batch.status == ImportBatch.Status.RUNNING:
+        said = ["Reading now."]
+    elif trials:
+        said = [f"{_count(trials, 'trial')} in {_count(batch.counts.get('runs', 0), 'run')} read."]
+    if runs:
+        known, suggested = (
+            sum(run.recorded != Run.UNKNOWN for run in runs),
+            sum(run.recorded != run.condition for run in runs),
+        )
+        more = f"; names of folders suggest {suggested} more" if suggested else ""
+        said += [f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition{more}."]
+    if problems:
+        said += [f"{_count(problems, 'problem')}."]
+    elif trials and batch.status == ImportBatch.Status.DONE:
+        said += ["No problem."]
+    return " ".join(said)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _build_arrivals(batch: ImportBatch, problems: int) -> dict[str, object]:
     """What came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     names = {each.public_id: each.name for each in arrivals}
@@ -119,13 +163,11 @@ def _build_arrivals(batch: ImportBatch) -> dict[str, object]:
     runs = [run for each in groups.values() for run in each]
     joined = Experiment.objects.standing().brought_by(batch).filter(runs__joined_from__isnull=False).distinct().first()
     return {
+        "heading": write_heading(batch, runs, problems),
         "arrived": [
             (code, code in suggested, sum_up_runs(found), [(run, names[run.experiment]) for run in found])
             for code, found in groups.items()
         ],
-        "arrived_runs": len(runs),
-        "arrived_known": sum(run.recorded != Run.UNKNOWN for run in runs),
-        "arrived_suggested": sum(run.recorded != run.condition for run in runs),
         "suggested": suggested,
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,
@@ -143,8 +185,8 @@ def _find_account(request: HttpRequest) -> User | None:
 def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     batches = list(_select_batches()[:BATCHES])
     chosen = _choose_batch(request, batches)
-    arrivals = _build_arrivals(chosen) if chosen else {}
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
+    arrivals = _build_arrivals(chosen, problems.paginator.count) if chosen else {"heading": "Nothing was imported yet"}
     runs = list(_select_editable()[: RUNS + 1])
     data = {
         "batches": BATCH.read_all(batches),
@@ -154,7 +196,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
-        "batch_rows": batches,
+        "batch_rows": _name_batches(batches),
         "chosen": chosen,
         "page": problems,
         "form": form,
@@ -162,10 +204,38 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "lacks_any": any(Run.UNKNOWN in (run.condition, run.author_model) or run.replicate is None for run in runs),
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),
-        "formats": tuple(FORMATS),
         **arrivals,
     }
+    if user_of(request).may(User.Level.OPERATOR):
+        waiting = Upload.objects.unfinished().filter(by=user_of(request)).select_related("batch")
+        context["uploads"] = [(upload, describe_upload(request, upload)) for upload in waiting]
+        context["reads_paths"] = bool(settings.IMPORT_ROOTS)
+        context["undoing"] = Undoing.of(chosen) if chosen else None
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _name_batches(batches: list[ImportBatch]) -> list[tuple[ImportBatch, str, list[Experiment]]]:
+    """Each with what was given, in short, and the experiments that are there of it, or that they were joined into."""
+    titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
+    arrivals = list(
+        ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
+    )
+    of_joined = Run.objects.filter(joined_from__in=[experiment for _, experiment in arrivals])
+    wholes = dict(of_joined.values_list("joined_from", "experiment").distinct())
+    places = [(batch, wholes.get(experiment, experiment)) for batch, experiment in arrivals]
+    standing = Experiment.objects.standing().in_bulk({experiment for _, experiment in places})
+    found: dict[int, dict[int, Experiment]] = {}
+    for batch, experiment in places:
+        if experiment in standing:
+            found.setdefault(batch, {})[experiment] = standing[experiment]
+    return [
+        (
+            batch,
+            titles.get(batch.pk) or list_names([Path(str(path)).name or str(path) for path in batch.paths]),
+            list(found.get(batch.pk, {}).values()),
+        )
+        for batch in batches
+    ]
 
 
 def _select_batches() -> QuerySet[ImportBatch]:

@@ -256,7 +256,8 @@ def test_every_row_below_an_experiment_has_a_table() -> None:
     """A model that is added to the record must travel, or be named here: what people did, what is found again from the rest."""
     human = "user review slot mark label resolution attribution suggestion agreementreport queue queueitem judgecall"
     human += " codebook codebookversion code codeexample codeorigin comment mention activity comparison"
-    human += " importbatch importproblem blob taskworkflow draft draftstep"
+    human += " importbatch importproblem importedexperiment upload uploadfile blob taskworkflow draft draftstep"
+    human += " invitation apitoken publication alert"
     human += " judgingorder"  # work that is to be done here, no part of what came of it
     derived = "librarydiagnosis libraryfinding searchdocument searchsource"
     at_home = {*human.split(), *derived.split()}

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from benchapp.models import Activity, Experiment, ImportBatch, Run, Trial, User
+from benchapp.imports.audited_edits import Author
+from benchapp.imports.batch import import_paths
+from benchapp.imports.joining import join_experiments, split_experiment
+from benchapp.models import Activity, Experiment, ImportBatch, ImportedExperiment, Run, Trial, User
+from tests.benchapp.import_folders import job
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     make_batch,
@@ -20,6 +25,7 @@ from tests.worlds.factories import (
     make_unordered_episode,
     make_user,
 )
+from tests.worlds.review_factories import make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +42,7 @@ def send(client: Client, *runs: Run, **fields: object) -> object:
 
 def test_it_says_how_to_import(client: Client) -> None:
     text = client.get("/imports/").text
-    assert "python manage.py import_runs PATH</pre>" in text
+    assert "Drop a folder of finished runs above, or import it with <code>manage.py import_runs PATH</code>." in text
     assert "Nothing was imported yet" in text
 
 
@@ -163,13 +169,12 @@ def test_it_takes_no_form_without_its_token() -> None:
 def test_its_queries_do_not_grow(client: Client) -> None:
     def make(count: int) -> None:
         for _ in range(count):
-            make_batch(problems=2, paths=["/data"])
             run = make_imported()
-            Experiment.objects.filter(pk=run.experiment_id).update(source="/data/job")
+            make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
-    # batches, count of problems, problems, runs; what came in: experiments, runs, trials, which was joined
-    assert assert_queries_flat(client, "/imports/", make) == 9
+    # batches with their experiments, problems, runs; what came in; uploads; what an undo deletes
+    assert assert_queries_flat(client, "/imports/", make) == 16
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
@@ -191,7 +196,7 @@ def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
 
 def make_jobs() -> tuple[ImportBatch, list[Run]]:
     """Make four jobs below one folder. Names of folders suggest the condition of three."""
-    batch, suite = make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}), make_suite()
+    suite = make_suite()
     tasks = [make_task(suite=suite) for _ in range(2)]
     runs = []
     for name, hint in (("without", "no-skill"), ("with-a", "with-skills"), ("with-b", "with-skills"), ("odd", "")):
@@ -200,8 +205,9 @@ def make_jobs() -> tuple[ImportBatch, list[Run]]:
         run = make_run(experiment, condition="unknown", replicate=None, setup=setup)
         make_trial(make_unordered_episode(run), tasks[name == "with-b"], phase="evaluation")
         runs.append(run)
-    make_imported()  # of another folder
-    return batch, runs
+    make_imported()  # of another import
+    brings = [run.experiment for run in runs]
+    return make_batch(paths=["/data/jobs"], counts={"runs": 4, "trials": 4}, brings=brings), runs
 
 
 def test_an_import_ends_in_its_comparison(client: Client) -> None:
@@ -252,3 +258,93 @@ def test_jobs_of_an_import_are_joined_renamed_and_split(client: Client) -> None:
     assert [Run.objects.get(pk=run.pk).experiment_id for run in runs] == [run.experiment_id for run in runs]
     assert not Run.objects.exclude(joined_from=None).exists()
     assert Experiment.objects.standing().filter(source__startswith="/data/jobs/").count() == 4
+
+
+# --- undoing ----------------------------------------------------------------------------------------------------------
+
+
+def undo(client: Client, batch: ImportBatch, reason: str = "the wrong folder") -> str:
+    return client.post("/imports/undo/", {"batch": str(batch.public_id), "reason": reason}, follow=True).text
+
+
+def test_an_undo_deletes_what_the_import_made_and_leaves_what_was_here(client: Client) -> None:
+    made, before = make_imported().experiment, make_imported().experiment
+    batch = make_batch(brings=[made])
+    ImportedExperiment.objects.create(batch=batch, experiment=before, is_new=False)
+    text = client.get("/imports/").text
+    assert "Yes, delete 1 experiment." in text
+    assert "Kept, because it was here before this import" in text
+    assert "1 experiment deleted, 1 kept that existed before." in undo(client, batch)
+    assert list(Experiment.objects.standing()) == [before]
+    act = Activity.objects.get(verb="delete")
+    assert (act.target_id, act.actor_name, act.reason) == (made.public_id, "local", "the wrong folder")
+    assert "Undo this import" not in client.get("/imports/").text
+
+
+def test_an_undo_needs_a_reason(client: Client) -> None:
+    batch = make_batch(brings=[make_imported().experiment])
+    assert "Say why: it is kept with the deletion." in undo(client, batch, reason=" ")
+    assert Experiment.objects.standing().count() == 1
+
+
+def test_an_undo_is_refused_whole_where_a_review_points(client: Client) -> None:
+    fine, reviewed = make_imported(), make_imported()
+    trial = make_trial(make_unordered_episode(reviewed), success=False)
+    make_queue([trial])
+    Experiment.objects.update(status="done")
+    batch = make_batch(brings=[fine.experiment, reviewed.experiment])
+    text = undo(client, batch)
+    assert (
+        f"{reviewed.experiment.name} is kept, because people&#x27;s work is about it: 1 item of a review queue" in text
+    )
+    assert "Nothing was deleted." in text
+    assert Experiment.objects.standing().count() == 2
+    assert not Activity.objects.filter(verb="delete").exists()
+
+
+def test_an_undo_takes_joined_experiments_and_refuses_those_with_other_runs(client: Client) -> None:
+    batch, runs = make_jobs()
+    stranger = make_imported(condition="no-skill").experiment
+    author = {"author": Author(None, "a test"), "reason": "a test"}
+    mine = [run.experiment for run in runs]
+    mixed = join_experiments([mine[0], stranger], name="Mixed", **author)
+    Experiment.objects.update(status="done")
+    assert "Mixed also has runs of other imports: split it first." in undo(client, batch)
+    split_experiment(mixed, **author)
+    join_experiments(mine, name="Mine", **author)
+    Experiment.objects.update(status="done")
+    assert "1 experiment deleted" in undo(client, batch)
+    assert not Experiment.objects.standing().brought_by(batch).exists()
+    assert stranger in Experiment.objects.standing()
+
+
+def test_an_undone_import_comes_back_and_can_be_undone_again(client: Client, tmp_path: Path) -> None:
+    folder = job(tmp_path / "first")
+    for _ in range(2):
+        report = import_paths([folder])
+        assert Experiment.objects.standing().count() == 1
+        undo(client, ImportBatch.objects.get(public_id=report.batch))
+        assert not Experiment.objects.standing().exists()
+    assert Trial.objects.count() == 3
+
+
+def test_a_joined_experiment_that_was_undone_comes_back_with_its_jobs(client: Client, tmp_path: Path) -> None:
+    report = import_paths([job(tmp_path / "first")])
+    batch = ImportBatch.objects.get(public_id=report.batch)
+    author = {"author": Author(None, "a test"), "reason": "a test"}
+    other = make_imported()
+    whole = join_experiments([Experiment.objects.get(name="first"), other.experiment], name="Both", **author)
+    Experiment.objects.filter(pk=whole.pk).update(deleted_at=whole.created_at)
+    again = import_paths([tmp_path / "first"])
+    assert list(Experiment.objects.standing()) == [whole]
+    assert list(Experiment.objects.made_by(ImportBatch.objects.get(public_id=again.batch))) == [whole]
+    assert batch.arrivals.get().is_new
+
+
+def test_the_history_names_each_import_and_its_experiments(client: Client) -> None:
+    run = make_imported()
+    make_batch(brings=[run.experiment], paths=["/data/skills", "/data/more"], counts={"trials": 3, "created": 2})
+    row = client.get("/imports/").text.partition("All imports")[2]
+    assert ">skills, more</a>" in row
+    assert "3 trials, 2 new" in row
+    assert f'<a href="{run.experiment.get_absolute_url()}">{run.experiment.name}</a>' in row

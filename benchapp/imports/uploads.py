@@ -1,0 +1,350 @@
+"""Take files that a browser or a program sends in pieces, and keep them until an import has read them.
+
+A sender says first what it will send, then sends pieces, each at its offset. What counts is the number of bytes that the record
+says are here (`UploadFile.received`): it is written after the bytes, so a cut connection, a full disk or a killed process leaves
+nothing that counts by half. Pieces are streamed to the disk, and one process at a time writes to an upload.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol, TypeGuard
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from benchapp.imports.reading.walking import list_names
+from benchapp.imports.upload_paths import Names, TooMuch, UploadRefused, check_path, place_of
+from benchapp.models import Upload, UploadFile, User
+
+PIECE_BYTES = 4 * 1024 * 1024  # contents of one request: below the largest body that the web process takes
+MAX_PARTS = 1_000  # of files in one request
+MAX_HEAD = 128 * 1024  # the line that says which
+FREE_BYTES = 256 * 1024 * 1024  # of the disk, which an upload leaves to the record
+READ_BYTES = 64 * 1024
+LATEST = 4_102_444_800_000  # milliseconds: the year 2100
+NAMED = 3  # files that a refusal lists
+
+FOLDER: Path = settings.VAR_DIR / "uploads"
+
+
+class OutOfStep(UploadRefused):
+    """The sender and the record disagree on what is here; asking again tells."""
+
+
+class NoSpace(UploadRefused):
+    """The disk is full."""
+
+
+class Body(Protocol):
+    """What a request gives its bytes by."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def readline(self, size: int = -1, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of one file, in the order of the request's body."""
+
+    number: int
+    offset: int
+    length: int
+
+
+def folder_of(upload: Upload) -> Path:
+    return FOLDER / str(upload.public_id)
+
+
+# --- beginning ------------------------------------------------------------------------------------------------------
+
+
+def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile], bool]:
+    """Return the upload, its files in the order of `entries`, and whether it is new: the same paths and sizes go on with an
+    unfinished one. UploadRefused names the path or the limit."""
+    sweep_uploads()
+    files = _read_entries(entries)
+    digest = hashlib.sha256(json.dumps(sorted((file.path, file.size) for file in files)).encode()).hexdigest()
+    if upload := Upload.objects.unfinished().filter(by=user, whole_at=None, digest=digest).first():
+        by_path = {file.path: file for file in upload.files.all()}
+        return upload, [by_path[file.path] for file in files], False
+    _check_open(user)
+    total = sum(file.size for file in files)
+    FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(FOLDER).free - FREE_BYTES) < total:
+        raise NoSpace(f"The server's disk has room for {max(0, free):,} bytes; these files have {total:,}.")
+    with transaction.atomic():
+        upload = Upload.objects.create(
+            by=user, digest=digest, title=_make_title(files), files_total=len(files), bytes_total=total
+        )
+        for number, file in enumerate(files):
+            file.upload, file.number = upload, number
+        UploadFile.objects.bulk_create(files, batch_size=1_000)
+    return upload, files, True
+
+
+def _make_title(files: Sequence[UploadFile]) -> str:
+    """The folders and files at the top, as they were chosen."""
+    return list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]
+
+
+def _check_open(user: User) -> None:
+    if Upload.objects.unfinished().filter(by=user).count() >= settings.UPLOADS_OPEN:
+        raise TooMuch(
+            f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. Wait for one, or discard it."
+        )
+
+
+def _read_entries(entries: object) -> list[UploadFile]:
+    """Unsaved rows of what somebody declares to send: objects with path, size, and perhaps modified."""
+    if not isinstance(entries, list) or not entries:
+        raise UploadRefused("Expected a list of files, each with path and size.")
+    if len(entries) > settings.UPLOAD_FILES:
+        raise TooMuch(f"{len(entries):,} files; at most {settings.UPLOAD_FILES:,} are taken. Pack them as a .zip.")
+    names, files, total = Names(), list[UploadFile](), 0
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise UploadRefused("Expected each file as an object with path and size.")
+        path, size, modified = check_path(entry.get("path")), entry.get("size"), entry.get("modified")
+        if not _is_count(size) or not (modified is None or _is_count(modified, most=LATEST)):
+            raise UploadRefused(
+                f"{ascii(path[:120])}: expected size, and modified if it is given, as whole numbers from 0."
+            )
+        total += size
+        if total > settings.UPLOAD_BYTES:
+            raise TooMuch(
+                f"More than {settings.UPLOAD_BYTES:,} bytes. Upload fewer files at once, or import by command."
+            )
+        names.add(str(place_of(Path(), path)))
+        files.append(UploadFile(path=path, size=size, modified=modified))
+    return files
+
+
+def _is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def receive(upload: Upload, stream: Body, length: int) -> dict[int, int]:
+    """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the file ->
+    bytes of it that are here. What is here already is passed over, so a request may be sent twice."""
+    head = stream.readline(MAX_HEAD)
+    parts = _read_head(head)
+    if len(head) + sum(part.length for part in parts) != length:
+        raise UploadRefused("The body is longer or shorter than its first line says.")
+    with _hold(upload):
+        if upload.whole_at is not None:
+            raise OutOfStep("This upload is finished: it takes no more pieces.")
+        files = {file.number: file for file in upload.files.filter(number__in={part.number for part in parts})}
+        for part in parts:
+            file = files.get(part.number)
+            if file is None:
+                raise UploadRefused(f"This upload has no file {part.number}.")
+            if part.offset + part.length > file.size:
+                raise TooMuch(f"{ascii(file.path)} was declared with {file.size:,} bytes; this piece goes beyond.")
+        try:
+            for part in parts:
+                _write(upload, files[part.number], part, stream)
+        finally:
+            UploadFile.objects.bulk_update(files.values(), ["received"])
+            upload.save(update_fields=["changed_at"])
+    return {number: file.received for number, file in files.items()}
+
+
+def _read_head(head: bytes) -> list[Part]:
+    expected = "Expected a first line of JSON: a list of [file, offset, length], and a line feed."
+    try:
+        told = json.loads(head) if head.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, list) or not told:
+        raise UploadRefused(expected)
+    if len(told) > MAX_PARTS:
+        raise TooMuch(f"{len(told):,} parts in one request; at most {MAX_PARTS:,} are taken.")
+    if not all(isinstance(each, list) and len(each) == 3 and all(map(_is_count, each)) and each[2] for each in told):
+        raise UploadRefused(expected)
+    parts = [Part(*each) for each in told]
+    if sum(part.length for part in parts) > PIECE_BYTES:
+        raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
+    return parts
+
+
+def _write(upload: Upload, file: UploadFile, part: Part, stream: Body) -> None:
+    """Write what is new of the part behind what is here."""
+    if part.offset > file.received:
+        raise OutOfStep(f"{ascii(file.path)}: {file.received:,} bytes are here. Send on from there.")
+    known = min(part.length, file.received - part.offset)
+    for _ in _pieces(stream, known):
+        pass
+    if known == part.length:
+        return
+    with explain_full_disk(), os.fdopen(_open(place_of(folder_of(upload), file.path)), "r+b") as target:
+        target.seek(file.received)
+        for piece in _pieces(stream, part.length - known):
+            target.write(piece)
+    file.received = part.offset + part.length
+
+
+def _pieces(stream: Body, length: int) -> Iterator[bytes]:
+    while length:
+        piece = stream.read(min(length, READ_BYTES))
+        if not piece:
+            raise UploadRefused("The request ended early.")
+        length -= len(piece)
+        yield piece
+
+
+def _open(path: Path) -> int:
+    """Open for writing; the folders are made where they are missing, and nothing is followed."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        make_folders(path.parent)
+        return os.open(path, flags, 0o600)
+
+
+def make_folders(folder: Path) -> None:
+    """Private ones: `Path.mkdir` gives the mode to the last only."""
+    if not folder.is_dir():
+        make_folders(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def explain_full_disk() -> Iterator[None]:
+    """NoSpace where the disk has none left."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise NoSpace(
+                "The server's disk is full. What came in before counts; free some space, then continue."
+            ) from error
+        raise
+
+
+@contextmanager
+def _hold(upload: Upload) -> Iterator[None]:
+    """Be the only one who writes to the upload, and know it as it is now."""
+    folder = folder_of(upload)
+    with explain_full_disk():
+        make_folders(folder)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        upload.refresh_from_db()
+        yield
+    except Upload.DoesNotExist:
+        raise OutOfStep("This upload was discarded.") from None
+    finally:
+        os.close(descriptor)
+
+
+# --- the end --------------------------------------------------------------------------------------------------------
+
+
+def finish_upload(upload: Upload) -> None:
+    """Give the files to the importer. OutOfStep names files that are not here whole. A stopped import is tried again."""
+    with _hold(upload):
+        if upload.whole_at is None:
+            _check_whole(upload)
+            upload.whole_at = timezone.now()
+        elif upload.status == Upload.Status.STOPPED:
+            upload.status, upload.failures, upload.reason = Upload.Status.WAITING, 0, ""
+        upload.save(update_fields=["whole_at", "status", "failures", "reason", "changed_at"])
+
+
+def _check_whole(upload: Upload) -> None:
+    missing = upload.files.exclude(received=F("size"))
+    if names := [ascii(path) for path in missing.values_list("path", flat=True)[:NAMED]]:
+        raise OutOfStep(f"{missing.count():,} files are not here whole: {', '.join(names)}.")
+    for file in upload.files.iterator():
+        path = place_of(folder_of(upload), file.path)
+        with explain_full_disk():
+            descriptor = _open(path)  # makes those without a byte
+        try:
+            if os.fstat(descriptor).st_size != file.size:
+                upload.files.filter(pk=file.pk).update(received=0)
+                raise OutOfStep(f"{ascii(file.path)} is not on the disk as it was sent. Send it again.")
+            if file.modified is not None:  # some readers fall back on it
+                os.utime(descriptor, (file.modified / 1000, file.modified / 1000))
+        finally:
+            os.close(descriptor)
+
+
+def discard_upload(upload: Upload) -> None:
+    """Remove the upload and its files. OutOfStep while a worker imports it."""
+    with _hold(upload):
+        if upload.worker:
+            raise OutOfStep("A worker imports these files now. Undo the import when it has ended.")
+        remove_files(upload)
+        upload.delete()
+
+
+def remove_files(upload: Upload) -> None:
+    shutil.rmtree(folder_of(upload), ignore_errors=True)
+
+
+def sweep_uploads() -> int:
+    """Remove uploads that nobody continued for UPLOAD_HOURS, and folders that belong to none. Return how many."""
+    old = Upload.objects.idle_since(timezone.now() - timedelta(hours=settings.UPLOAD_HOURS))
+    for upload in old:
+        remove_files(upload)
+    removed = len(old)
+    Upload.objects.filter(pk__in=[upload.pk for upload in old]).delete()
+    folders = {folder.name: folder for folder in FOLDER.iterdir()} if FOLDER.is_dir() else {}
+    known = set(map(str, Upload.objects.unfinished().values_list("public_id", flat=True)))
+    for name in folders.keys() - known:
+        if _is_id(name):
+            shutil.rmtree(folders[name], ignore_errors=True)
+            removed += 1
+    return removed
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False
+
+
+# --- a path on the server -------------------------------------------------------------------------------------------
+
+
+def ask_for_path(user: User, text: str) -> Upload:
+    """Have a file or folder of the server imported. UploadRefused for one that is not below IMPORT_ROOTS, links resolved."""
+    roots: Sequence[Path] = [root.resolve() for root in settings.IMPORT_ROOTS]
+    if not roots:
+        raise UploadRefused("This server imports from no path: IMPORT_ROOTS names no folder.")
+    try:
+        path = Path(text.strip())
+        resolved = path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise UploadRefused("This is not a path.") from None
+    if not path.is_absolute() or not any(resolved.is_relative_to(root) for root in roots):
+        raise UploadRefused(
+            f"Give a path below {', '.join(map(str, roots))}. This server imports from no other folder."
+        )
+    if not resolved.exists():
+        raise UploadRefused(f"There is nothing at {resolved}.")
+    if waiting := Upload.objects.unfinished().filter(by=user, server_path=str(resolved)).first():
+        return waiting
+    _check_open(user)
+    return Upload.objects.create(by=user, title=str(path)[:300], server_path=str(resolved), whole_at=timezone.now())

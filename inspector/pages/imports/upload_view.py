@@ -1,0 +1,176 @@
+"""`/imports/uploads/`: files come in, from a browser or a program, piece by piece, and are imported by a worker.
+
+All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md tells programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.experiments.work.progress import workforce
+from benchapp.imports import uploads
+from benchapp.imports.upload_import import enqueue_due
+from benchapp.imports.upload_paths import TooMuch, UploadRefused
+from benchapp.models import Upload, User
+from inspector.web.access import needs, takes_runs, user_of, wants_page
+from inspector.web.responses import absolute
+from runner.base.var_folder import MANAGE
+
+BINARY = "application/octet-stream"
+
+
+class NoSuchUpload(UploadRefused):
+    """It was discarded, or is somebody else's."""
+
+
+STATUS = {NoSuchUpload: 404, TooMuch: 413, uploads.OutOfStep: 409, uploads.NoSpace: 507}
+
+
+def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Operators and their programs may ask the view. What it refuses is JSON, or the page with the refusal."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except UploadRefused as refusal:
+            if wants_page(request):
+                messages.error(request, str(refusal))
+                return redirect("imports")
+            return JsonResponse({"error": str(refusal)}, status=STATUS.get(type(refusal), 422))
+
+    return takes_runs(needs(User.Level.OPERATOR)(answered))
+
+
+@require_POST
+@_for_programs
+def begin(request: HttpRequest) -> HttpResponse:
+    """Take the list of files that somebody will send; the same list goes on with what was begun. `files`: of each, in the order
+    of the request, its number and how many bytes are here."""
+    try:
+        told = json.loads(request.body)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise UploadRefused("Expected JSON: an object with files.")
+    upload, files, is_new = uploads.begin_upload(user_of(request), told.get("files"))
+    have = [[file.number, file.received] for file in files]
+    more = {"files": have, "piece_bytes": uploads.PIECE_BYTES, "piece_files": uploads.MAX_PARTS}
+    return JsonResponse({**describe_upload(request, upload), **more}, status=201 if is_new else 200)
+
+
+@require_safe
+@_for_programs
+def upload(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """How far it is, in facts and in a sentence."""
+    return JsonResponse(describe_upload(request, _find(request, public_id)))
+
+
+@require_POST
+@_for_programs
+def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Take a line that names stretches of files, and their bytes behind it. The body is streamed, never held as a whole."""
+    found = _find(request, public_id)
+    if request.content_type != BINARY:
+        return JsonResponse({"error": f"Expected Content-Type: {BINARY}."}, status=415)
+    have = uploads.receive(found, request, int(request.headers.get("Content-Length") or 0))
+    return JsonResponse({"files": list(have.items())})
+
+
+@require_POST
+@_for_programs
+def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Have it imported, or tried again where the import stopped."""
+    found = _find(request, public_id)
+    uploads.finish_upload(found)
+    return _accept(request, found)
+
+
+@require_POST
+@_for_programs
+def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Remove an upload that is not imported."""
+    found = _find(request, public_id)
+    uploads.discard_upload(found)
+    if wants_page(request):
+        return redirect("imports")
+    return JsonResponse({"id": str(public_id), "state": "discarded"})
+
+
+@require_POST
+@_for_programs
+def read_path(request: HttpRequest) -> HttpResponse:
+    """Have a path on the server imported."""
+    return _accept(request, uploads.ask_for_path(user_of(request), request.POST.get("path", "")))
+
+
+def _find(request: HttpRequest, public_id: UUID) -> Upload:
+    """Uploads are private to whoever sends them, until they are in the record."""
+    found = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
+    if found is None:
+        raise NoSuchUpload("There is no such upload of yours.")
+    return found
+
+
+def _accept(request: HttpRequest, upload: Upload) -> HttpResponse:
+    enqueue_due()
+    if wants_page(request):
+        return redirect("imports")
+    return JsonResponse(describe_upload(request, upload), status=202)
+
+
+def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
+    """Facts for programs, and the sentence that pages show."""
+    files, received = upload.count_received() if upload.whole_at is None else (upload.files_total, upload.bytes_total)
+    batch = f"{absolute(request, 'imports')}?batch={upload.batch.public_id}" if upload.batch else None
+    return {
+        "id": str(upload.public_id),
+        "url": absolute(request, "upload", upload.public_id),
+        "title": upload.title,
+        "state": upload.state,
+        "files_received": files,
+        "files_total": upload.files_total,
+        "bytes_received": received,
+        "bytes_total": upload.bytes_total,
+        "progress": {name: upload.progress[name] for name in ("done", "total") if name in upload.progress},
+        "sentence": write_sentence(upload, received),
+        "imported": batch if upload.status == Upload.Status.DONE else None,
+    }
+
+
+def write_sentence(upload: Upload, received: int) -> str:
+    match upload.state:
+        case "receiving":
+            here = f"{received / 1e6:,.1f} of {upload.bytes_total / 1e6:,.1f} MB"
+            return f"{upload.title}: {here} arrived. Choose the same again to continue."
+        case "waiting":
+            return f"{upload.title}: waiting for a worker.{_explain_no_worker()}"
+        case "importing":
+            return f"{upload.title}: {_write_progress(upload.progress)}"
+        case "done":
+            return f"{upload.title} was imported."
+        case _:
+            return f"{upload.title}: the import stopped. {upload.reason}"
+
+
+def _write_progress(progress: Mapping[str, object]) -> str:
+    if "waiting" in progress:
+        return str(progress["waiting"])
+    if "total" in progress:
+        return f"reading {progress['name']}, {progress['done']:,} of {progress['total']:,} trials and libraries."
+    return "looking for runs."
+
+
+def _explain_no_worker() -> str:
+    workers = workforce().workers
+    if workers is None:
+        return " The broker of the jobs does not answer."
+    return "" if workers else f" No worker is running. Start one: {MANAGE} work"
