@@ -64,7 +64,6 @@ PARTS = {
     "imports-arrange": "inspector/imports/test_imports_page",
     "imports-assign": "inspector/imports/test_imports_page",
     "chart-csv": "inspector/charts/test_chart_pages",
-    "suite-composition": "inspector/suites/test_suites",
     "compare-export": "benchapp/exports/test_exports",
     "compare-report": "inspector/compare/test_report",
     "document-picture": "inspector/documents/test_documents",
