@@ -81,11 +81,6 @@ def _rank(qualification: Experiment, state: str, current: str) -> tuple[bool, bo
     return state == current, not qualification.is_open
 
 
-def read_digest(qualification: Experiment) -> str:
-    """Of the state of the suite that it tried; "" where what was imported does not say."""
-    return str(qualification.runs.values_list("setup__suite__digest", flat=True).first() or "")
-
-
 def has_tried_traps(qualification: Experiment, suite: Suite) -> bool:
     """Whether it tried the wrong answers that the suite declares now. No digest of a task covers them."""
     if not any(map(has_trap, iterate_counted_tasks(suite))):
