@@ -169,7 +169,6 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "suites/": [
         page("", suites_view.suites, "suites"),
-        part("<path:name>/composition.<str:form>", suites_view.composition, "suite-composition"),
         part("<path:name>/families/", suites_view.families, "suite-families"),
         part("<path:name>/join/", suites_view.join, "suite-join"),
         part("<path:name>/workflows.yaml", workflows_view.workflows_file, "suite-workflows-file"),

@@ -25,8 +25,8 @@ GUIDES = sorted(
 ORDINARY = set(
     """
     a again against allowed an and as at behind broke cannot carry change closed compare did differences does each end failed
-    for form found from how it join launch log logged may means my new no not nothing now number of on open other over page password publish
-    linked most read right save saved saw send settle skillglass something the their these this to two unknown
+    for form found from how it join launch log logged may means my new no not nothing now number of on open other over page password
+    publish linked most papers read right save saved saw send settle skillglass something the their these this to two unknown
     v was were what while why work you
     """.split()
 )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -17,6 +17,7 @@ from benchapp.models.suites import Task, TaskRevision
 from benchapp.record.error_text import render_error
 from runner.base.types import CheckStatus, Phase, UseKind
 from runner.base.types import Verdict as VerdictValue
+from runner.protocols.conditions import unpooled_conditions
 from runner.trajectories.readers import PLAIN_TEXT
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ NUMBERS = (
     *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
 )
 
+# What is counted of trials; missing verdicts count as planned alone.
+TALLY = {
+    "passed": Count("pk", filter=Q(success=True)),
+    "scored": Count("pk", filter=Q(success__isnull=False)),
+    "planned": Count("pk"),
+}
+
 
 class TrialQuerySet(models.QuerySet["Trial"]):
     """Trials as grids, pages and workers ask for them."""
@@ -48,6 +56,10 @@ class TrialQuerySet(models.QuerySet["Trial"]):
 
     def standing(self) -> TrialQuerySet:
         return self.filter(episode__run__experiment__deleted_at=None)
+
+    def pooled(self) -> TrialQuerySet:
+        """What comparisons count: nothing deleted, no probes and no qualifications."""
+        return self.standing().exclude(episode__run__condition__in=unpooled_conditions())
 
     def for_detail(self) -> TrialQuerySet:
         return self.standing().select_related(

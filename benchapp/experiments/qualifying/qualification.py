@@ -58,9 +58,27 @@ def find_qualification(key: str, digest: str = "") -> Experiment | None:
     return next((each for each in found if not each.is_open), found.first())
 
 
-def read_digest(qualification: Experiment) -> str:
-    """Of the state of the suite that it tried; "" where what was imported does not say."""
-    return str(qualification.runs.values_list("setup__suite__digest", flat=True).first() or "")
+def list_qualifications(digests: Mapping[str, str]) -> dict[str, tuple[Experiment, str]]:
+    """Suite -> its qualification, and the state of the suite that it tried. `digests`: the current states. Of the current state
+    before another one, then one that ended before one that runs, then the newest. Two queries."""
+    found = Experiment.objects.standing().qualifications().filter(suite__key__in=digests).select_related("suite")
+    tried: dict[int, list[str]] = {}
+    runs = Run.objects.filter(experiment__in=found).order_by("pk").values_list("experiment", "setup__suite__digest")
+    for experiment, digest in runs:
+        tried.setdefault(experiment, []).append(str(digest or ""))
+    best: dict[str, tuple[Experiment, str]] = {}
+    for each in found.order_by("created_at", "pk"):
+        key = each.suite.key if each.suite else ""
+        states = tried.get(each.pk, [""])
+        state = digests[key] if digests[key] and digests[key] in states else states[0]
+        known = best.get(key)
+        if known is None or _rank(each, state, digests[key]) >= _rank(*known, digests[key]):
+            best[key] = (each, state)
+    return best
+
+
+def _rank(qualification: Experiment, state: str, current: str) -> tuple[bool, bool]:
+    return state == current, not qualification.is_open
 
 
 def has_tried_traps(qualification: Experiment, suite: Suite) -> bool:

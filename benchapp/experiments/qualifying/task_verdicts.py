@@ -12,7 +12,7 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
-from benchapp.models import Attempt, Experiment, Trial
+from benchapp.models import Attempt, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from runner.protocols.qualification import TRAP, find_check, find_condition_of
 from runner.protocols.task_rules import CHECKS, Rule
@@ -45,7 +45,7 @@ _ORDER = (
     *("task__ordinal", "task__key"),
 )
 _BY = (
-    *("task__key", "task__title", "task__family__name"),
+    *("episode__run__experiment", "task__key", "task__title", "task__family__name"),
     *("episode__run__condition", "episode__environment__kind"),
 )
 _GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(
@@ -208,6 +208,7 @@ def _add(values: Iterator[float | None]) -> float | None:
 class TrialCounts(NamedTuple):
     """Of one task under one condition."""
 
+    experiment: int
     key: str
     title: str
     family: str | None
@@ -224,33 +225,45 @@ class TrialCounts(NamedTuple):
 
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
     """In the order of the suite. Two queries, and a third where a verdict wavers; no blob."""
-    spec, _ = try_spec(qualification.spec)  # an import may have any file, or none
-    rules = rules_of(spec.qualification) if spec and spec.qualification else {}
-    tried = set(qualification.runs.values_list("condition", flat=True))
-    rows: dict[str, list[TrialCounts]] = {}
-    for row in _count_trials(qualification):
-        rows.setdefault(row.key, []).append(row)
-    verdicts = _rank([_judge(found, rules, tried) for found in rows.values()])
-    wavering = {verdict.key for verdict in verdicts for each in verdict.checks if each.wavers}
-    alike = _compare_files(qualification, wavering) if wavering else {}
-    return [
-        replace(
-            verdict,
-            checks=tuple(replace(each, same_files=alike.get((verdict.key, each.condition))) for each in verdict.checks),
-        )
-        for verdict in verdicts
-    ]
+    return read_verdicts_of([qualification])[qualification.pk]
 
 
-def _compare_files(qualification: Experiment, tasks: set[str]) -> dict[tuple[str, str], bool]:
-    """(task, condition) -> did runs that left the same files get other verdicts? Nothing where a run tells no files."""
+def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[TaskVerdict]]:
+    """By the key of the experiment, in as many queries as for one."""
+    tried: dict[int, set[str]] = {each.pk: set() for each in qualifications}
+    runs = Run.objects.filter(experiment__in=qualifications).order_by()
+    for experiment, condition in runs.values_list("experiment", "condition").distinct():
+        tried[experiment].add(condition)
+    rows: dict[int, dict[str, list[TrialCounts]]] = {each.pk: {} for each in qualifications}
+    for row in _count_trials(qualifications):
+        rows[row.experiment].setdefault(row.key, []).append(row)
+    verdicts = {}
+    for each in qualifications:
+        spec, _ = try_spec(each.spec)  # an import may have any file, or none
+        rules = rules_of(spec.qualification) if spec and spec.qualification else {}
+        verdicts[each.pk] = _rank([_judge(found, rules, tried[each.pk]) for found in rows[each.pk].values()])
+    wavering = {task.key for tasks in verdicts.values() for task in tasks for each in task.checks if each.wavers}
+    alike = _compare_files(qualifications, wavering) if wavering else {}
+
+    def compare(experiment: int, task: TaskVerdict) -> TaskVerdict:
+        found = (replace(each, same_files=alike.get((experiment, task.key, each.condition))) for each in task.checks)
+        return replace(task, checks=tuple(found))
+
+    return {key: [compare(key, task) for task in tasks] for key, tasks in verdicts.items()}
+
+
+def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dict[tuple[int, str, str], bool]:
+    """(experiment, task, condition) -> did runs that left the same files get other verdicts? Nothing where a run reports no
+    files."""
     counting = Attempt.objects.filter(
-        counts=True, trial__episode__run__experiment=qualification, trial__task__key__in=tasks
+        counts=True, trial__episode__run__experiment__in=qualifications, trial__task__key__in=tasks
     )
-    verdicts: dict[tuple[str, str], dict[str, set[bool]]] = {}
-    fields = ("trial__task__key", "trial__episode__run__condition", "files_digest", "trial__success")
-    for key, condition, files, success in counting.exclude(trial__success=None).values_list(*fields):
-        verdicts.setdefault((key, condition), {}).setdefault(files, set()).add(success)
+    verdicts: dict[tuple[int, str, str], dict[str, set[bool]]] = {}
+    place = ("trial__episode__run__experiment", "trial__task__key", "trial__episode__run__condition")
+    for *at, files, success in counting.exclude(trial__success=None).values_list(
+        *place, "files_digest", "trial__success"
+    ):
+        verdicts.setdefault((at[0], at[1], at[2]), {}).setdefault(files, set()).add(success)
     return {at: any(len(each) > 1 for each in found.values()) for at, found in verdicts.items() if "" not in found}
 
 
@@ -267,8 +280,8 @@ def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
     return {each.value: found[each] for each in Admission}
 
 
-def _count_trials(qualification: Experiment) -> Iterator[TrialCounts]:
-    trials = Trial.objects.filter(episode__run__experiment=qualification).order_by(*_ORDER).values(*_BY)
+def _count_trials(qualifications: Sequence[Experiment]) -> Iterator[TrialCounts]:
+    trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
     return map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS))
 
 

@@ -43,17 +43,25 @@ class PointAxis:
 
     @classmethod
     def around(cls, values: Iterable[float]) -> PointAxis:
-        """Wide enough for every value and for 0, with some five round ticks."""
-        found = [0.0, *values]
-        low, high = min(found), max(found)
+        """Wide enough for every value and for 0."""
+        return cls.spanning([0.0, *values])
+
+    @classmethod
+    def spanning(cls, values: Sequence[float]) -> PointAxis:
+        """Wide enough for every value, with some five round ticks."""
+        low, high = min(values), max(values)
         step = _round_step((high - low) / TICKS)
         room = ROOM * (high - low) or 1.0
         low, high = low - room, high + room
         return cls(low, high, tuple(step * place for place in range(ceil(low / step), floor(high / step) + 1)))
 
+    def share(self, value: float) -> float:
+        """Its place in percent of the width."""
+        return round(100 * (value - self.low) / (self.high - self.low), 2)
+
     def place(self, value: float) -> str:
-        """As a share of the width, for an attribute of an SVG."""
-        return f"{100 * (value - self.low) / (self.high - self.low):.2f}%"
+        """The same for an attribute of an SVG."""
+        return f"{self.share(value):.2f}%"
 
 
 def _round_step(about: float) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import nh3
 from django.conf import settings
@@ -21,6 +24,7 @@ from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 INDEX = "README"
 _FOLDER = Path(settings.BASE_DIR) / "docs"
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
+_ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
 _IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
 _TAGS = {
     *("h2", "h3", "h4", "p", "br", "hr", "blockquote", "ul", "ol", "li", "strong", "em", "code", "pre", "a"),
@@ -34,6 +38,15 @@ _ATTRIBUTES = {
 }
 
 
+class Section(NamedTuple):
+    """A heading of a document with the words below it. What comes before the first heading has none."""
+
+    level: int
+    title: str
+    anchor: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
     """A document below docs/, drawn as a page."""
@@ -42,19 +55,47 @@ class ProjectDocument:
     title: str
     text: str  # Markdown, without the title
     html: SafeString
+    sections: Sequence[Section]
+
+
+class IndexEntry(NamedTuple):
+    """A document as the index lists it. `about`: one line."""
+
+    name: str
+    title: str
+    about: str
+
+    @property
+    def url(self) -> str:
+        return reverse("document", args=[self.name])
 
 
 def read_document(name: str) -> ProjectDocument:
-    """The document of that name. KeyError where there is none."""
+    """Return the document of that name. KeyError where there is none."""
     title, _, text = _name_commands(_find_files("*.md")[f"{name}.md"].read_text("utf-8")).partition("\n")
-    return ProjectDocument(name, title.lstrip("# "), text.strip(), _render(text, posixpath.dirname(name)))
+    tokens = _PARSER.parse(text)
+    sections = _split_sections(tokens)
+    return ProjectDocument(name, title.lstrip("# "), text.strip(), _render(tokens, posixpath.dirname(name)), sections)
 
 
 @cache
-def list_titles() -> Mapping[str, str]:
-    """Name of every document -> its title."""
-    files = sorted(_find_files("*.md").items())
-    return {name.removesuffix(".md"): path.open(encoding="utf-8").readline().strip("# \n") for name, path in files}
+def read_index() -> Mapping[str, Sequence[IndexEntry]]:
+    """Return the documents in order, by the heading of docs/README.md that lists them."""
+    parts = re.split(r"^## (.+)\n", (_FOLDER / f"{INDEX}.md").read_text("utf-8"), flags=re.MULTILINE)
+    listed = zip(parts[1::2], parts[2::2], strict=True)
+    return {
+        head: [IndexEntry(name, title, about) for title, name, about in _ENTRY.findall(text)] for head, text in listed
+    }
+
+
+def list_entries() -> list[IndexEntry]:
+    """Every document but the index itself, in its order."""
+    return [entry for entries in read_index().values() for entry in entries]
+
+
+def strip_marks(text: str) -> str:
+    """Return the plain words of Markdown's links, emphasis and code."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("*", "")
 
 
 def find_picture(name: str) -> Path:
@@ -75,12 +116,24 @@ def _name_commands(text: str) -> str:
     return _IN_A_CLONE.sub(f"{MANAGE} ", text)
 
 
-def _render(text: str, folder: str) -> SafeString:
+def _split_sections(tokens: Sequence[Token]) -> list[Section]:
+    """Give every heading its anchor, and cut the words of a document at them. A repeated heading is numbered as code hosts do."""
+    found, used = [Section(0, "", "", "")], Counter[str]()
+    for before, token in pairwise(tokens):
+        if before.type == "heading_open":
+            anchor = build_anchor(token.content)
+            used[anchor] += 1
+            if used[anchor] > 1:
+                anchor = f"{anchor}-{used[anchor] - 1}"
+            before.attrs["id"] = anchor
+            found.append(Section(int(before.tag[1:]), strip_marks(token.content), anchor, ""))
+        elif token.type in {"inline", "fence"}:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {strip_marks(token.content)}")
+    return found
+
+
+def _render(tokens: Sequence[Token], folder: str) -> SafeString:
     """HTML of the text. Links between documents, and to pictures, become addresses of this site."""
-    tokens = _PARSER.parse(text)
-    for heading, words in zip(tokens, tokens[1:], strict=False):
-        if heading.type == "heading_open":
-            heading.attrs["id"] = _build_anchor(words)
 
     def rewrite(element: str, attribute: str, value: str) -> str | None:
         return _rewrite_link(value, folder) if attribute in {"href", "src", "srcset"} else value
@@ -91,9 +144,9 @@ def _render(text: str, folder: str) -> SafeString:
     )
 
 
-def _build_anchor(words: Token) -> str:
-    """The anchor that code hosts give a heading: its words in lower case, joined by hyphens."""
-    return re.sub(r"[^\w\- ]", "", words.content.lower()).replace(" ", "-")
+def build_anchor(heading: str) -> str:
+    """Return the anchor that code hosts give a heading: its words in lower case, joined by hyphens."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _rewrite_link(link: str, folder: str) -> str | None:

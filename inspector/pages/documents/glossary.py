@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from inspector.pages.documents.documents import read_document
+from inspector.pages.documents.documents import build_anchor, read_document, strip_marks
 
 NAME = "glossary"
 _CELLS = 5  # word, on pages, model, address, meaning
@@ -34,12 +33,7 @@ def _find_terms(text: str) -> Iterator[tuple[GlossaryTerm, list[str]]]:
     anchor = ""
     for line in text.splitlines():
         if line.startswith("## "):
-            anchor = re.sub(r"[^\w\- ]", "", line[3:].lower()).replace(" ", "-")
+            anchor = build_anchor(line[3:])
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if len(cells) == _CELLS and cells[0] != "word" and not cells[0].startswith("---"):
-            yield GlossaryTerm(cells[0], _strip_marks(cells[4]), anchor), cells[1].split(", ")
-
-
-def _strip_marks(text: str) -> str:
-    """Plain words of Markdown's links, emphasis and code."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("*", "")
+            yield GlossaryTerm(cells[0], strip_marks(cells[4]), anchor), cells[1].split(", ")

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, Experiment, Run, Task, User
 from benchapp.stats.comparing.condition_names import KNOWN, name_run
-from inspector.pages.documents.documents import INDEX, list_titles
+from inspector.pages.documents.documents import list_entries
 from inspector.web.access import user_of
 from inspector.web.closed_pages import words_of
 from inspector.web.places import ACTS, PLACES, Place
@@ -77,7 +77,7 @@ def _list_tasks(asked: Sequence[str]) -> Iterator[Row]:
 
 
 def _list_documents(asked: Sequence[str]) -> Iterator[Row]:
-    titles = {name: title for name, title in list_titles().items() if name != INDEX}
+    titles = {entry.name: entry.title for entry in list_entries()}
     for name in _sort_named(titles, asked):
         yield _build_row(titles[name], PLACES["documents"].words, reverse("document", args=[name]))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from benchapp.experiments.qualifying.qualification import find_qualification, read_digest
+from benchapp.experiments.qualifying.qualification import list_qualifications
 from benchapp.experiments.qualifying.task_verdicts import (
     CHECK_WORDS,
     RATES,
@@ -26,7 +27,6 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.web.responses import link_to
 from runner.base.suite import Suite
-from runner.base.types import JsonValue
 from runner.suites import SUITES
 
 SHIPPED = "qualification.json"  # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
@@ -126,13 +126,12 @@ def _find(verdict: TaskVerdict, name: str) -> TaskCheck | None:
 
 def read_qualification(key: str, digest: str) -> SuiteQualification | None:
     """Of the suite as it is now; where that state has none, of an earlier one."""
-    found = (find_qualification(key, digest) if digest else None) or find_qualification(key)
+    found, then = list_qualifications({key: digest}).get(key, (None, ""))
     if found is None:
         return None
     runs = list(found.runs.all())
     asked = next((f"{run.harness} with {run.agent_model}" for run in runs if run.agent_model), "")
     stand_ins = join_stand_ins(run for run in runs if run.agent_model or not asked)
-    then = read_digest(found)
     tasks = tuple(_link(found, each) for each in read_verdicts(found))
     return SuiteQualification(found, then, then == digest, asked, stand_ins, tasks)
 
@@ -149,7 +148,26 @@ def _link(experiment: Experiment, verdict: TaskVerdict) -> TaskVerdict:
     return replace(verdict, checks=linked)
 
 
-def read_shipped(read: Suite | None) -> Mapping[str, JsonValue] | None:
+class ShippedCheck(TypedDict):
+    check: str
+    kept: bool | None
+
+
+class ShippedVerdict(TypedDict):
+    task: str
+    verdict: str
+    reasons: list[str]
+    checks: list[ShippedCheck]
+
+
+class ShippedVerdicts(TypedDict):
+    """What is read of the file; a page shows all of it."""
+
+    digest: str
+    tasks: list[ShippedVerdict]
+
+
+def read_shipped(read: Suite | None) -> ShippedVerdicts | None:
     """The verdicts that a bundled suite brings along; None where it has none, or its tasks are others by now."""
     if read is None or read.key not in SUITES:
         return None
@@ -157,5 +175,5 @@ def read_shipped(read: Suite | None) -> Mapping[str, JsonValue] | None:
     path = task.folder.parent.parent / SHIPPED
     if not path.is_file():
         return None
-    found: dict[str, JsonValue] = json.loads(path.read_text())
+    found: ShippedVerdicts = json.loads(path.read_text())
     return found if found["digest"] == read.digest else None

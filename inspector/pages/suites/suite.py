@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.http import Http404
 from django.urls import reverse
 
 from benchapp import models
+from benchapp.experiments.qualifying.task_fit import Fit, TaskFit
+from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.joined_suites import is_joined
 from benchapp.record.sets.suite_files import find_suite
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute, order_value
 from inspector.charts.drawing.places import name_value
@@ -23,13 +27,14 @@ from inspector.web.responses import PathLink
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Task, TaskGroups
-from runner.protocols.conditions import unpooled_conditions
 from runner.suites import SUITES
 from runner.suites.tasks.task_groups import KNOWN
 
 NO_FOLDER = "It came in with imported runs: no folder of its tasks is known here."
 UNTOLD = "not stated"  # heads the tasks without a value of the attribute they are listed by
 PLACES = ("environment", "family", "role")  # what tasks are listed by besides the attributes of their groups
+FIT = "fit"
+HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is hard about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class SuiteTask(Shaped):
     groups: TaskGroups
     rate: Rate | None = None
     trials_url: str = ""
+    fit: TaskFit = TaskFit()
 
     json_shape = JsonShape(
         *("key", "title", "environment?", "family?", "role?"),
@@ -52,19 +58,31 @@ class SuiteTask(Shaped):
         ("scored", lambda row: row.rate and row.rate.scored),
         ("planned", lambda row: row.rate and row.rate.planned),
         ("trials_url", lambda row: PathLink(row.trials_url) if row.trials_url else None),
+        *("fit=fit.fit", "fit_why=fit.why?"),
     )
 
     @property
     def signals(self) -> list[tuple[str, str]]:
         """Its groups in words, those the papers list first."""
         known = sorted(self.groups, key=lambda name: (KNOWN.index(name) if name in KNOWN else len(KNOWN), name))
-        return [(name_attribute(name), ", ".join(self.groups[name])) for name in known]
+        return [(name_attribute(name), ", ".join(self.groups[name]).replace("_", " ")) for name in known]
+
+    @property
+    def tests(self) -> str:
+        """What it tests, in words: its role, and what its suite states as hard about it."""
+        said = dict(self.signals)
+        hard = [(name, said[name_attribute(name)]) for name in HIDDEN if name in self.groups]
+        if self.role and len(hard) == 1 and name_role(self.role) == hard[0][0]:
+            return f"{name_role(self.role)}: {hard[0][1]}"
+        return " · ".join(filter(None, [name_role(self.role), *(f"{name}: {values}" for name, values in hard)]))
 
     def values_of(self, by: str) -> tuple[str, ...]:
         """Of a place, or of an attribute; several where it has several, none where it has none."""
         if by in PLACES:
             value: str = getattr(self, by)
             return (value,) if value else ()
+        if by == FIT:
+            return (self.fit.fit.words,)
         return tuple(self.groups.get(by, ()))
 
 
@@ -115,16 +133,29 @@ class SuiteView:
         return [
             *(place for place in PLACES if any(task.values_of(place) for task in self.tasks)),
             *self.attributes,
+            *([FIT] if any(task.fit.fit is not Fit.UNKNOWN for task in self.tasks) else []),
         ]
 
-    @property
-    def default_split(self) -> str:
-        """What its paper would show first: its domains, else its environments where they hold several families."""
-        for attribute in ("source", "domain", "category"):
-            if len({value for task in self.tasks for value in task.values_of(attribute)}) > 1:
-                return attribute
-        environments = {task.environment for task in self.tasks}
-        return "environment" if 1 < len(environments) < len(self.families) else "family"
+    def find_within(self, by: str) -> str:
+        """Return the split inside `by` that says most: a source's domains, else a family's roles, else families."""
+        if by == "source" and "domain" in self.attributes:
+            return "domain"
+        if by == "family":
+            return "role" if any(task.role for task in self.tasks) else by
+        return "family"
+
+    def compose(self, by: str, within: str) -> list[dict[str, object]]:
+        """Count tasks by two splits, in the order of both: the rings of a paper's figure as rows. One split where they are equal."""
+        inner = [(value, {task.key for task in tasks}) for value, tasks in self.list_by(within)]
+        if by == within:
+            return [{"inner": value, "tasks": len(keys)} for value, keys in inner]
+        outer = [(value, {task.key for task in tasks}) for value, tasks in self.list_by(by)]
+        return [
+            {"outer": name, "inner": value, "tasks": count}
+            for name, mine in outer
+            for value, keys in inner
+            if (count := len(mine & keys))
+        ]
 
     def list_by(self, by: str) -> list[tuple[str, list[SuiteTask]]]:
         """(value in words, its tasks), in the order of the values; last the tasks without one."""
@@ -133,7 +164,9 @@ class SuiteView:
             for value in task.values_of(by) or ("",):
                 found.setdefault(value, []).append(task)
         values = sorted(found, key=order_value) if by not in PLACES else list(found)
-        named = [(value if by in PLACES else name_value(by, value), found[value]) for value in values if value]
+        if by == FIT:
+            values = [each.words for each in Fit if each.words in found]
+        named = [(value if by in (*PLACES, FIT) else name_value(by, value), found[value]) for value in values if value]
         return [*named, *([(UNTOLD, found[""])] if "" in found else [])]
 
 
@@ -204,7 +237,7 @@ def _families_of_folder(read: Suite | None) -> Iterable[SuiteFamily]:
 
 
 def _task_of_folder(task: Task, environment: str, family: str) -> SuiteTask:
-    return SuiteTask(task.key, task.title, environment, family, task.role or "", task.groups)
+    return SuiteTask(task.key, task.title, environment, family, str(task.role or ""), task.groups)
 
 
 # --- from the record ----------------------------------------------------------------------------------------------
@@ -262,18 +295,14 @@ def _count_trials(row: models.Suite) -> dict[object, Rate]:
 def count_by_condition(row: models.Suite | None, key: str) -> list[tuple[str, Rate]]:
     """Of one task: condition -> its trials."""
     found = _rates(row.tasks.filter(key=key), "episode__run__condition") if row else ()
-    return [(str(condition), rate) for condition, rate in found]
+    return sorted(
+        ((str(code), rate) for code, rate in found), key=lambda each: (name_condition(each[0]).order, each[0])
+    )
 
 
 def _rates(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
-    """Of recorded trials that stand; probes and qualifications are left out, as comparisons leave them out."""
-    trials = models.Trial.objects.filter(task__in=tasks, episode__run__experiment__deleted_at=None)
-    counted = trials.exclude(episode__run__condition__in=unpooled_conditions()).order_by(by).values(by)
-    for each in counted.annotate(
-        passed=Count("pk", filter=Q(success=True)),
-        scored=Count("pk", filter=Q(success__isnull=False)),
-        planned=Count("pk"),
-    ):
+    trials = models.Trial.objects.pooled().filter(task__in=tasks).order_by(by)
+    for each in trials.values(by).annotate(**TALLY):
         yield each[by], Rate(each["passed"], each["scored"], each["planned"])
 
 

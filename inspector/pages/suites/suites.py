@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet
 
-from benchapp.models import Experiment, Suite
+from benchapp.experiments.qualifying.qualification import list_qualifications
+from benchapp.experiments.qualifying.task_verdicts import count_admissions, read_verdicts_of
+from benchapp.models import Experiment, Suite, Trial
+from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
+from benchapp.stats.metrics.rates import Rate
 from inspector.web.responses import PageLink
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError
@@ -25,9 +31,30 @@ OURS = "Apache-2.0"  # of what comes along
 MAX_LICENCE = 100  # characters of a licence's first line
 
 
+class ListedQualification(NamedTuple):
+    """`counts`: tasks by verdict. `is_current`: of the suite as it is now."""
+
+    counts: Mapping[str, int]
+    is_current: bool
+    is_open: bool
+
+    @property
+    def words(self) -> str:
+        if self.is_open:
+            return "qualification runs"
+        aside = sum(self.counts.values()) - self.counts["admit"]
+        if not self.is_current:
+            return "changed since its qualification"
+        return f"{aside} task{'' if aside == 1 else 's'} not qualified" if aside else "qualified"
+
+    @property
+    def tone(self) -> str:
+        return "ok" if self.words == "qualified" else "warn"
+
+
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here.
+    """`rate`: over all recorded trials, as in `SuiteTask`. `format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here.
     `account`: of every task in its folder, when it was loaded."""
 
     key: str
@@ -41,6 +68,16 @@ class ListedSuite(Shaped):
     experiments: int = 0
     can_launch: bool = True
     account: StoredAccount | None = None
+    digest: str = ""
+    rate: Rate = Rate()
+    qualification: ListedQualification | None = None
+
+    @property
+    def source(self) -> str:
+        """Where it is from, of a suite that did not come along."""
+        return (
+            ", ".join(filter(None, (self.format, self.licence or "licence unknown"))) if self.format != BUNDLED else ""
+        )
 
     @property
     def not_loaded(self) -> str:
@@ -63,6 +100,8 @@ class ListedSuite(Shaped):
             "can_launch",
         ),
         ("account", lambda row: row.account or None),
+        *("passed=rate.passed", "scored=rate.scored", "planned=rate.planned"),
+        ("qualification", lambda row: row.qualification and dict(row.qualification._asdict())),
         ("url", lambda row: PageLink("suite", row.key)),
     )
 
@@ -77,11 +116,30 @@ def list_suites() -> list[ListedSuite]:
     )
     rows = rows.exclude(joined_total__gt=0, joined_total=F("tasks_total"))  # all of it is in the list as another suite
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
+    tallied = Trial.objects.pooled().order_by().values("task__suite__key").annotate(**TALLY)
+    rates = {each["task__suite__key"]: Rate(each["passed"], each["scored"], each["planned"]) for each in tallied}
+    qualified = _read_qualifications({each.key: each.digest for each in found})
     listed = [
-        replace(each, attributes=tuple(attributes.get(each.key, each.attributes)), experiments=counts[each.key])
+        replace(
+            each,
+            attributes=tuple(attributes.get(each.key, each.attributes)),
+            experiments=counts[each.key],
+            rate=rates.get(each.key, Rate()),
+            qualification=qualified.get(each.key),
+        )
         for each in found
     ]
     return sorted(listed, key=lambda each: (not each.can_launch, each.format != BUNDLED, each.name.casefold()))
+
+
+def _read_qualifications(digests: Mapping[str, str]) -> dict[str, ListedQualification]:
+    """Suite -> what its qualification says. As many queries for many suites as for one."""
+    found = list_qualifications(digests)
+    verdicts = read_verdicts_of([qualification for qualification, _ in found.values()])
+    return {
+        key: ListedQualification(count_admissions(verdicts[each.pk]), digest == digests[key], each.is_open)
+        for key, (each, digest) in found.items()
+    }
 
 
 @cache
@@ -91,7 +149,9 @@ def _list_bundled(key: str) -> ListedSuite:
     families = [family for environment in suite.environments for family in environment.families]
     tasks = [task for family in families for task in family.tasks]
     said = sorted({attribute for task in tasks for attribute in task.groups})
-    return ListedSuite(key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(said))
+    return ListedSuite(
+        key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(said), digest=suite.digest
+    )
 
 
 def _list_recorded(row: Suite) -> ListedSuite:
@@ -107,6 +167,7 @@ def _list_recorded(row: Suite) -> ListedSuite:
         *totals,
         can_launch=is_here,
         account=row.account or None,
+        digest=row.digest,
     )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from urllib.parse import urlencode
 
-import orjson
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.experiments.qualifying.task_fit import summarise_fit
 from benchapp.experiments.qualifying.task_verdicts import RATES
 from benchapp.models import Draft, Suite, User
 from benchapp.record.json_shape import JsonShape
@@ -24,32 +22,20 @@ from benchapp.record.sets.suite_files import (
     problem_as_json,
 )
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.charts.cards import ChartCard
-from inspector.charts.chart import ChartDrawing
-from inspector.charts.chart_table import csv_text, numeric_columns, text_rows
-from inspector.charts.drawing.palette import twins
-from inspector.charts.drawn_chart import figure_json
-from inspector.pages.suites.composition import draw_composition, find_within
 from inspector.pages.suites.qualified import read_qualification, read_shipped
 from inspector.pages.suites.screened_suite import read_screening
 from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
 from inspector.pages.suites.suite_task import read_task_view
 from inspector.pages.suites.suites import describe_account, list_suites
+from inspector.pages.suites.task_matrix import judge_tasks, read_matrix
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, render_page
 from runner.base.errors import SetupError
 
-CSV = "text/csv; charset=utf-8"
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
 DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
+EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
 JOINED = JsonShape("key", "name", link_to("suite", "key"))
-QUESTION = "What is in it?"
-
-
-class Composition:
-    """The chart of one suite; what a card says of it."""
-
-    key, title, question = "composition", "Composition", QUESTION
 
 
 @require_safe
@@ -61,17 +47,21 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_safe
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     view = read_suite_view(name)
-    by, within, problems = _read_splits(request, view)
+    matrix, problems = read_matrix(view, request.GET.get("experiment", ""))
+    qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
+    shipped = None if qualification else read_shipped(view.read)
+    view, matrix = judge_tasks(view, matrix, qualification, shipped)
+    by, within = _read_splits(request, view, problems)
     task = _read_task(request, view, problems)
-    listed = view.list_by(by)
-    drawing = draw_composition(view, by, within)
+    listed, composed = view.list_by(by), view.compose(by, within)
     account: StoredAccount | None = view.row.account if view.row else None
     if view.read:
         account = account_as_json(view.read.account, MAX_NAMED)
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = view.read.set_aside if view.read else {}
-    qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
+    screening = read_screening(view, asked=request.GET.get("screening") == "now")
     drafts = list(Draft.objects.of_suite(view.row)) if view.row else []
+    answer, evidence = summarise_fit([each.fit for each in view.tasks])
     data = {
         **_describe(view),
         "says": f"{describe_account(account)}{summarise(view, by, counts)}",
@@ -82,29 +72,36 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "task": task,
         "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
-        "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
+        "screening": screening,
         "qualification": qualification,
-        "composition": drawing.table.records(),
+        "composition": composed,
+        "answer": answer or None,
+        "matrix": matrix,
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
         **_describe_joins(view.row),
         "next": None,
     }
+    status = 400 if problems else 200
     if as_json:
-        return render_page(request, "suites/suite.html", data=data, as_json=True, status=400 if problems else 200)
-    query = urlencode({"by": by, "within": within})
+        return render_page(request, "suites/suite.html", data=data, as_json=True, status=status)
+    asked = {name: request.GET[name] for name in ("experiment", "within") if name in request.GET}
+    parts: dict[object, list[dict[str, object]]] = {}
+    for row in composed if "within" in asked and by != within else ():
+        parts.setdefault(row["outer"], []).append(row)
+    families = {each.name: each for each in view.families} if by == "family" else {}
     context = {
         "view": view,
-        "listed": listed,
-        "choices": [(name, name_attribute(name)) for name in view.splits],
-        "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
+        "evidence": evidence,
+        "groups": [
+            (value, families.get(value), parts.get(value), [(each, matrix.row_of(each)) for each in tasks])
+            for value, tasks in listed
+        ],
+        "choices": [(name, name_attribute(name), urlencode({**asked, "by": name})) for name in view.splits],
         "by_words": name_attribute(by),
-        "card": _card(view, query, drawing),
-        "figure": not drawing.absent,
-        "drawing": drawing,
-        "chart": Composition,
-        "heads": list(zip(drawing.table.columns, numeric_columns(drawing.table), strict=True)),
-        "rows": text_rows(drawing.table),
-        "kept": query,
+        "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
+        "kept": urlencode({**asked, "by": by}),
+        "by_query": urlencode({"by": by}),
+        "shown_experiments": view.experiments[:EXPERIMENTS_OFFERED],
         "experiments": view.experiments,
         "drafts": drafts,
         "may_separate": view.is_joined,
@@ -115,14 +112,14 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         ]
         if account
         else [],
+        "account_says": describe_account(account) if account and account["found"] != account["loaded"] else "",
         "may_launch": view.read is not None,
         "families_by": view.row.families_by.get("by", "") if view.row else "",
         "may_regroup": view.format == "harbor" and view.attributes,
-        "has_roles": "role" in view.splits,
+        "columns": len(matrix.conditions) + 3,
         "rates": RATES,
-        "shipped": None if qualification else read_shipped(view.read),
+        "shipped": shipped,
     }
-    status = 400 if problems else 200
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
 
 
@@ -185,50 +182,8 @@ def _describe(view: SuiteView) -> dict[str, object]:
     }
 
 
-@require_safe
-def composition(request: HttpRequest, name: str, form: str) -> HttpResponse:
-    """The figure with its numbers as JSON that the page draws, or its table as CSV."""
-    if form not in {"json", "csv"}:
-        raise Http404("There is json and csv.")
-    view = read_suite_view(name)
-    by, within, problems = _read_splits(request, view)
-    if problems:
-        return HttpResponse("\n".join(problems), "text/plain; charset=utf-8", status=400)
-    drawing = draw_composition(view, by, within)
-    if form == "csv":
-        disposition = {"Content-Disposition": 'attachment; filename="composition.csv"'}
-        return HttpResponse(csv_text(drawing.table, request.build_absolute_uri), CSV, headers=disposition)
-    return HttpResponse(
-        orjson.dumps(_twin(request, view, drawing, urlencode({"by": by, "within": within}))), "application/json"
-    )
-
-
-def _twin(request: HttpRequest, view: SuiteView, drawing: ChartDrawing, query: str) -> dict[str, object]:
-    records = drawing.table.records()
-    return {
-        "key": Composition.key,
-        "title": f"{Composition.title}: {view.name}",
-        "question": QUESTION,
-        "figure": None if drawing.figure is None else orjson.Fragment(figure_json(drawing.figure)),
-        "dark": twins(),
-        "table": {"columns": [column.key for column in drawing.table.columns], "rows": records},
-        "notes": drawing.notes,
-        "absent": drawing.absent,
-        "fingerprint": sha256(orjson.dumps(records)).hexdigest()[:12],
-        "permalink": request.build_absolute_uri(f"{reverse('suite', args=[view.key])}?{query}"),
-        "next": None,
-    }
-
-
-def _card(view: SuiteView, query: str, drawing: ChartDrawing) -> ChartCard:
-    page = f"{reverse('suite', args=[view.key])}?{query}"
-    twin, table = (f"{reverse('suite-composition', args=[view.key, form])}?{query}" for form in ("json", "csv"))
-    return ChartCard(Composition, page, twin, table, large=True, drawing=drawing)
-
-
-def _read_splits(request: HttpRequest, view: SuiteView) -> tuple[str, str, list[str]]:
-    """What tasks are listed by, what the chart shows within, and what of the address was not understood."""
-    problems: list[str] = []
+def _read_splits(request: HttpRequest, view: SuiteView, problems: list[str]) -> tuple[str, str]:
+    """What tasks are listed by, and what is counted within; `problems` takes what of the address was not understood."""
 
     def read(name: str, default: str) -> str:
         asked = request.GET.get(name, default)
@@ -237,8 +192,8 @@ def _read_splits(request: HttpRequest, view: SuiteView) -> tuple[str, str, list[
         problems.append(f"{name}: {asked[:80]!r} is unknown, expected one of {', '.join(view.splits)}")
         return default
 
-    by = read("by", view.default_split)
-    return by, read("within", find_within(view, by)), problems
+    by = read("by", "family")
+    return by, read("within", view.find_within(by))
 
 
 def _read_task(request: HttpRequest, view: SuiteView, problems: list[str]) -> object:

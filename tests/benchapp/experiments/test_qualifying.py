@@ -18,7 +18,12 @@ from benchapp.audit import findings
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
 from benchapp.experiments.preparation import prepare
-from benchapp.experiments.qualifying.qualification import find_qualification, list_admitted, read_digest, write_file
+from benchapp.experiments.qualifying.qualification import (
+    find_qualification,
+    list_admitted,
+    list_qualifications,
+    write_file,
+)
 from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.deletion_sweep import sweep
@@ -139,7 +144,7 @@ def test_it_stays_out_of_comparisons_unless_named(done: Experiment) -> None:
 
 def test_it_belongs_to_one_state_of_the_suite(done: Experiment) -> None:
     digest = load_suite("starter").digest
-    assert read_digest(done) == digest
+    assert list_qualifications({"starter": digest}) == {"starter": (done, digest)}
     assert find_qualification("starter", digest) == done
     assert find_qualification("starter", "0" * 64) is None
     assert find_qualification("starter") == done
@@ -419,7 +424,7 @@ def test_an_import_that_calls_its_condition_so_is_looked_at() -> None:
     make_trial(make_episode(run), task)
     (found,) = read_verdicts(run.experiment)
     assert (found.admission, found.reasons) == (Admission.LOOK, ["no rule is on record for it"])
-    assert read_digest(run.experiment) == ""
+    assert list_qualifications({suite.key: ""}) == {suite.key: (run.experiment, "")}
 
 
 def test_tasks_are_ranked_by_what_an_agent_passes_without_and_with_skills() -> None:

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 
 from inspector.pages.documents import documents
-from inspector.pages.documents.documents import read_document
+from inspector.pages.documents.document_search import search_documents
+from inspector.pages.documents.documents import list_entries, read_document
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NAMES = sorted(path.relative_to(DOCS).as_posix().removesuffix(".md") for path in DOCS.rglob("*.md"))
@@ -63,9 +64,58 @@ def test_what_is_no_document_is_not_there(client: Client, path: str) -> None:
     assert client.get(f"/docs/{path}").status_code == 404
 
 
-def test_every_document_stands_in_the_index() -> None:
-    listed = set(re.findall(r"\]\(([a-z/-]+)\.md\)", (DOCS / "README.md").read_text()))
-    assert listed == set(NAMES) - {"README"}
+def test_every_document_stands_in_the_index_under_its_title() -> None:
+    entries = list_entries()
+    assert sorted(entry.name for entry in entries) == sorted(set(NAMES) - {"README"})
+    assert [entry for entry in entries if entry.title != read_document(entry.name).title or not entry.about] == []
+
+
+def test_every_contents_leads_to_its_heading_once() -> None:
+    for name in NAMES:
+        found = read_document(name)
+        anchors = [each.anchor for each in found.sections[1:] if each.level <= 3]
+        assert len(anchors) == len(set(anchors)), name
+        assert all(f'id="{anchor}"' in found.html for anchor in anchors), name
+
+
+@pytest.mark.django_db
+def test_a_page_has_all_documents_its_contents_and_its_neighbours(client: Client) -> None:
+    page = client.get("/docs/explanation/statistics/").text
+    tree = page.partition('id="doc-tree"')[2].partition("</nav>")[0]
+    assert tree.count("<li>") == len(list_entries())
+    assert 'href="/docs/explanation/statistics/" aria-current="page">Statistics</a>' in tree
+    contents = page.partition('id="doc-contents"')[2].partition("</nav>")[0]
+    assert contents.count('href="#') > 5
+    assert 'href="/docs/architecture/" rel="prev"' in page
+    assert 'href="/docs/explanation/sandboxes/" rel="next"' in page
+    first, last = (client.get(list_entries()[place].url).text for place in (0, -1))
+    assert 'rel="prev"' not in first
+    assert 'rel="next"' not in last
+
+
+def test_a_title_comes_before_a_heading_and_a_heading_before_a_text() -> None:
+    found = [each.entry.name for each in search_documents("sandboxes")]
+    assert found[0] == "explanation/sandboxes"
+    assert len(found) > 3
+    (best, *_) = search_documents("import secrets")
+    assert (best.entry.name, best.sections[0].title) == ("how-to/importing", "Secrets")
+    assert search_documents("import")[0].sections[0].pieces
+
+
+def test_a_short_word_finds_itself_and_every_word_counts() -> None:
+    assert search_documents("zebra skill") == []
+    pieces = [piece for each in search_documents("no skill") for part in each.sections for piece in part.pieces]
+    assert {text.lower() for text, is_hit in pieces if is_hit} == {"no", "skill"}
+
+
+@pytest.mark.django_db
+def test_the_search_shows_hits_as_text_and_says_what_to_do_without_any(client: Client) -> None:
+    page = client.get("/docs/", {"q": "lease"}).text
+    assert "<mark>lease</mark>" in page
+    assert client.get("/docs.json", {"q": "lease"}).json()["found"][0]["url"].endswith("/")
+    page = client.get("/docs/", {"q": "<b>zebra</b>"}).text
+    assert "No section has every word of “&lt;b&gt;zebra&lt;/b&gt;”" in page
+    assert "/search/?q=%3Cb%3Ezebra%3C/b%3E" in page
 
 
 def list_named_files() -> list[tuple[str, str]]:

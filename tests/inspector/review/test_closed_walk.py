@@ -99,7 +99,6 @@ def fill(world: PlantedWorld) -> Fill:
         ("compare/", "what"): [*EXPORTS, "table"],
         ("compare/", "form"): [*FORMATS, "tex"],
         ("comparisons/", "form"): ["csv"],
-        ("suites/", "form"): ["csv"],
         ("review/", "form"): ["csv", "json", "jsonl", "tex"],
         ("review/versions/", "form"): ["yaml"],
         ("docs/", "name"): ["explanation/blindness", "blame-dark"],

@@ -145,7 +145,7 @@ def test_what_was_joined_can_be_separated(tasks: Path, job: Path, client: Client
     load(tasks)
     call_command("join_suites", SUITE, "own", "--yes", stdout=StringIO())
     assert counts() == {"own": ["a", "a", "b", "b", "c"]}
-    assert "their trials count in another suite" in client.get(f"/suites/{SUITE}/").text
+    assert "Its trials count in another suite" in client.get(f"/suites/{SUITE}/").text
     client.post(f"/suites/{SUITE}/join/")
     experiment.refresh_from_db()
     assert (counts(), record_digest(experiment), experiment.suite) == before

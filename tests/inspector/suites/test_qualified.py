@@ -16,7 +16,15 @@ from inspector.pages.suites.qualified import read_shipped
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
 from runner.suites import load_suite
 from tests.queries import assert_queries_flat
-from tests.worlds.factories import make_episode, make_experiment, make_run, make_trial, make_user
+from tests.worlds.factories import (
+    make_episode,
+    make_experiment,
+    make_run,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -50,14 +58,15 @@ def twin(client: Client) -> dict[str, Any]:
 
 def test_a_suite_without_one_offers_it(client: Client) -> None:
     page = client.get("/suites/starter/").text
-    assert "Nobody tried them yet." in page
+    assert "Nobody knows yet which tasks can show whether skills help." in page
+    assert "Qualify the suite, or launch an experiment" in page
     assert 'href="/launch/?qualify=starter">Qualify</a>' in page
     assert client.get("/suites/starter.json").json()["qualification"] is None
 
 
 def test_a_bundled_suite_shows_the_verdicts_that_it_brings_along_until_it_is_qualified_here(client: Client) -> None:
     page = client.get("/suites/starter-environments/").text
-    assert "Nobody tried them here yet." in page
+    assert "34 of 36 tasks can show whether skills help." in page
     assert "tried by shell with scripted/apprentice" in page
     assert client.get("/suites/starter-environments.json").json()["qualification"] is None
     read = load_suite("starter-environments")
@@ -86,6 +95,51 @@ def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(cli
     assert "scripted model" in page
     assert reason in page
     assert "Qualify again" in page
+
+
+def test_the_fit_of_a_task_is_its_verdict_in_this_state(client: Client) -> None:
+    make_qualification(
+        {"E1-LS1-T1": {**SOUND, NO_SKILL: "pppppp"}, "E1-LS1-T2": SOUND, "E1-LS1-T3": {**SOUND, SOLUTION: "fff"}}
+    )
+    page = client.get("/suites/starter.json").json()
+    fits = {each["key"]: (each["fit"], each["fit_why"]) for each in page["tasks"]}
+    assert fits["E1-LS1-T1"] == ("too-easy", "solved without a skill: 6 of 6 passed, expected at most 5 of 10")
+    assert (fits["E1-LS1-T2"], fits["E1-LS1-T3"][0], fits["E1-LS1-T4"]) == (("fit", None), "broken", ("unknown", None))
+    assert page["answer"] == "1 of 24 tasks can show whether skills help."
+    assert page["matrix"]["source"] == "qualification"
+
+
+def test_the_list_says_what_is_qualified_and_what_is_not(client: Client) -> None:
+    def said() -> str:
+        return client.get("/suites/").text.partition("</li>")[0]
+
+    assert "not qualified" in said()
+    make_qualification({"E1-LS1-T2": SOUND})
+    assert ">qualified</a>" in said()
+    make_qualification({"E1-LS1-T1": {**SOUND, NO_SKILL: "pppppp"}, "E1-LS1-T2": SOUND})
+    assert "1 task not qualified" in said()
+    listed = client.get("/suites.json").json()["suites"][0]
+    assert listed["qualification"] == {
+        "counts": {"admit": 1, "reject": 1, "look": 0},
+        "is_current": True,
+        "is_open": False,
+    }
+    Experiment.objects.qualifications().delete()
+    make_qualification({"E1-LS1-T2": SOUND}, digest="0" * 64)
+    assert "changed since its qualification" in said()
+
+
+def test_more_qualified_suites_ask_no_more_of_the_database(client: Client) -> None:
+    def make(number: int) -> None:
+        for place in range(number):
+            suite = make_suite(key=f"own-{number}-{place}", environments=1, families=1)
+            run = make_run(make_experiment(suite=suite), condition=SOLUTION, agent_model="", author_model="")
+            make_trial(make_episode(run), suite.tasks.first(), success=True)
+            make_trial(
+                make_unordered_episode(make_run(make_experiment(suite=suite))), suite.tasks.first(), success=True
+            )
+
+    assert_queries_flat(client, "/suites/", make)
 
 
 def test_chances_are_those_of_the_rules_in_force(client: Client) -> None:

@@ -84,7 +84,7 @@ def test_the_page_shows_findings_with_both_places_and_links_to_the_tasks(client:
     assert (first["task"], first["path"], first["line"]) == ("ledger_cash_box", "environment/rates.csv", None)
     assert first["text"].startswith("day,rate 1,2.5")
     page = client.get("/suites/flow/").text
-    assert '<h2 id="screening">Screening</h2>' in page
+    assert "<summary>Screening <small>1 leak and 1 place to look at.</small>" in page
     assert "The instruction of ledger_bank_fees holds 48213.77" in page
     assert 'task=ledger_bank_fees#task"' in page
     assert "<script>alert(1)" not in page

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
+import re
 import shutil
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from django.test import Client
 
 from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
 from benchapp.record.sets.suite_rows import record_suite
-from inspector.charts.drawing import bars
 from runner.protocols.probe import CONDITION as PROBE
 from runner.suites import SUITES, load_suite
 from tests.queries import assert_queries_flat
@@ -73,14 +73,56 @@ def test_a_bundled_suite_that_never_ran_is_shown_from_its_folder(client: Client)
     assert not Suite.objects.exists()
 
 
-def test_the_chart_has_two_rings_as_rows(client: Client) -> None:
-    found = twin(client, "/suites/starter/composition.json?by=domain&within=family")
-    counts = {(row["outer"], row["inner"]): row["tasks"] for row in found["table"]["rows"]}
+def test_two_splits_count_tasks_as_the_rings_of_a_figure(client: Client) -> None:
+    page = twin(client, "/suites/starter.json?by=domain&within=family")
+    counts = {(row["outer"], row["inner"]): row["tasks"] for row in page["composition"]}
     assert counts["Record keeping", "Merging duplicate records"] == 6
     assert sum(counts.values()) == 24
-    assert len(found["figure"]["data"]) == 6  # bars and their counts, of three values
-    table = list(csv.DictReader(StringIO(client.get("/suites/starter/composition.csv?by=role&within=role").text)))
-    assert [(row["inner"], row["tasks"]) for row in table][:2] == [("canonical", "4"), ("enriched", "4")]
+    one = twin(client, "/suites/starter.json?by=role&within=role")["composition"]
+    assert [(row["inner"], row["tasks"]) for row in one][:2] == [("canonical", 4), ("enriched", 4)]
+    text = client.get("/suites/starter/?by=domain&within=family").text
+    assert "12 tasks: Joining tables by key 6, Merging duplicate records 6" in text
+    assert "Merging duplicate records 6" not in client.get("/suites/starter/?by=domain").text
+
+
+def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+    experiment = make_experiment(suite=rows.suite, name="newest")
+    passed = {"E1-LS1-T1": ("ppp", "ppp"), "E1-LS1-T2": ("pff", "ppf"), "E1-LS1-T3": ("fff", "fff")}
+    for place, condition in enumerate(("curated-static", "no-skill")):
+        episode = make_episode(make_run(experiment, condition=condition))
+        for key, outcomes in passed.items():
+            for sample, letter in enumerate(outcomes[1 - place]):
+                make_trial(episode, rows.tasks[key], success=letter == "p", sample=sample, phase="deployment")
+        make_trial(episode, rows.tasks["E1-LS1-T3"], success=True, phase="replay")
+    page = twin(client, "/suites/starter.json")
+    assert page["matrix"]["conditions"] == ["no-skill", "curated-static"]
+    fits = {each["key"]: (each["fit"], each["fit_why"]) for each in page["tasks"]}
+    assert [fits[f"E1-LS1-T{number}"] for number in (1, 2, 3, 4)] == [
+        ("too-easy", "3 of 3 without a skill"),
+        ("fit", None),
+        ("never-solved", "in 3 trials with a skill"),
+        ("unknown", None),
+    ]
+    assert page["answer"] == "1 of 24 tasks can show whether skills help."
+    text = client.get("/suites/starter/?by=fit").text
+    assert text.index(">fit <") < text.index(">too easy <") < text.index(">never solved <") < text.index(">unknown <")
+    cell = text[text.index("2 of 3 passed: Waiting times of clinics, Human-written, as is") :].partition("</a>")[0]
+    assert (cell.count('class="passed"'), cell.count('class="failed"')) == (2, 1)
+    (link,) = set(re.findall(r'class="tally" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text))
+    assert client.get(unescape(link)).text.count('scope="row"') == 3
+
+
+def test_results_are_those_of_one_experiment(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+    older, newer = (make_experiment(suite=rows.suite, name=name) for name in ("older", "newer"))
+    make_trial(make_episode(make_run(older, condition="no-skill")), rows.tasks["E1-LS1-T1"], success=True)
+    make_trial(make_episode(make_run(newer, condition="raw-trajectory")), rows.tasks["E1-LS1-T1"], success=True)
+    assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == ["raw-trajectory"]
+    asked = f"/suites/starter.json?experiment={older.public_id}"
+    assert twin(client, asked)["matrix"]["conditions"] == ["no-skill"]
+    response = client.get("/suites/starter/?experiment=other")
+    assert (response.status_code, "did not use this suite" in response.text) == (400, True)
 
 
 def test_a_task_shows_what_it_is_told_checked_by_and_run_in(client: Client) -> None:
@@ -153,7 +195,7 @@ def test_what_was_set_aside_is_listed_with_reasons(client: Client, tmp_path: Pat
     problems = twin(client, "/suites/flow.json")["set_aside"]["task ledger_cash_box"]
     assert problems[0]["place"] == "instruction.md"
     page = client.get("/suites/flow/").text
-    assert "Found 4 tasks: 3 loaded, 1 set aside. 3 tasks in 1 family" in page
+    assert "Found 4 tasks: 3 loaded, 1 set aside." in page
     assert "no instruction.md" in page
     assert str(folder) not in page[page.index("What was not loaded") :]
 
@@ -183,13 +225,6 @@ def test_a_hostile_name_in_the_account_is_shown_and_never_run(client: Client, tm
     assert "<script>alert(1)" not in client.get("/suites/s/").text
 
 
-def test_the_page_draws_its_bars_without_a_script(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        bars, "stack_bars", lambda *parts, **options: pytest.fail("a figure that the page does not hold")
-    )
-    assert "chart-bars" in client.get("/suites/starter/?by=domain").text
-
-
 def test_a_folder_that_is_gone_leaves_what_the_record_has(client: Client, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
     call_command("load_suite", str(folder), stdout=StringIO())
@@ -208,7 +243,6 @@ def test_hostile_names_and_texts_are_shown_and_never_run(client: Client) -> None
     text = client.get("/suites/nasty/?by=domain&task=a%26b%3D%3Ci%3E").text
     assert nasty not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert b"\\u003cscript" not in client.get("/suites/nasty/composition.json?by=domain&within=domain").content
 
 
 def test_more_tasks_ask_no_more_of_the_database(client: Client) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.db import OperationalError
-from django.test import Client
+from django.test import Client, RequestFactory
+
+from inspector.web.failure_page import broken
 
 
 @pytest.mark.django_db
@@ -36,3 +38,9 @@ def test_a_form_without_its_token_is_refused_in_our_words(settings: pytest.Fixtu
     assert answer.status_code == 403
     assert "Nothing was changed." in answer.text
     assert "<style" not in answer.text
+
+
+def test_the_page_needs_no_database() -> None:
+    answer = broken(RequestFactory().get("/"))  # pytest refuses a query in a test that does not ask for the database
+    assert answer.status_code == 500
+    assert "<h1>This page failed</h1>" in answer.content.decode()

@@ -77,7 +77,6 @@ PARTS = {
     "upload-finish": "inspector/imports/test_uploads",
     "upload-discard": "inspector/imports/test_uploads",
     "chart-csv": "inspector/charts/test_chart_pages",
-    "suite-composition": "inspector/suites/test_suites",
     "compare-export": "benchapp/exports/test_exports",
     "compare-report": "inspector/compare/test_report",
     "document-picture": "inspector/documents/test_documents",

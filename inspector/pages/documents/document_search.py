@@ -1,0 +1,78 @@
+"""Search over the documents. The record's search reads rows and has its own language; these are a few files of plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from inspector.pages.documents.documents import IndexEntry, Section, list_entries, read_document
+
+SECTIONS_SHOWN = 3  # of one document
+BEFORE, EXCERPT = 60, 210  # characters before the first hit, and in total
+MAX_WORDS, LONGEST = 8, 100
+SHORT = 3  # letters
+Words = Sequence[re.Pattern[str]]
+
+
+class FoundSection(NamedTuple):
+    """`pieces`: (text, is it one of the words?), from around the first hit."""
+
+    title: str
+    anchor: str
+    pieces: Sequence[tuple[str, bool]]
+
+
+class FoundDocument(NamedTuple):
+    entry: IndexEntry
+    sections: Sequence[FoundSection]
+    more: int  # sections that are not listed
+
+
+def search_documents(text: str) -> list[FoundDocument]:
+    """Return the documents whose title, heading and text have every word between them. Titles count most, then headings."""
+    words = [_compile(word) for word in dict.fromkeys(text.lower().split()[:MAX_WORDS])]
+    found = [each for entry, sections in _read_all() if words and (each := _search(entry, sections, words))]
+    return [document for _, document in sorted(found, key=lambda each: -each[0])]
+
+
+def _compile(word: str) -> re.Pattern[str]:
+    """A word finds those that begin with it; a short one only itself."""
+    return re.compile(rf"(?<!\w){re.escape(word)}" + r"(?!\w)" * (len(word) <= SHORT), re.IGNORECASE)
+
+
+@cache
+def _read_all() -> Sequence[tuple[IndexEntry, Sequence[Section]]]:
+    return [(entry, read_document(entry.name).sections) for entry in list_entries()]
+
+
+def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tuple[int, FoundDocument] | None:
+    hits: list[tuple[int, Section]] = []
+    for section in sections:
+        parts = (entry.title, section.title, section.text)
+        where = [[bool(word.search(part)) for part in parts] for word in words]
+        if all(map(any, where)) and (not section.level or any(in_title or in_text for _, in_title, in_text in where)):
+            hits.append((sum(4 * title + 2 * heading + text for title, heading, text in where), section))
+    if not hits:
+        return None
+    hits.sort(key=lambda hit: -hit[0])
+    shown = [FoundSection(each.title, each.anchor, list(_cut(each.text, words))) for _, each in hits[:SECTIONS_SHOWN]]
+    return hits[0][0], FoundDocument(entry, shown, len(hits) - len(shown))
+
+
+def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:
+    """Cut a piece around the first hit, at spaces, and mark every hit in it."""
+    text = " ".join(text.split())
+    pattern = re.compile("|".join(word.pattern for word in words), re.IGNORECASE)
+    first = pattern.search(text)
+    start = text.find(" ", max(0, first.start() - BEFORE)) + 1 if first and first.start() > BEFORE else 0
+    piece = text[start : start + EXCERPT]
+    if start + EXCERPT < len(text):
+        piece = piece.rpartition(" ")[0] + " …"
+    end = 0
+    for hit in pattern.finditer(piece):
+        yield piece[end : hit.start()], False
+        yield hit[0], True
+        end = hit.end()
+    yield piece[end:], False

@@ -1,0 +1,45 @@
+"""Which tasks can show whether skills help, by counts and by verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.experiments.qualifying.task_fit import Fit, TaskFit, judge_by_trials, judge_by_verdict, summarise_fit
+from benchapp.stats.metrics.rates import Rate
+
+
+@pytest.mark.parametrize(
+    ("alone", "reference", "fit"),
+    [
+        (Rate(0, 0, 4), Rate(4, 4, 4), Fit.UNKNOWN),
+        (Rate(2, 4, 4), Rate(1, 4, 4), Fit.FIT),
+        (Rate(3, 4, 4), Rate(4, 4, 4), Fit.EASY),
+        (Rate(2, 3, 4), Rate(4, 4, 4), Fit.EASY),
+        (Rate(1, 4, 4), Rate(0, 4, 4), Fit.UNSOLVED),
+        (Rate(1, 4, 4), Rate(), Fit.UNKNOWN),
+    ],
+)
+def test_at_most_half_pass_alone_and_one_passes_with_a_skill(alone: Rate, reference: Rate, fit: Fit) -> None:
+    assert judge_by_trials(alone, reference).fit is fit
+
+
+@pytest.mark.parametrize(
+    ("admission", "broken", "fit"),
+    [
+        ("admit", [], Fit.FIT),
+        ("look", [], Fit.UNKNOWN),
+        ("reject", ["no_skill"], Fit.EASY),
+        ("reject", ["no_skill", "reference"], Fit.UNSOLVED),
+        ("reject", ["no_skill", "untouched"], Fit.BROKEN),
+    ],
+)
+def test_a_fault_of_the_task_counts_before_its_difficulty(admission: str, broken: list[str], fit: Fit) -> None:
+    assert judge_by_verdict(admission, ["why"], broken) == TaskFit(fit, "" if admission == "admit" else "why")
+
+
+def test_the_answer_counts_what_is_fit_and_the_line_below_it_what_is_not() -> None:
+    fits = [TaskFit(kind) for kind in (Fit.FIT, Fit.FIT, Fit.EASY, Fit.UNSOLVED, Fit.UNKNOWN)]
+    said = "1 too easy without a skill, 1 never solved with a skill, 1 unknown."
+    assert summarise_fit(fits) == ("2 of 5 tasks can show whether skills help.", said)
+    assert summarise_fit([TaskFit(Fit.EASY)])[0] == "None of 1 task can show whether skills help."
+    assert summarise_fit([TaskFit()]) == ("", "")
