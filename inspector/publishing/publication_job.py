@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 import shutil
@@ -18,8 +17,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column, ValueKind
 from benchapp.exports.export_run import FORMATS, Export
+from benchapp.exports.formats import csv_pieces
 from benchapp.exports.publications import WORK, sweep_files
 from benchapp.models import Publication
 from benchapp.models.publications import publications_folder
@@ -34,6 +34,13 @@ from inspector.publishing.taxonomy import write_taxonomy
 from inspector.web.text.markdown_file import render_markdown
 from runner.base.errors import SetupError
 
+CODEBOOK = (
+    Column("file", ValueKind.TEXT, "the file that has the column; metrics: values of its column metric"),
+    Column("column", ValueKind.TEXT, "its name"),
+    Column("type", ValueKind.TEXT, "of its values"),
+    Column("unit", ValueKind.TEXT, "of its values"),
+    Column("meaning", ValueKind.TEXT, "in one sentence"),
+)
 PEOPLE = "Names of people, their comments, reviews and reasons."
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PRINT_SECONDS = 120
@@ -125,20 +132,22 @@ def _make_data(package: Package) -> None:
         for form in FORMATS:
             with (package.folder / f"{what}.{form}").open("wb") as file:
                 export.write(file, form)
-    with (package.folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["file", "column", "type", "unit", "meaning"])
-        for what in EXPORTS:
-            writer.writerows(
-                [what, each.name, each.kind.value, each.unit, each.meaning] for each in Export(what, choices).fields
-            )
-        for metrics in (METRICS, RUN_METRICS):
-            writer.writerows(["metrics", key, "", each.unit.value, each.meaning] for key, each in metrics.items())
+    package.write("codebook.csv", b"".join(csv_pieces(CODEBOOK, _list_columns(choices))))
     package.says += [(f"{what}.*", ROWS_ARE[what]) for what in EXPORTS]
     package.left_out.append(
         "Steps of agents, prompts and replies of authors: an archive of the experiment holds these."
     )
     _say_comparison(package, choices)
+
+
+def _list_columns(choices: Choices) -> Iterator[tuple[str, ...]]:
+    """A row for every column of the files, and for every metric that a row can be about."""
+    for what in EXPORTS:
+        for each in Export(what, choices).fields:
+            yield what, each.name, each.kind.value, each.unit, each.meaning
+    for metrics in (METRICS, RUN_METRICS):
+        for key, metric in metrics.items():
+            yield "metrics", key, "", metric.unit.value, metric.meaning
 
 
 def _make_taxonomy(package: Package) -> None:

@@ -43,7 +43,7 @@ ACTS = {
     "launch": Place("Launch an experiment", level=User.Level.OPERATOR),
     "imports": Place("Import runs", level=User.Level.OPERATOR),
     "compare": Place("Compare runs"),
-    "publish": Place("Published files"),
+    "publish": Place("Published files", level=User.Level.REVIEWER),
     "queue-new": Place("Start a review queue", level=User.Level.REVIEWER),
     "draft-new": Place("Draft a task", level=User.Level.OPERATOR),
 }

@@ -107,6 +107,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("people/", "name"): ["ann"],
         ("people/", "public_id"): [UUID(int=7)],  # of invitations and tokens, which hold no words
         ("publish/", "public_id"): [publication.public_id],
+        ("imports/", "public_id"): [UUID(int=7)],  # an upload is its sender's alone
         ("review/queues/", "public_id"): queues,
         ("review/queues/", "key"): ["taxonomy"],
         ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),

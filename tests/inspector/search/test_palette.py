@@ -92,7 +92,7 @@ def test_a_closed_library_names_no_skill(client: Client) -> None:
 def test_acts_are_those_the_person_may_do(client: Client, settings: Any) -> None:
     settings.SINGLE_USER = False
     assert client.get("/palette/?q=a", headers={"Accept": "application/json"}).status_code == 401
-    expected = {"viewer": 1, "reviewer": 2, "operator": 5, "admin": 5}
+    expected = {"viewer": 1, "reviewer": 3, "operator": 6, "admin": 6}
     for level, acts in expected.items():
         client.force_login(User.objects.create_user(level, level=level))
         assert len(titles(client, ">", "Do")) == acts
