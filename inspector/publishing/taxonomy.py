@@ -42,15 +42,17 @@ def write_taxonomy(queue: Queue, by: User) -> WrittenTaxonomy:
     report = standing_report(queue)
     agreed = {row["code"]: row for row in report.values["by_code"]} if report else {}
     pers = results.taxonomy.pers
+    shares = [[cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers] for row in results.rows]
+    has_shares = any(each.value for own in shares for each in own)
     rows = [
         {
             "code": row.code,
             "level": min(row.depth, 4),
-            "shares": [cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers],
+            "shares": own if has_shares else own[:1],  # of few items counts alone say what is known
             "examples": of_code.get(row.code.pk, ()),
             "agreed": agreed.get(str(row.code.public_id)),
         }
-        for row in results.rows
+        for row, own in zip(results.rows, shares, strict=True)
     ]
     page = render_to_string(
         "publish/taxonomy.html",
@@ -58,7 +60,8 @@ def write_taxonomy(queue: Queue, by: User) -> WrittenTaxonomy:
             "heading": results.heading,
             "queue": queue,
             "rows": rows,
-            "heads": [PER_SAID[per] for per in pers],
+            "heads": [PER_SAID[per] for per in pers] if has_shares else ["items"],
+            "has_shares": has_shares,
             "report": report,
             "notes": results.notes(),
             "style": mark_safe(static_text("css/report.css")),  # noqa: S308

@@ -5,7 +5,12 @@ let seen = live()?.dataset.alert;
 
 function update() {
   const button = document.querySelector("[data-notify]");
-  if (button) button.hidden = !("Notification" in window) || Notification.permission !== "default";
+  if (button) {
+    const state = "Notification" in window ? Notification.permission : "missing";
+    button.hidden = state === "missing";
+    button.disabled = state !== "default";
+    button.textContent = { granted: "You are notified while this page is open", denied: "This browser blocks notifications" }[state] ?? "Notify me";
+  }
   const { alert, words } = live()?.dataset ?? {};
   if (!alert || alert === seen) return;
   seen = alert;

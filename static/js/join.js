@@ -4,5 +4,6 @@ const code = document.querySelector("#id_code");
 if (location.hash.length > 1) {
   code.value = decodeURIComponent(location.hash.slice(1));
   history.replaceState(null, "", location.pathname + location.search);
-  document.querySelector("#id_username:not([type=hidden]), #id_password").focus();
 }
+const first = [...document.querySelectorAll(".door input:not([type=hidden])")].find((field) => !field.value);
+first?.focus();

@@ -5,8 +5,9 @@ const dialog = document.getElementById("palette");
 const SHOWN = 5; // of the last pages
 const WAIT = 90; // milliseconds without a letter before the server is asked
 
-if (dialog) {
-  const opener = document.querySelector(".top-search button");
+const opener = document.querySelector(".top-search button"); // the pages of logging in have none
+
+if (dialog && opener) {
   const form = dialog.querySelector("form");
   const field = form.querySelector("input");
   const list = dialog.querySelector("[role=listbox]");

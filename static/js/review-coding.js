@@ -296,7 +296,7 @@ class CodingPage {
   // One key: a condition, or 0. Esc says "I do not know" as well.
   #guess(conditions) {
     const dialog = this.panel.find("[data-guess]");
-    const choices = [...conditions.map((name) => [name, name]), [DONT_KNOW, "I do not know"]];
+    const choices = [...conditions, [DONT_KNOW, "I do not know"]];
     const buttons = choices.map(([value, words], place) => {
       const key = value === DONT_KNOW ? "0" : place < 9 ? String(place + 1) : "";
       const button = made("button", { type: "button", class: "button", "data-guess-value": value, "data-guess-key": key, text: `${words} ` });

@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import ApiToken, Invitation, Review, User
 from benchapp.people.accounts import (
@@ -72,10 +72,13 @@ def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @never_cache
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.ADMIN)
 def account_invite(request: HttpRequest) -> HttpResponse:
-    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network."""
+    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The address stays in the
+    browser, so reading it leads back."""
+    if request.method != "POST":
+        return redirect("people")
     form = InviteForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nobody was invited: no such level.")
@@ -134,11 +137,13 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @never_cache
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def token_make(request: HttpRequest) -> HttpResponse:
     """Show a new token of one's own, this once."""
+    if request.method != "POST":
+        return redirect("account")
     form, user = TokenForm(request.POST), user_of(request)
-    if not form.is_valid():
+    if not form.is_valid() or form.cleaned_data["scope"] not in _list_scopes(user):
         return _own_page(request, as_json=False, extra={"token_form": form}, status=422)
     made, code = make_token(user, form.cleaned_data["name"], form.cleaned_data["scope"])
     return _own_page(request, as_json=False, extra={"made": made, "code": code})
@@ -152,6 +157,12 @@ def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
     token = get_object_or_404(tokens, public_id=public_id)
     revoke_token(token, by=user)
     return redirect("account" if token.owner_id == user.pk else "people")
+
+
+def _list_scopes(user: User) -> dict[ApiToken.Scope, str]:
+    """Scope -> what a token of it does. Runs are handed in by operators alone."""
+    may_log = user.may(User.Level.OPERATOR)
+    return {scope: meaning for scope, meaning in SCOPES.items() if may_log or scope != ApiToken.Scope.LOG}
 
 
 def _own_page(
@@ -173,7 +184,7 @@ def _own_page(
         "next": None,
     }
     levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
-    context = {"levels": levels, "own_tokens": tokens, "scopes": SCOPES, **(extra or {})}
+    context = {"levels": levels, "own_tokens": tokens, "scopes": _list_scopes(user), **(extra or {})}
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json, status=status)
 
 

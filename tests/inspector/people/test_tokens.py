@@ -123,3 +123,16 @@ def test_half_a_token_is_refused(client: Client, grace: User, fields: dict[str, 
     client.force_login(grace)
     assert client.post("/people/me/tokens/", fields).status_code == 422
     assert not ApiToken.objects.exists()
+
+
+def test_only_operators_make_tokens_that_hand_in_runs(client: Client) -> None:
+    client.force_login(make_user(level=User.Level.REVIEWER))
+    assert "also hands in runs" not in client.get("/people/me/").text
+    assert client.post("/people/me/tokens/", {"name": "loop", "scope": "log"}).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_the_addresses_that_stay_in_the_browser_lead_back_when_they_are_read(client: Client) -> None:
+    client.force_login(make_user(level=User.Level.ADMIN))
+    assert client.get("/people/me/tokens/").headers["Location"] == "/people/me/"
+    assert client.get("/people/invite/").headers["Location"] == "/people/"

@@ -121,6 +121,8 @@ def test_a_taxonomy_holds_definitions_counts_and_agreement_and_nothing_that_a_re
     page = files["index.html"].decode()
     for part in ("What misapplied means.", "1 of 1 items coded", "1 items coded by several", "1/1"):
         assert part in page
+    assert "Shares need ten reviews" in page
+    assert "Per 100" not in page
     everything = b"\n".join(files.values()).decode()
     assert not [word for word in (PERSON, "grace", MEMO, "their words") if word in everything]
 

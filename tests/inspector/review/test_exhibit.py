@@ -10,7 +10,7 @@ from django.urls import reverse
 from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
 from benchapp.stats.metrics.metric_names import name_role
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
+from inspector.pages.review.exhibits.exhibit import Exhibit, _facts, exhibit_of, load_item
 from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall
@@ -64,6 +64,16 @@ def checked_trial() -> Trial:
     trial = make_trial(success=False)
     record_steps(trial.counting_attempt(), steps("python solve.py", "cat out.txt", answer="27.5"))
     return trial
+
+
+def test_the_author_is_hidden_with_the_condition_because_only_some_have_one() -> None:
+    run = make_run(condition="selfgen-always", author_model="the-author")
+    told = {
+        (conditions, models): [fact.value for fact in _facts(run, Hidden(conditions, models, False, False))]
+        for conditions in (True, False)
+        for models in (True, False)
+    }
+    assert [hidden for hidden, values in told.items() if "the-author" in values] == [(False, False)]
 
 
 def test_a_failed_check_shows_what_it_expected_and_leads_to_the_step_that_decided_it() -> None:

@@ -217,6 +217,13 @@ def test_without_a_second_reviewer_it_leads_to_where_one_is_added(client: Client
     assert '<a href="/people/">Invite a second reviewer</a>' in page
 
 
+def test_the_local_user_is_ticked_only_while_alone(client: Client) -> None:
+    make_trial(success=False)
+    assert re.findall(r'name="reviewers"[^>]*value="(\w+)" checked', client.get(NEW).text) == ["local"]
+    make_user(username="ann", level="reviewer")
+    assert re.findall(r'name="reviewers"[^>]*value="(\w+)" checked', client.get(NEW).text) == ["ann"]
+
+
 def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:
     draft = make_version(frozen=False)
     make_trial(success=False)

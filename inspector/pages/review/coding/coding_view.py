@@ -37,6 +37,7 @@ from benchapp.review.coding.drafts import (
 from benchapp.review.queues.claims import claim, give_back, hold
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
+from benchapp.stats.comparing.condition_names import name_condition
 from inspector.pages.review.coding.coding import CodingPanel, coding_of
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
 from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
@@ -250,7 +251,9 @@ def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
         {
             "state": review.state,
             "next": following.get_absolute_url() if following else None,
-            "guess": guess_options(item) if asks_guess(item, review) else None,
+            "guess": [(each, name_condition(each).title) for each in guess_options(item)]
+            if asks_guess(item, review)
+            else None,
         }
     )
 

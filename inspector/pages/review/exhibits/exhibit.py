@@ -125,9 +125,10 @@ def _task_facts(task: Task) -> list[Fact]:
 
 
 def _facts(run: Run, hidden: Hidden, *, phase: str = "") -> list[Fact]:
-    """A replay tells that its condition replays, so the phase is hidden with the condition; a harness mostly works
-    with one maker's models, so it is hidden with the model."""
+    """A replay tells that its condition replays, so the phase is hidden with the condition; a harness mostly works with one maker's
+    models, so it is hidden with the model. Only some conditions have an author, so it is hidden with either."""
     pairs = [] if hidden.conditions else [("condition", run.condition), ("phase", phase)]
     if not hidden.models:
-        pairs += [("model", run.agent_model), ("author model", run.author_model), ("harness", run.harness)]
+        author = "" if hidden.conditions else run.author_model
+        pairs += [("model", run.agent_model), ("author model", author), ("harness", run.harness)]
     return [Fact(word, visible(value)) for word, value in pairs if value]

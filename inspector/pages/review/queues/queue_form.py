@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +183,7 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "reviews": 2 if len(people) > 1 else 1,
         "overlap": 100,
         "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
-        "reviewers": people if len(people) <= TEAM else [user.get_username()],
+        "reviewers": _choose_team(people, user),
         "name": name,
         "proposed": name,
         "version": version,
@@ -280,3 +281,11 @@ def may_review() -> QuerySet[User]:
 
 def frozen_versions() -> QuerySet[CodebookVersion]:
     return CodebookVersion.objects.exclude(frozen_at=None).select_related("codebook").order_by("codebook", "-number")
+
+
+def _choose_team(people: Sequence[str], user: User) -> Sequence[str]:
+    """Everybody of a small team; the local user only while there is nobody else."""
+    named = [name for name in people if name != LOCAL_USER]
+    if len(named) > TEAM:
+        return [user.get_username()]
+    return named or people
