@@ -167,7 +167,7 @@ def test_a_fork_finds_its_origin_again_whichever_comes_first(tmp_path: Path) -> 
     (problem,) = bring(fork_of_it).problems
     assert (problem.path, problem.message) == (
         str(fork_of_it),
-        "1 without one; import that experiment, then this archive again",
+        "1 not linked: it is not here, so import it and then this archive again; or it made another library",
     )
     for path in (origin, fork_of_it):
         assert list(bring(path).problems) == []
