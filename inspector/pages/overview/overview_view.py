@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import AtWork, at_work
 from benchapp.models import Experiment, Run
+from benchapp.review.review_access import still_to_code
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
@@ -71,6 +72,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
         **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
         **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
+        "left_to_code": still_to_code([pausing], user_of(request)) if pausing else 0,
     }
     ways = {way.condition for row in rows if row.verdict for way in row.verdict.ways}
     context["drawn"] = sorted(ways, key=lambda code: (name_condition(code).order, code))

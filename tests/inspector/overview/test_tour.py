@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -65,6 +66,7 @@ def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -
     assert client.get("/index.json").json()["tour"] is None
     text = client.get("/").text
     assert "The tour is paused" in text
+    assert re.search(r"\d+ items? of [^<]+</a> waits? for you", text)
     assert queue.get_absolute_url() in text
     assert "Later trials that read line" not in text
     make_review(queue.items.get(), local_user(), state="skipped")
