@@ -182,13 +182,10 @@ JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
 environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
 environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
 
-# Folders of this machine that operators may import from by path. Nobody but the person at this machine reaches a
-# single-user installation, and that person can already run anything as this user: their own folder tells them nothing new.
-IMPORT_ROOTS = [
-    Path(root)
-    for root in environ.text("IMPORT_ROOTS", os.path.expanduser("~") if SINGLE_USER else "").split(os.pathsep)  # noqa: PTH111
-    if root
-]
+# Folders of this machine that operators may import from by path. Without the variable, the local user of single-user mode may use the
+# home folder, because that person can already read it. Invited people may not.
+IMPORT_ROOTS = [Path(root) for root in environ.text("IMPORT_ROOTS").split(os.pathsep) if root]
+IMPORTS_FROM_HOME = SINGLE_USER and "IMPORT_ROOTS" not in os.environ
 # Bounds of one upload, and of what one person has under way. Pieces fit into DATA_UPLOAD_MAX_MEMORY_SIZE.
 UPLOAD_BYTES = environ.number("UPLOAD_BYTES", 20 * 1024**3)
 UPLOAD_FILES = environ.number("UPLOAD_FILES", 40_000)

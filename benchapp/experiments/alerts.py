@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from smtplib import SMTPException
-from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from django.conf import settings
 from django.core.mail import send_mail
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q
 from django.utils import timezone
 
 from benchapp.experiments.work.budgets import REASON
@@ -36,17 +35,22 @@ def note_and_send() -> None:
     """Safe at any time, from any number of processes."""
     for alert in _find_news():
         Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another worker may have seen it too
-    if settings.ALERT_WEBHOOK or settings.ALERT_EMAIL:
-        due = Alert.objects.filter(sent_at=None, at__gt=timezone.now() - FRESH).order_by("id")
-        for alert in due.select_related("experiment")[:SENT_AT_ONCE]:
-            _send(alert)
+    for column, receiver, send in (
+        ("posted_at", settings.ALERT_WEBHOOK, _post),
+        ("mailed_at", settings.ALERT_EMAIL, _mail),
+    ):
+        if receiver:
+            due = Alert.objects.filter(**{column: None}, at__gt=timezone.now() - FRESH).order_by("id")
+            for alert in due.select_related("experiment")[:SENT_AT_ONCE]:
+                _send_once(alert, column, send)
 
 
 def _find_news() -> Iterator[Alert]:
     now = timezone.now()
     own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED), finished_at__gt=now - FRESH)
-    for experiment in ended.exclude(alerts__kind=Alert.Kind.ENDED).defer("spec", "estimate"):
+    told = Alert.objects.filter(experiment=OuterRef("pk"), kind=Alert.Kind.ENDED, at__gte=OuterRef("finished_at"))
+    for experiment in ended.exclude(Exists(told)).defer("spec", "estimate"):
         words = f"{_name(experiment)} {_say_end(experiment)}"
         yield Alert(experiment=experiment, kind=Alert.Kind.ENDED, key=str(experiment.finished_at), words=words)
     blocked = Episode.objects.own().filter(status=Episode.Status.BLOCKED)
@@ -78,25 +82,26 @@ def _say_end(experiment: Experiment) -> str:
 # --- sending ------------------------------------------------------------------------------------------------------------
 
 
-def _send(alert: Alert) -> None:
-    """By whoever marks it first. A receiver that does not answer is asked again for an hour; the address may hold a secret, so no log
-    has more of it than its host."""
-    if not Alert.objects.filter(pk=alert.pk, sent_at=None).update(sent_at=timezone.now()):
+def _send_once(alert: Alert, column: str, send: Callable[[Alert], None]) -> None:
+    """Send it if no other worker does. Try again for an hour if the receiver does not answer. A webhook's address may hold a secret, so
+    the log names the kind of error and nothing of the address."""
+    row = Alert.objects.filter(pk=alert.pk)
+    if not row.filter(**{column: None}).update(**{column: timezone.now()}):
         return
     try:
-        if settings.ALERT_WEBHOOK:
-            _post(alert)
-        if settings.ALERT_EMAIL:
-            link = f"\n\n{settings.ALERT_ORIGIN}{alert.experiment.get_absolute_url()}" if settings.ALERT_ORIGIN else ""
-            send_mail(f"Skillglass: {alert.words}"[:200], f"{alert.words}{link}\n", None, settings.ALERT_EMAIL)
+        send(alert)
     except (OSError, ValueError, SMTPException) as error:
-        host = urlsplit(settings.ALERT_WEBHOOK).hostname or "the mail server"
-        log.warning("alert %s not sent to %s: %s", alert.pk, host, type(error).__name__)
-        Alert.objects.filter(pk=alert.pk).update(sent_at=None)
+        log.warning("alert %s not %s: %s", alert.pk, column.removesuffix("_at"), type(error).__name__)
+        row.update(**{column: None})
+
+
+def _mail(alert: Alert) -> None:
+    link = f"\n\n{settings.ALERT_ORIGIN}{alert.experiment.get_absolute_url()}" if settings.ALERT_ORIGIN else ""
+    send_mail(f"Skillglass: {alert.words}"[:200], f"{alert.words}{link}\n", None, settings.ALERT_EMAIL)
 
 
 def _post(alert: Alert) -> None:
-    """`text` is what chat servers show."""
+    """Post it as JSON. Chat servers show `text`."""
     told = {
         "text": alert.words,
         "kind": alert.kind,

@@ -5,6 +5,9 @@ The job itself draws pages, so it lives where pages do.
 
 from __future__ import annotations
 
+import shutil
+import time
+
 from django.db import transaction
 
 from benchapp.models import Publication, User
@@ -12,6 +15,7 @@ from benchapp.models.publications import publications_folder
 from benchapp.record.slices import SlicedWork
 from benchapp.record.writing.human_acts import note_activity
 
+LEFT_SECONDS = 24 * 3600  # longer than any job: a folder of that age belongs to none
 WORK = SlicedWork(Publication.objects.all, "publication", "inspector.publishing.publication_job.publish_now")
 
 
@@ -29,7 +33,7 @@ def order_publication(by: User, **columns: object) -> Publication:
 
 
 def delete_publication(publication: Publication, by: User) -> None:
-    """The row first: a file without one is swept by the next publication."""
+    """Delete the row, then its file. If the file stays, the next publication sweeps it."""
     with transaction.atomic():
         note_activity(
             by, "publication.deleted", publication, detail={"name": publication.title, "form": publication.form}
@@ -40,8 +44,11 @@ def delete_publication(publication: Publication, by: User) -> None:
 
 
 def sweep_files() -> None:
-    """Remove files whose publication or experiment is gone, and what a killed worker began."""
+    """Remove files whose publication or experiment is gone, and folders that a killed worker left a day ago or earlier."""
     known = {f"{each}.zip" for each in Publication.objects.values_list("public_id", flat=True)}
-    for path in publications_folder().glob("*.zip"):
-        if path.name not in known:
+    for path in publications_folder().iterdir():
+        if path.is_dir():
+            if time.time() - path.stat().st_mtime > LEFT_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+        elif path.name not in known:
             path.unlink(missing_ok=True)

@@ -104,7 +104,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 class BoundedFile(io.FileIO):
-    """A zip's bytes. Python reads the list of its members at once, however long it says that it is."""
+    """Refuse a zip with a huge member list: Python reads the whole list at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -115,7 +115,7 @@ class BoundedFile(io.FileIO):
 
 
 class BoundedInfo(tarfile.TarInfo):
-    """A header of a tar. Python reads its extensions (long names, pax) into memory, whatever their size."""
+    """Refuse long extensions of a tar header (long names, pax): Python reads them into memory without a limit."""
 
     EXTENSIONS = (
         tarfile.GNUTYPE_LONGNAME,

@@ -17,8 +17,8 @@ MAX_DEPTH = 32
 MAX_NAME_BYTES = 255  # what file systems take
 ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
 ARCHIVES = PurePosixPath("archives")
-# Experiments without an id of their own go by the last parts of their path (`walking.tail_of`). These stand in for the folders
-# above what was chosen, which a browser does not tell, and they are the same for every upload: the same folder finds its rows.
+# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the folders above
+# the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
 TREE = PurePosixPath("browser/uploaded")
 LOOSE = "files"  # the folder of files that were chosen without one
 
@@ -26,7 +26,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class UploadRefused(ValueError):
-    """What was sent cannot be taken as it is; the message says why. Nothing of it counts."""
+    """The upload is not acceptable; the message says why. Nothing of it is kept."""
 
 
 class TooMuch(UploadRefused):

@@ -42,7 +42,7 @@ FOLDER: Path = settings.VAR_DIR / "uploads"
 
 
 class OutOfStep(UploadRefused):
-    """The sender and the record disagree on what is here; asking again tells."""
+    """The sender and the server disagree on what has arrived. The sender should ask for the current state."""
 
 
 class NoSpace(UploadRefused):
@@ -50,7 +50,7 @@ class NoSpace(UploadRefused):
 
 
 class Body(Protocol):
-    """What a request gives its bytes by."""
+    """The part of a request that reads its body."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -328,9 +328,9 @@ def _is_id(name: str) -> bool:
 # --- a path on the server -------------------------------------------------------------------------------------------
 
 
-def ask_for_path(user: User, text: str) -> Upload:
-    """Have a file or folder of the server imported. UploadRefused for one that is not below IMPORT_ROOTS, links resolved."""
-    roots: Sequence[Path] = [root.resolve() for root in settings.IMPORT_ROOTS]
+def ask_for_path(user: User, text: str, roots: Sequence[Path]) -> Upload:
+    """Import a file or folder of the server. UploadRefused for one that is not below these roots, links resolved."""
+    roots = [root.resolve() for root in roots]
     if not roots:
         raise UploadRefused("This server imports from no path: IMPORT_ROOTS names no folder.")
     try:

@@ -19,7 +19,8 @@ class Migration(migrations.Migration):
                 ('key', models.CharField(max_length=64)),
                 ('words', models.CharField(max_length=500)),
                 ('at', models.DateTimeField(auto_now_add=True)),
-                ('sent_at', models.DateTimeField(null=True)),
+                ('posted_at', models.DateTimeField(null=True)),
+                ('mailed_at', models.DateTimeField(null=True)),
                 ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='benchapp.experiment')),
             ],
             options={

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 
 def note_arrivals(apps, schema_editor):
-    """Imports before this one told their experiments by their paths alone."""
+    """Note the experiments of older imports, which are known by their paths alone."""
     batches, experiments = apps.get_model("benchapp", "ImportBatch"), apps.get_model("benchapp", "Experiment")
     arrivals = apps.get_model("benchapp", "ImportedExperiment")
     for batch in batches.objects.order_by("pk"):

@@ -6,7 +6,7 @@ from benchapp.models.experiments import Experiment
 
 
 class Alert(models.Model):
-    """Something about an experiment that people want to hear of without looking. `key` tells one occasion from the next."""
+    """An event of an experiment to notify people of. `key` distinguishes one occasion from the next."""
 
     class Kind(models.TextChoices):
         ENDED = "ended"
@@ -18,7 +18,9 @@ class Alert(models.Model):
     key = models.CharField(max_length=64)
     words = models.CharField(max_length=500)
     at = models.DateTimeField(auto_now_add=True)
-    sent_at = models.DateTimeField(null=True)  # or being sent; null: to be sent, or nobody is configured
+    # Since when it is sent or being sent; null: not yet, or nothing is configured.
+    posted_at = models.DateTimeField(null=True)
+    mailed_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-id"]

@@ -81,11 +81,13 @@ def _publish(publication: Publication) -> SliceEnd:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in sorted([*files, "README.md"]):
                 archive.write(package.folder / name, name)
+        with packed.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         packed.replace(publication.path)
     facts = {
         "files": len(files) + 1,
         "bytes": publication.path.stat().st_size,
-        "sha256": hashlib.sha256(publication.path.read_bytes()).hexdigest(),
+        "sha256": sha256,
         "says": package.says,
         "left_out": package.left_out,
     }

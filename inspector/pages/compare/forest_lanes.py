@@ -102,7 +102,7 @@ class Forest:
     """`sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words. `heads`: the other
     metrics; `query` moves one into the chart. `left_out`: groups that the metric asked for does not cover."""
 
-    sections: tuple[tuple[str, list[Lane]], ...]
+    sections: list[tuple[str, list[Lane]]]
     ticks: list[tuple[str, str]]
     unit: str
     heads: list[dict[str, object]]
@@ -138,11 +138,11 @@ class ForestBuilder:
         self.of_runs = list_run_metrics(sheet)
 
     def build(self) -> Forest:
-        sections: tuple[tuple[str, list[Lane]], ...] = (("", [self._build_lane(group) for group in self.covered]),)
-        if len(arms := arms_of(self.covered)) > 1:
-            sections = tuple(
-                (arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms
-            )
+        arms = arms_of(self.covered)
+        if len(arms) > 1:
+            sections = [(arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms]
+        else:
+            sections = [("", [self._build_lane(group) for group in self.covered])]
         replicated = any(group.replicates > 1 for group in self.covered)
         return Forest(
             sections=sections,
@@ -294,7 +294,7 @@ class ForestBuilder:
         return heads + [{"name": name_metric(each), "metric": each} for each in self.of_runs]
 
     def _list_ends(self) -> Iterator[float]:
-        """Every value that must be in sight; of papers only what stands in a row of one's own."""
+        """Yield every value that the axis must show; a paper's only where the record has its condition."""
         for each in self.judged.values():
             interval = each.difference.interval
             ends = (interval.low, interval.high) if interval else ()

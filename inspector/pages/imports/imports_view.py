@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.db.models import Case, Count, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
@@ -28,7 +27,7 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
-from inspector.pages.imports.upload_view import describe_upload
+from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -209,7 +208,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     if user_of(request).may(User.Level.OPERATOR):
         waiting = Upload.objects.unfinished().filter(by=user_of(request)).select_related("batch")
         context["uploads"] = [(upload, describe_upload(request, upload)) for upload in waiting]
-        context["reads_paths"] = bool(settings.IMPORT_ROOTS)
+        context["reads_paths"] = bool(list_roots(request))
         context["undoing"] = Undoing.of(chosen) if chosen else None
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
@@ -20,7 +22,7 @@ from benchapp.imports import uploads
 from benchapp.imports.upload_import import enqueue_due
 from benchapp.imports.upload_paths import TooMuch, UploadRefused
 from benchapp.models import Upload, User
-from inspector.web.access import needs, takes_runs, user_of, wants_page
+from inspector.web.access import is_local, needs, takes_runs, user_of, wants_page
 from inspector.web.responses import absolute
 from runner.base.var_folder import MANAGE
 
@@ -53,7 +55,7 @@ def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
 @require_POST
 @_for_programs
 def begin(request: HttpRequest) -> HttpResponse:
-    """Take the list of files that somebody will send; the same list goes on with what was begun. `files`: of each, in the order
+    """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in the order
     of the request, its number and how many bytes are here."""
     try:
         told = json.loads(request.body)
@@ -109,11 +111,17 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @_for_programs
 def read_path(request: HttpRequest) -> HttpResponse:
     """Have a path on the server imported."""
-    return _accept(request, uploads.ask_for_path(user_of(request), request.POST.get("path", "")))
+    return _accept(request, uploads.ask_for_path(user_of(request), request.POST.get("path", ""), list_roots(request)))
+
+
+def list_roots(request: HttpRequest) -> list[Path]:
+    """List the folders of the server that whoever asks may import from. A token does not stand for the person at the machine."""
+    at_machine = is_local(request.user) and not hasattr(request, "token")
+    return settings.IMPORT_ROOTS or ([Path.home()] if settings.IMPORTS_FROM_HOME and at_machine else [])
 
 
 def _find(request: HttpRequest, public_id: UUID) -> Upload:
-    """Uploads are private to whoever sends them, until they are in the record."""
+    """Find an upload of the user who asks. Others cannot see it before it is imported."""
     found = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
     if found is None:
         raise NoSuchUpload("There is no such upload of yours.")

@@ -69,8 +69,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             **subject.columns,
         )
         return redirect("publish")
-    found = Publication.objects.select_related("made_by", "experiment", "queue")
-    page = paginate(request, found, per_page=PER_PAGE)
+    page = paginate(request, Publication.objects.select_related("made_by"), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
         "page": page,
@@ -78,7 +77,6 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "subject": subject,
         "offers": [(form, *SAYS[form]) for form in subject.forms] if subject else [],
         "trials": TRIALS,
-        "says": {form.value: title for form, (title, _) in SAYS.items()},
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
     data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
@@ -87,7 +85,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @require_safe
 def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
-    """The zip, unless it tells what this person still has to say by themselves."""
+    """Send the zip, unless this person still has to review, blind, something that it shows."""
     found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
     _refuse_blind(found, user_of(request))
     try:

@@ -1,4 +1,4 @@
-"""Markdown files from templates, in which strangers' texts can neither be HTML nor break a table."""
+"""Markdown files from templates, in which text of strangers cannot be HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 
 
 def render_markdown(template: str, context: Mapping[str, object]) -> str:
-    """The template escapes as for HTML, which Markdown shows again. Only "<" and ">" need it; the others read better without."""
+    """Render the template, escaped as HTML. Only "<" and ">" stay escaped: other characters are harmless, and easier to read as they are."""
     text: str = render_to_string(template, dict(context))
     for escaped, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
         text = text.replace(escaped, plain)

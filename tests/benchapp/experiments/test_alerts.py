@@ -118,11 +118,11 @@ def test_a_receiver_that_fails_is_asked_again_and_no_log_has_its_secret(
     receiver.status = 500
     make_ended()
     note_and_send()
-    assert Alert.objects.get().sent_at is None
+    assert Alert.objects.get().posted_at is None
     receiver.status = 204
     note_and_send()
-    assert (len(receiver.told), Alert.objects.get().sent_at is None) == (2, False)
-    assert "not sent to 127.0.0.1" in caplog.text
+    assert (len(receiver.told), Alert.objects.get().posted_at is None) == (2, False)
+    assert "not posted: HTTPError" in caplog.text
     assert SECRET not in caplog.text
 
 
@@ -130,10 +130,31 @@ def test_of_two_workers_one_sends(receiver: Receiver) -> None:
     make_ended()
     Alert.objects.all().delete()
     note_and_send()
-    Alert.objects.update(sent_at=None)
-    Alert.objects.filter(sent_at=None).update(sent_at=timezone.now())  # the other one took it
+    Alert.objects.update(posted_at=None)
+    Alert.objects.filter(posted_at=None).update(posted_at=timezone.now())  # the other one took it
     note_and_send()
     assert len(receiver.told) == 1
+
+
+def test_a_receiver_that_fails_does_not_make_the_other_one_hear_it_twice(
+    receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ALERT_EMAIL = ["lab@example.org"]
+    monkeypatch.setattr("benchapp.experiments.alerts.send_mail", lambda *args: (_ for _ in ()).throw(OSError("away")))
+    make_ended()
+    for _ in range(2):
+        note_and_send()
+    assert len(receiver.told) == 1
+    assert Alert.objects.get().mailed_at is None
+
+
+def test_an_experiment_that_ends_again_is_told_again(receiver: Receiver) -> None:
+    experiment = make_ended()
+    note_and_send()
+    Alert.objects.update(at=timezone.now() - timedelta(minutes=20))
+    Experiment.objects.filter(pk=experiment.pk).update(finished_at=timezone.now() - timedelta(minutes=1))
+    note_and_send()
+    assert len(receiver.told) == 2
 
 
 def test_it_goes_by_mail_too(settings: Any) -> None:
@@ -150,4 +171,4 @@ def test_it_goes_by_mail_too(settings: Any) -> None:
 def test_without_a_receiver_it_is_noted_for_the_page() -> None:
     make_ended()
     note_and_send()
-    assert Alert.objects.get().sent_at is None
+    assert Alert.objects.get().posted_at is None

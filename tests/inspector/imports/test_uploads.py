@@ -23,8 +23,10 @@ from benchapp.imports import upload_import, uploads
 from benchapp.imports.batch import import_paths
 from benchapp.imports.upload_import import import_upload
 from benchapp.models import Attempt, Experiment, ImportBatch, Trial, Upload, UploadFile, User
+from benchapp.people.api_tokens import make_token
 from benchapp.record.slices import SlicedWork
 from inspector.pages.imports import upload_view
+from inspector.web.access import local_user
 from tests.benchapp.import_folders import job
 from tests.conftest import SHARED_DATA, require
 from tests.uploading import begin, declare, finish, read_tree, send_body, send_piece, upload
@@ -494,7 +496,7 @@ def test_a_path_elsewhere_is_refused(client: Client, settings: Any, tmp_path: Pa
 
 
 def test_without_the_setting_no_path_is_read_nor_asked_for(client: Client, settings: Any, tmp_path: Path) -> None:
-    settings.IMPORT_ROOTS = []
+    settings.IMPORT_ROOTS, settings.IMPORTS_FROM_HOME = [], False
     assert 'name="path"' not in client.get("/imports/").text
     said = client.post("/imports/paths/", {"path": str(tmp_path)}, follow=True).text
     assert "This server imports from no path: IMPORT_ROOTS names no folder." in said
@@ -529,3 +531,22 @@ def test_old_uploads_and_stray_folders_are_swept(
     assert "removed 2 unfinished uploads" in capsys.readouterr().out
     assert {path.name for path in folder.iterdir()} == {ids[fresh], ids[waiting]}
     assert {str(each) for each in Upload.objects.values_list("public_id", flat=True)} == {ids[fresh], ids[waiting]}
+
+
+def test_the_home_folder_is_for_the_person_at_the_machine_alone(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An invited operator, or a program with a token, would read files that are not theirs."""
+    settings.SINGLE_USER, settings.IMPORT_ROOTS, settings.IMPORTS_FROM_HOME = True, [], True
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    (tmp_path / "runs").mkdir()
+    address, told = "/imports/paths/", {"path": str(tmp_path / "runs")}
+    json = {"Accept": "application/json"}
+    assert client.post(address, told, headers=json).status_code == 202
+    _, token = make_token(local_user(), "loop", "log")
+    assert Client().post(address, told, headers={**json, "Authorization": f"Bearer {token}"}).status_code == 422
+    invited = Client()
+    invited.force_login(make_user(level=User.Level.OPERATOR))
+    assert invited.post(address, told, headers=json).status_code == 422
+    assert 'name="path"' not in invited.get("/imports/").text
+    assert 'name="path"' in client.get("/imports/").text
