@@ -464,7 +464,7 @@ class CodingPage {
       i: () => this.definitions(), w: () => this.focus(this.draft.mark ? "[data-mark-memo]" : "[data-memo]"), W: () => this.focus("[data-memo]"),
       "#": () => this.focus("[data-find]"), "-": () => this.askWhy(), h: () => this.release(), u: () => this.leave(this.page.urls.queue),
       K: () => this.settle(false), L: () => this.settle(true), R: () => this.saver.save(),
-      a: () => this.#begin("a", "Who or what failed? Press the letter on it."), q: () => this.#begin("q", "How sure? 1 low, 2 medium, 3 high."),
+      a: () => this.#begin("a", "Who or what failed? Press the number on it."), q: () => this.#begin("q", "How sure? 1 low, 2 medium, 3 high."),
       g: () => this.#begin("g", "g: the first step. h, c, r, j, i, p: another page."), Escape: () => this.leaveText(),
     };
     if (!acts[key]) return key.length === 1 && /[a-z]/i.test(key) && key !== "T"; // no other letter leads away from here

@@ -6,7 +6,7 @@ document.addEventListener("htmx:afterSettle", () => {
   steps = [...document.querySelectorAll(".steps > li")]; // those of a trial at work grow in number
 });
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
-if (at >= 0 && !location.hash) steps[at].scrollIntoView({ block: "start" });
+if (at >= 0 && !location.hash.startsWith("#step")) steps[at].scrollIntoView({ block: "start" });
 
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");

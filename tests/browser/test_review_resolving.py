@@ -51,16 +51,16 @@ def test_three_disagreements_are_resolved_without_a_mouse(context: BrowserContex
     page.wait_for_load_state()
     assert AgreementReport.objects.get().is_before_discussion
     keys.press("Enter")
-    arrived(page, "Resolve item 1")
-    for press in ("=", "2", "t", "2"):  # start from the second review; the definition is unclear
+    arrived(page, "Settle item 1")
+    for press in ("=", "4", "t", "2"):  # start from the second review; the definition is unclear
         keys.press(press)
     keys.press("Control+Enter")
-    arrived(page, "Resolve item 3")
-    for press in ("=", "a", "1", "a", "s", "t", "1", "w"):  # all codes but the first; the skill; overlooked; memo
+    arrived(page, "Settle item 3")
+    for press in ("=", "1", "1", "a", "2", "t", "1", "w"):  # all codes but the first; the skill; overlooked; memo
         keys.press(press)
     keys.type("w 1 a")
     keys.press("Control+Enter")
-    arrived(page, "Resolve item 4")
+    arrived(page, "Settle item 4")
     keys.press("0")
     assert (ticked(page), page.is_checked("[name=nothing_wrong]")) == ([], True)
     for press in ("#", "b", "y", "p", "Enter", "t", "1"):
@@ -91,7 +91,7 @@ def test_what_was_chosen_survives_paging_through_the_evidence(
     page, _ = open_in(context, base, "dark")
     address = base + reverse("resolve", args=[queue.items.first().public_id])
     page.goto(address)
-    for press in ("=", "1", "t", "4", "w"):
+    for press in ("=", "3", "t", "4", "w"):
         page.keyboard.press(press)
     page.keyboard.type("half a sentence")
     page.goto(f"{address}?step=1#step-1")

@@ -44,7 +44,7 @@ class Superseded(Exception):
     """Somebody resolved the item since the page was opened; `standing` is what they said."""
 
     def __init__(self, standing: Resolution | None) -> None:
-        super().__init__("Somebody else resolved this item first. Yours was not saved; both are shown.")
+        super().__init__("Somebody else settled this item first. Yours was not saved; both are shown.")
         self.standing = standing
 
 
@@ -55,14 +55,14 @@ def explain_barred(item: QueueItem, user: User) -> str:
     has items of the overlap to review blind.
     """
     if not user.may(User.Level.REVIEWER):
-        return f"Only reviewers resolve. Your level is {user.level}; an admin can change it."
+        return f"Only reviewers settle disagreements. Your level is {user.level}; an admin can change it."
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
     if asked_elsewhere([item.queue], user):
         return ELSEWHERE
     own = Review.objects.filter(item=item, reviewer=user).exclude(state=Review.State.DRAFT)
     if not user.may(User.Level.ADMIN) and own.exists():
-        return "You reviewed this item. Somebody else or an admin must resolve it."
+        return "You reviewed this item. Somebody else or an admin must settle it."
     return ""
 
 
@@ -123,7 +123,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
         problems += [f"“{code.name}” is about skills, and {NONE_MOUNTED}." for code in codes if code.pk in barred]
     said = read_code_sets(item)
     if len(said) < 2:
-        problems.append("Fewer than two people reviewed this item, so there is nothing to resolve.")
+        problems.append("Fewer than two people reviewed this item, so there is nothing to settle.")
     elif verdict.category == Resolution.Category.AGREED and (
         len(set(said)) > 1 or {code.pk for code in codes} not in said
     ):

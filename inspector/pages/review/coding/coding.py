@@ -22,15 +22,6 @@ from benchapp.review.queues.review_progress import team_of
 
 MAX_OTHERS = 20
 MAX_TEAM = 6
-ATTRIBUTION_KEYS = {
-    Attribution.AGENT: "g",
-    Attribution.SKILL: "s",
-    Attribution.AUTHOR: "u",
-    Attribution.COMPACTION: "c",
-    Attribution.VERIFIER: "v",
-    Attribution.HARNESS: "h",
-    Attribution.TASK: "t",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +93,8 @@ class CodingPanel:
     def attributions(self) -> list[tuple[str, str, str, bool]]:
         """(value, word, key, cannot be judged here)"""
         return [
-            (value.value, value.label, key, bool(self.waiting) and value in BLAMES)
-            for value, key in ATTRIBUTION_KEYS.items()
+            (each.value, each.label, str(number), bool(self.waiting) and each in BLAMES)
+            for number, each in enumerate(Attribution, start=1)
         ]
 
     @property

@@ -13,10 +13,9 @@ from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.coding.answer_overlap import attribution_of
 from benchapp.review.coding.resolutions import DISAGREED
-from inspector.pages.review.coding.coding import ATTRIBUTION_KEYS
 from inspector.web.text.visible import visible
 
-NOT_TOLD = "-"
+FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
 MAX_QUOTE = 400
 
 
@@ -82,6 +81,12 @@ class Sheet:
     memo: str
     nothing_wrong: bool
 
+    @property
+    def disputed_step(self) -> int | None:
+        """The first step to which somebody gave a code that others did not give: where the evidence opens."""
+        marks = ((mark, view.own) for view in self.reviews for mark in view.marks)
+        return min((mark.step for mark, own in marks if mark.step is not None and own & set(mark.codes)), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Filled:
@@ -114,7 +119,9 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
         attribution=_find_shared_attribution(told),
         nothing_wrong=bool(sets) and not every,
     )
-    views = [_review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=1)]
+    views = [
+        _review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=FIRST_REVIEW)
+    ]
     return Sheet(
         reviews=views,
         skipped=[review for review in final if review.state == Review.State.SKIPPED],
@@ -195,10 +202,9 @@ def _attribution_choices(reviews: list[Review], filled: Filled) -> list[ResolveC
     for review in reviews:
         for attribution in {mark.attribution for mark in review.marks.all() if mark.attribution}:
             named[attribution] = named.get(attribution, 0) + 1
-    keys: dict[str, str] = {value.value: key for value, key in ATTRIBUTION_KEYS.items()}
     return [
-        ResolveChoice(value, text, keys.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0))
-        for value, text in [*Attribution.choices, ("", "not given")]
+        ResolveChoice(value, text, str(number), value == filled.attribution, said=named.get(value, 0))
+        for number, (value, text) in enumerate([*Attribution.choices, ("", "not given")], start=1)
     ]
 
 

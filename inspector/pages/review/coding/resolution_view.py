@@ -99,7 +99,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
     except Superseded as error:
         return _page(request, item, sent=form.read_sent(), problems=[str(error)], status=409)
     following, query, left = _following(request, item)
-    messages.success(request, f"Item {item.ordinal + 1} is resolved. {_say_open(left)}")
+    messages.success(request, f"Item {item.ordinal + 1} is settled. {_say_open(left)}")
     if following is not None:
         return HttpResponseRedirect(f"{_address(following, query)}#main")  # else the browser keeps the step of this one
     return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
@@ -151,10 +151,13 @@ def _page(
     if as_json:
         return render_page(request, "", data=data, as_json=True, status=status)
     following, query, left = _following(request, item)
+    shown = request.GET.dict()
+    if sheet and sheet.disputed_step is not None and not shown.keys() & {"step", "first", "trajectory"}:
+        shown["step"] = str(sheet.disputed_step)
     context = {
         "item_row": item,
         "queue_row": item.queue,
-        "exhibit": exhibit_of(item, user_of(request), request.GET),
+        "exhibit": exhibit_of(item, user_of(request), shown),
         "sheet": sheet,
         "standing": standing,
         "superseded": [each for each in made if each is not standing],

@@ -24,6 +24,7 @@ from inspector.pages.review.queues.queue_form import (
     may_review,
     offered_starters,
     propose_name,
+    proposes_to_hide_conditions,
     read_closing,
     read_skill_codes,
     what_choices,
@@ -78,11 +79,18 @@ def queue_forget(request: HttpRequest) -> HttpResponse:
 
 
 def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
-    """As sent. A name that nobody changed follows what is chosen."""
-    if asked.problems or request.POST.get("name") != request.POST.get("proposed"):
-        return request.POST
-    given = request.POST.copy()
-    given["name"] = given["proposed"] = propose_name(given.get("what", ""), asked.population)
+    """As sent. While somebody still chooses, what nobody changed follows the choice: the name, and whether the condition is
+    hidden."""
+    given, what = request.POST.copy(), request.POST.get("what", "")
+    if asked.problems:
+        return given
+    if given.get("name") == given.get("proposed"):
+        given["name"] = given["proposed"] = propose_name(what, asked.population)
+    hides = "hides_conditions" in given
+    if SHOW in given and hides == bool(given.get("proposed_hides_conditions")):
+        hides = proposes_to_hide_conditions(what, given.get("version", ""), asked.population)
+        for name in ("hides_conditions", "proposed_hides_conditions"):
+            given.setlist(name, ["on"] if hides else [])
     return given
 
 

@@ -170,8 +170,8 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
     people = [person.get_username() for person in may_review()]
     is_alone = len(people) < 2
     version = str(newest.public_id) if newest else starter
-    shows_skills |= selection.unit == Queue.Unit.TRIAL and bool(_judging_skills(version)[0])
     what = f"{selection.unit}:{selection.preset}"
+    hides_conditions = not shows_skills and proposes_to_hide_conditions(what, version, selection)
     name = "" if asked.problems else propose_name(what, selection)
     return {
         "what": what,
@@ -190,10 +190,17 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "instructions": "",
         "hides_labels": True,
         "hides_suggestions": True,
-        "hides_conditions": not (is_alone or shows_skills) and selection.has_several_conditions(),
+        "hides_conditions": hides_conditions,
+        "proposed_hides_conditions": hides_conditions,
         "hides_models": not is_alone and selection.has_several_models(),
         "reservation": 30,
     }
+
+
+def proposes_to_hide_conditions(what: str, version: str, selection: Population) -> bool:
+    """Where several people compare several conditions by codes that do not judge skills."""
+    judges_skills = what.startswith(Queue.Unit.TRIAL) and bool(_judging_skills(version)[0])
+    return not judges_skills and may_review().count() > 1 and selection.has_several_conditions()
 
 
 def propose_name(what: str, selection: Population) -> str:

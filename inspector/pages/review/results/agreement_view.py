@@ -234,7 +234,7 @@ def _states(wanted: Wanted) -> list[dict[str, object]]:
     about = ("about", wanted.about or ANY)
     return [
         {"text": text, "query": urlencode([about, *_state(state)]), "is_current": state == wanted.standing}
-        for state, text in ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "resolved"))
+        for state, text in ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "settled"))
     ]
 
 

@@ -96,6 +96,7 @@ class Example:
     """A place in the evidence that shows a code. says: the memo, else the marked words; by: a reviewer's name, or the
     codebook."""
 
+    trial: UUID
     url: str
     where: str
     says: str
@@ -255,10 +256,10 @@ class Results:
 
     def examples(self, user: User) -> dict[int, list[Example]]:
         """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
-        ones first. Nothing of a trial that is still closed to this person."""
+        ones first, a trial once. Nothing of a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
-            if len(found[code]) < MAX_EXAMPLES and all(each.url != example.url for each in found[code]):
+            if len(found[code]) < MAX_EXAMPLES and all(each.trial != example.trial for each in found[code]):
                 found[code].append(example)
         return dict(found)
 
@@ -314,7 +315,7 @@ def _words(*names: str) -> list[Left]:
 
 def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
-    return Example(url, f"step {step}" if step else "trial", says, by, task, condition)
+    return Example(trial, url, f"step {step}" if step else "trial", says, by, task, condition)
 
 
 def _locate_memo(public_id: UUID, ordinal: int, step: int | None) -> MemoPlace:
@@ -331,10 +332,10 @@ def _notes(results: Results) -> Iterable[str]:
             f" {cell.population:,} of them now ({heading.population_total:,} when the queue was made)."
         )
     yield "A cause counts every cause below it. An item may carry several, so shares add up to more than 100."
-    yield "A resolved item counts as its adjudicator says. Shares are weighted by how each item was drawn."
+    yield "A settled item counts as its adjudicator says. Shares are weighted by how each item was drawn."
     if counted[Basis.SPLIT]:
-        await_one = "item awaits" if counted[Basis.SPLIT] == 1 else "items await"
-        yield f"{counted[Basis.SPLIT]} {await_one} a resolution: counted {COUNTS[asked.counts]}."
+        await_one = "item is" if counted[Basis.SPLIT] == 1 else "items are"
+        yield f"{counted[Basis.SPLIT]} {await_one} not settled yet: counted {COUNTS[asked.counts]}."
     if counted[Basis.SKIPPED] + counted[Basis.OPEN]:
         yield (
             f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero."

@@ -71,9 +71,9 @@ def in_words(truth: Truth) -> str:
     """What suggestions are held against."""
     total = sum(truth.basis.values())
     if not total:
-        return "Nothing is settled yet: no item is resolved, and no item has all reviews with the same codes."
+        return "Nothing is settled yet: no disagreement was settled, and no item has all reviews with the same codes."
     parts = [
-        (truth.basis[Basis.RESOLVED], "resolved by an adjudicator"),
+        (truth.basis[Basis.RESOLVED], "settled by an adjudicator"),
         (truth.basis[Basis.AGREED], "where all reviews agree"),
         (truth.basis[Basis.SINGLE], "with their only planned review"),
     ]
