@@ -6,7 +6,8 @@ document.addEventListener("htmx:afterSettle", () => {
   steps = [...document.querySelectorAll(".steps > li")]; // those of a trial at work grow in number
 });
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
-if (at >= 0 && !location.hash.startsWith("#step")) steps[at].scrollIntoView({ block: "start" });
+const pane = steps[at]?.closest(".pane"); // where it scrolls by itself, the head of the page stays in view
+if (at >= 0 && !location.hash.startsWith("#step") && (location.search.includes("step=") || pane?.scrollHeight > pane?.clientHeight)) steps[at].scrollIntoView({ block: "start" });
 
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");

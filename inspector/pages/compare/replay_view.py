@@ -119,11 +119,7 @@ def _answer(sheet: ChartSheet, replayed: Sequence[Group]) -> list[str]:
     if bare:
         return [*said, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
     rate = sheet.comparison.noise.rate
-    return (
-        [*said, f"By luck alone, {half_up(100 * rate)} of 100 repeated tries end differently."]
-        if rate is not None
-        else said
-    )
+    return [*said, f"{half_up(100 * rate)} % of repeats end differently by chance."] if rate is not None else said
 
 
 def _write_pairs(who: str, pairs: ReplayPairs) -> str:

@@ -79,7 +79,7 @@ def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: Use
         resolve(item, reviewer, verdict(item), seen=None)
     reviewer.level = User.Level.ADMIN
     assert explain_barred(item, reviewer) == ""
-    assert "Only reviewers resolve" in explain_barred(item, make_user(level="viewer"))
+    assert "Only reviewers settle disagreements" in explain_barred(item, make_user(level="viewer"))
 
 
 def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: User) -> None:

@@ -406,7 +406,7 @@ def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, sm
     assert found == sorted(found, reverse=True)
     text = client.post("/launch/", sent(small, act="check")).text
     assert "1 replicate of 1 episode is too few to tell a difference from luck." in text
-    assert "How results vary is a guess: nothing was learned twice here." in text
+    assert "The spread is a guess: no run has a second replicate here." in text
 
 
 def test_the_spread_is_measured_on_what_was_learned_more_than_once(client: Client, small: dict[str, Any]) -> None:

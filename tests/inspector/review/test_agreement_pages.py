@@ -69,7 +69,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     assert f"α {value:.2f}" in text
     assert "4 items; 2/4 pairs of reviews alike" in text
     assert "No interval: 4 tasks, too few for an interval." in text
-    assert f"Agreement is {100 * value:.0f} % of the way from chance to perfect." in text
+    assert f"pairs of reviews: {100 * value:.0f} % of the way from chance to perfect." in text
     assert "Others of the same kind could give quite another value" in text
     assert "&lt;b&gt;Spring" in text
 
@@ -132,7 +132,7 @@ def test_codes_stand_as_a_tree_and_hostile_names_are_text(client: Client, people
     text = client.get(page("agreement", queue)).text
     assert "&lt;b&gt;top" in text
     assert 'class="depth-1"' in text
-    assert "Top codes" in text
+    assert "Top-level codes" in text
 
 
 def test_a_report_is_kept_on_asking(client: Client, queue: Queue) -> None:
@@ -371,7 +371,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
         ({"category": "agreed"}, 400, "The reviewers disagreed here"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
         ({"codes": []}, 400, "No code is set. Press 0, or tick"),
-        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),
+        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else settled this item first"),
     ],
 )
 def test_what_cannot_stand_is_refused_and_stays_in_the_form(
@@ -442,7 +442,7 @@ def test_viewers_read_and_change_nothing(client: Client, accounts: None, opened:
     item = opened.items.all()[1]
     assert client.get(page("agreement", opened)).status_code == 200
     text = client.get(resolve_page(item)).text
-    assert "Only reviewers resolve. Your level is viewer; an admin can change it." in text
+    assert "Only reviewers settle disagreements. Your level is viewer; an admin can change it." in text
     assert "<textarea" not in text
     for url in (page("agreement-keep", opened), page("disagreements-open", opened)):
         assert client.post(url).status_code == 403

@@ -116,7 +116,7 @@ def test_it_leaves_unresolved_items_out_when_asked(client: Client) -> None:
     settled = twin(client, world, "counts=settled")
     assert (codes(settled)["stale"]["k"], codes(settled)["stale"]["n"]) == (1, 1)
     assert settled["items_by_basis"]["unresolved"] == 1
-    assert any("1 items await a resolution" in note or "1 item awaits" in note for note in settled["notes"])
+    assert any("1 item is not settled yet" in note for note in settled["notes"])
 
 
 def test_it_adds_queues_of_one_version_and_refuses_others(client: Client) -> None:

@@ -195,7 +195,7 @@ def test_a_resolution_wins_over_the_reviews(client: Client) -> None:
     data = client.get(url(queue, "suggestions-json")).json()
     numeric = next(row for row in data["codes"] if row["code"] == "numeric/formula")
     assert (numeric["both"], numeric["only_source"]) == (1, 2)
-    assert "1 resolved by an adjudicator, 2 where all reviews agree" in data["says"]
+    assert "1 settled by an adjudicator, 2 where all reviews agree" in data["says"]
 
 
 def test_it_shows_how_often_after_correction(client: Client) -> None:

@@ -94,7 +94,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
     codes = alpha_view("Codes", "the set of codes of each review, MASI distance", found.codes)
     rows = [codes]
     if found.top:
-        rows.append(alpha_view("Top codes", "subcodes are counted as their parent code", found.top))
+        rows.append(alpha_view("Top-level codes", "subcodes are counted as their parent code", found.top))
     what = "who or what failed; reviews that name it"
     return [*rows, alpha_view("Who failed", what, found.attribution)]
 
@@ -107,11 +107,13 @@ def in_words(found: Agreement) -> str:
     value = found.codes.estimate.value
     if value is None:
         return f"Agreement cannot be measured yet: {found.codes.estimate.note}."
+    same = found.codes.equal
     if value >= 1:
         return "Reviewers give every shared item the same codes."
     if value <= 0:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
-    return f"Agreement is {half_up(100 * value)} % of the way from chance to perfect."
+    share = f"{half_up(100 * value)} % of the way from chance to perfect"
+    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews: {share}."
 
 
 def cautions(found: Agreement, *, discussed: bool) -> list[str]:

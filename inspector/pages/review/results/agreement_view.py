@@ -135,9 +135,12 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "next": next_url(request, page),
     }
     found = None if opened else agreement_of(queue)
+    own_open = _own_open(rows, user_of(request))
+    to_settle = (row for row in page if row.standing == Standing.OPEN and row.item.pk not in own_open)
     context = {
         "queue_row": queue,
         "page": page,
+        "first": next(to_settle, None),
         "rows": listed,
         "wanted": wanted,
         "said": said,
@@ -148,7 +151,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
         "open_total": count_open(rows),
-        "own_open": _own_open(rows, user_of(request)),
+        "own_open": own_open,
         "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
         "may_open": user_of(request).may(User.Level.REVIEWER),
     }
