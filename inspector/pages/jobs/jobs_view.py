@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -19,6 +21,7 @@ from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
+SHOWN_FOR = timedelta(hours=24)  # what ended last stays drawn while nothing runs
 MOST_DRAWN = 3  # experiments with a timeline, newest first
 
 
@@ -61,7 +64,13 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": None,
     }
     timelines = {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now)
+    last = ended[0] if ended and not waiting and not as_json else None
+    last_end = last.experiment.finished_at if last else None
+    if last and last_end and last_end > now - SHOWN_FOR:
+        timelines = draw_timelines([last.experiment], last_end)
     context = {
+        "last": last if last and last.experiment.pk in timelines else None,
+        "last_drawn": timelines.get(last.experiment.pk) if last else None,
         "newest": Alert.objects.first(),
         "troubles": group_troubles(needing),
         "shown": len(needing),

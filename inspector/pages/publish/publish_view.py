@@ -28,10 +28,26 @@ from inspector.web.responses import PathLink, next_url, paginate, render_page, w
 PER_PAGE = 30
 Form = Publication.Form
 SAYS = {
-    Form.SITE: ("Static site", "Every page of the experiment. Any file host serves it."),
-    Form.REPORT: ("Report", "The answer, its tables and charts: HTML, Markdown, and PDF where a browser is installed."),
-    Form.DATA: ("Data package", "Trials, values and differences as CSV, JSON and Parquet, with a codebook."),
-    Form.TAXONOMY: ("Taxonomy", "Definitions, examples, counts and agreement, as a page and as files."),
+    Form.SITE: (
+        "Static site",
+        "To link to. Any file host serves it.",
+        ("the answer, its charts and tables", "every run, library and edit", "every step of the trials you choose"),
+    ),
+    Form.REPORT: (
+        "Report",
+        "To send. One page as HTML and Markdown, and as PDF where a browser is installed.",
+        ("the answer", "its tables and charts"),
+    ),
+    Form.DATA: (
+        "Data package",
+        "To compute with. CSV, JSON and Parquet.",
+        ("a row a trial", "every value and difference", "a codebook of the columns"),
+    ),
+    Form.TAXONOMY: (
+        "Taxonomy",
+        "To cite. A page, CSV, LaTeX and the codebook as YAML and JSON.",
+        ("definitions and examples", "counts with intervals", "agreement from before the discussion"),
+    ),
 }
 TRIALS = [("failed", "failed trials"), ("all", "all trials"), ("none", "no trial")]
 
