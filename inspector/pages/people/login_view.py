@@ -50,7 +50,7 @@ class Braked(FormPage):
             return self._refuse(seconds)
         return super().post(request, *args, **kwargs)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: object) -> dict[str, object]:
         return super().get_context_data(**kwargs, sso=provider_name())
 
     def _refuse(self, seconds: int) -> HttpResponse:
@@ -86,7 +86,7 @@ class Password(Braked, PasswordChangeView):
     template_name = "people/password.html"
     success_url = reverse_lazy("account")
 
-    def dispatch(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if isinstance(request.user, User) and not request.user.has_usable_password():
             return redirect("account")  # there is nothing to change
         return super().dispatch(request, *args, **kwargs)

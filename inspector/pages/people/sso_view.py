@@ -8,7 +8,6 @@ another site can make a browser begin a login, but only as the person who uses t
 from __future__ import annotations
 
 import logging
-from typing import Any
 from uuid import UUID
 
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -82,14 +81,14 @@ def callback(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-class Connection(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
+class Connection(OpenIDConnectOAuth2Adapter):
     """The protocol, with a callback address of ours."""
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         return request.build_absolute_uri(reverse("sso-callback"))
 
 
-class Provider(OpenIDConnectProvider):  # type: ignore[misc]
+class Provider(OpenIDConnectProvider):
     """The provider that the settings name. The record keeps its id of a person, and nothing else that it says."""
 
     oauth2_adapter_class = Connection
@@ -106,7 +105,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         )
         return cls(request, app=app)
 
-    def extract_uid(self, data: dict[str, Any]) -> str:
+    def extract_uid(self, data: dict[str, dict[str, object]]) -> str:
         """The id that the signed part of the answer has; both parts have to be about the same person."""
         signed, claims = data["id_token"], {**data["id_token"], **data["userinfo"]}
         if signed["sub"] != claims["sub"]:
@@ -119,11 +118,11 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         )
         return self.identity.subject
 
-    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+    def extract_extra_data(self, data: dict[str, object]) -> dict[str, object]:
         return {}
 
 
-class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
     """What allauth asks the project. It never gets beyond `pre_social_login`."""
 
     def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
@@ -148,7 +147,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         provider: Provider,
         error: str = AuthError.UNKNOWN,
         exception: Exception | None = None,
-        extra_context: dict[str, Any] | None = None,
+        extra_context: dict[str, dict[str, str]] | None = None,
     ) -> None:
         state = (extra_context or {}).get("state")
         if exception:
