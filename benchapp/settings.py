@@ -10,7 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from benchapp.deploy import environ, log_format
+from benchapp.deploy import environ, log_format, oidc_settings
 from benchapp.deploy.embedded_broker import broker_url
 from runner import __version__
 from runner.base.var_folder import var_folder
@@ -59,6 +59,8 @@ INSTALLED_APPS = [
     "csp",
     "django_htmx",
     "django_rq",
+    "allauth.account",  # the next one needs its tables; no address of either exists (`inspector/pages/people/sso_view.py`)
+    "allauth.socialaccount",
     "benchapp",
     "inspector",
 ]
@@ -76,6 +78,7 @@ MIDDLEWARE = [
     "inspector.web.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.web.access.AccessMiddleware",
+    "allauth.account.middleware.AccountMiddleware",  # asks nothing of the database
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -147,6 +150,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+
+# Logging in at a provider of OpenID Connect: all of the first three, or none of them.
+OIDC_ISSUER = environ.text("OIDC_ISSUER").removesuffix("/.well-known/openid-configuration").rstrip("/")
+OIDC_CLIENT_ID = environ.text("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = environ.secret("OIDC_CLIENT_SECRET")
+OIDC_NAME = environ.text("OIDC_NAME") or "single sign-on"  # "Log in with ..."
+OIDC_LEVEL = environ.text("OIDC_LEVEL") or "none"  # of somebody who comes without an invitation
+OIDC_DOMAINS = [domain.lower().removeprefix("@") for domain in environ.words("OIDC_DOMAINS")]
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_ADAPTER = "inspector.pages.people.sso_view.SocialAccountAdapter"
+oidc_settings.check(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_LEVEL)
 
 # Where alerts go when an experiment ends, waits for an operator or has spent its budget. The first may hold a secret.
 ALERT_WEBHOOK = environ.secret("ALERT_WEBHOOK")

@@ -39,7 +39,7 @@ from inspector.pages.library import (
     probe_view,
 )
 from inspector.pages.overview import overview_view
-from inspector.pages.people import activity_view, comments_view, login_view, people_view
+from inspector.pages.people import activity_view, comments_view, login_view, people_view, sso_view
 from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
 from inspector.pages.review.codebooks import codebooks_view, codes_view, versions_view
@@ -108,6 +108,8 @@ ROUTES: dict[str, list[Routes]] = {
         page("jobs/<slug:kind>/<uuid:public_id>/", operate_view.operate, "operate"),
         part("jobs/<slug:kind>/<uuid:public_id>/<slug:act>/", operate_view.operate_act, "operate-act"),
         part("login/", login_view.login, "login"),
+        part("login/sso/", sso_view.begin, "sso"),
+        part("login/sso/callback/", sso_view.callback, "sso-callback"),
         part("join/", login_view.join, "join"),
         part("logout/", login_view.logout, "logout"),
         part("password/", login_view.password, "password"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -90,6 +92,7 @@ def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | 
 
 
 def _admins() -> QuerySet[User]:
-    return (
-        people().filter(Q(level=User.Level.ADMIN), is_active=True).exclude(Q(password="") | Q(password__startswith="!"))
-    )
+    """Admins who can log in: by a password, or at the provider that is configured now."""
+    by_password = ~(Q(password="") | Q(password__startswith="!"))
+    by_provider = Q(pk__in=SocialAccount.objects.filter(provider=settings.OIDC_ISSUER or None).values("user_id"))
+    return people().filter(by_password | by_provider, level=User.Level.ADMIN, is_active=True)

@@ -64,12 +64,17 @@ def accept(code: str, name: str, password: str) -> User:
     """
     with transaction.atomic():
         invitation = find_invitation(code)
-        # Of two people with one code the second finds no row to update, and what it made is rolled back.
-        if not Invitation.objects.open().filter(pk=invitation.pk).update(used_at=timezone.now()):
-            raise InvitationRefused
+        use_up(invitation)
         if invitation.account is not None:
             set_password(invitation.account, password)
             return invitation.account
         if not name:
             raise ValidationError({"username": ["Choose a name."]})
         return add_account(name, password, invitation.level, by=invitation.made_by)
+
+
+def use_up(invitation: Invitation) -> None:
+    """Call it inside the transaction of what the invitation is for. Of two people with one code the second gets InvitationRefused, and what
+    it made is rolled back."""
+    if not Invitation.objects.open().filter(pk=invitation.pk).update(used_at=timezone.now()):
+        raise InvitationRefused

@@ -28,7 +28,9 @@ from benchapp.models import (
 VERBS = {
     "account.added": "added",
     "account.invited": "invited",
+    "account.joined": "joined by single sign-on as",
     "account.level": "changed the level of",
+    "account.linked": "linked single sign-on to",
     "account.off": "switched off",
     "account.on": "switched on",
     "account.password": "set a new password of",

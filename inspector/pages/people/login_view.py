@@ -12,16 +12,19 @@ from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import ValidationError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
-from benchapp.people.invitations import InvitationRefused, accept
+from benchapp.models import User
+from benchapp.people.invitations import InvitationRefused, accept, find_invitation
 from benchapp.people.login_attempts import LoginAttempt, client_address
+from benchapp.people.single_sign_on import provider_name
 from inspector.web.access import is_local, open_to_all
 
 MAX_NAME = 150
-
+INVITATION = "sso_invitation"  # in the session: whose code was shown, until the login at the provider begins
 
 if TYPE_CHECKING:
     FormPage = FormView[Any]  # of either of the forms below
@@ -46,6 +49,9 @@ class Braked(FormPage):
         if seconds := self.attempt.begin():
             return self._refuse(seconds)
         return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: object) -> dict[str, object]:
+        return super().get_context_data(**kwargs, sso=provider_name())
 
     def _refuse(self, seconds: int) -> HttpResponse:
         given = {name: value for name, value in self.get_form_kwargs().items() if name not in {"data", "files"}}
@@ -80,6 +86,11 @@ class Password(Braked, PasswordChangeView):
     template_name = "people/password.html"
     success_url = reverse_lazy("account")
 
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        if isinstance(request.user, User) and not request.user.has_usable_password():
+            return redirect("account")  # there is nothing to change
+        return super().dispatch(request, *args, **kwargs)
+
     def account(self) -> str:
         return self.request.user.get_username()
 
@@ -87,8 +98,13 @@ class Password(Braked, PasswordChangeView):
         return "old_password" in form.errors
 
 
-class JoinForm(forms.Form):
+class CodeForm(forms.Form):
+    """Enough for somebody who then logs in at the provider."""
+
     code = forms.CharField(max_length=100, error_messages={"required": "Paste the code of your invitation."})
+
+
+class JoinForm(CodeForm):
     username = forms.CharField(max_length=150, required=False)
     password = forms.CharField(max_length=1000, strip=False, error_messages={"required": "Choose a password."})
 
@@ -104,6 +120,9 @@ class Join(Braked):
     def get_initial(self) -> dict[str, object]:
         return {"username": self.request.GET.get("name", "")[:MAX_NAME]}
 
+    def get_form_class(self) -> type[forms.Form]:
+        return CodeForm if "sso" in self.request.POST and provider_name() else JoinForm
+
     def known(self) -> str:
         """Who gets a new password."""
         return self.request.GET.get("account", "")[:MAX_NAME]
@@ -118,6 +137,11 @@ class Join(Braked):
     def form_valid(self, form: BaseForm) -> HttpResponse:
         given = form.cleaned_data
         try:
+            if not isinstance(form, JoinForm):
+                self.request.session[INVITATION] = str(find_invitation(given["code"]).public_id)
+                messages.success(self.request, f"Your invitation is valid. Log in with {settings.OIDC_NAME} to use it.")
+                self.attempt.succeed()
+                return redirect("login")  # a form may not lead to the provider, a link may (form-action)
             user = accept(given["code"], given["username"], given["password"])
         except InvitationRefused:
             form.add_error("code", "This invitation no longer works. Ask for a new one.")

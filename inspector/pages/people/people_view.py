@@ -27,6 +27,7 @@ from benchapp.people.accounts import (
 )
 from benchapp.people.api_tokens import make_token, revoke_token
 from benchapp.people.invitations import invite, withdraw
+from benchapp.people.single_sign_on import is_linked, provider_name
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -184,7 +185,13 @@ def _own_page(
         "next": None,
     }
     levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
-    context = {"levels": levels, "own_tokens": tokens, "scopes": _list_scopes(user), **(extra or {})}
+    context = {
+        "levels": levels,
+        "own_tokens": tokens,
+        "scopes": _list_scopes(user),
+        "sso": provider_name() if is_linked(user) else "",
+        **(extra or {}),
+    }
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json, status=status)
 
 

@@ -93,7 +93,7 @@ def test_a_stranger_sees_nothing(client: Client, settings: Any, pattern: URLPatt
     settings.SINGLE_USER = False
     response = client.get(example(pattern), headers={"Accept": "*/*"})
     if getattr(pattern.callback, "open_to_all", False):
-        assert pattern.name in {"login", "logout", "join", "healthz", "readyz"}
+        assert pattern.name in {"login", "logout", "sso", "sso-callback", "join", "healthz", "readyz"}
     else:
         assert response.status_code == 401
         assert response.json()["login"] == "/login/"

@@ -271,6 +271,9 @@ class Walk:
 
 def test_no_address_gives_a_blind_reviewer_a_word_of_it(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.SINGLE_USER = False
+    settings.OIDC_ISSUER = (
+        "https://login.example.org"  # or its addresses answer nobody; nothing is fetched for who is logged in
+    )
     world = make_planted_world()
     steps = {
         str(one.running.public_id): world.words.plant(f"{tag}: step at work") for tag, one in world.planted.items()

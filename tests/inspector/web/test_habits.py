@@ -52,6 +52,8 @@ PARTS = {
     "operate-act": "inspector/jobs/test_operate",
     "login": "inspector/people/test_login",
     "logout": "inspector/people/test_login",
+    "sso": "inspector/people/test_single_sign_on",
+    "sso-callback": "inspector/people/test_single_sign_on",
     "password": "inspector/people/test_login",
     "comments-about": "inspector/people/test_comments",
     "comment-write": "inspector/people/test_comments",
