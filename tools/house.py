@@ -26,7 +26,9 @@ LAYERS = ("runner", "benchapp", "inspector")
 PRODUCT = (*LAYERS, "demo", "skillglass", "tools")
 NOT_PRODUCT = ("runner/suites/starter", "benchapp/migrations")
 IGNORED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+from tools.prose import find_docstrings, find_slips  # noqa: E402
 
 
 def main() -> int:
@@ -39,12 +41,14 @@ def main() -> int:
         for path in list_modules(room):
             text = path.read_text()
             tree = ast.parse(text)
-            docstrings = list(list_docstrings(tree))
+            docstrings = list(find_docstrings(tree))
             counts["modules"] += 1
             counts["code lines"] += count_code(text, docstrings)
             counts["classes"] += sum(isinstance(node, ast.ClassDef) for node in ast.walk(tree))
-            counts["functions"] += sum(isinstance(node, DEFINITIONS[1:]) for node in ast.walk(tree))
-            counts["dialect"] += count_dialect(text, docstrings)
+            counts["functions"] += sum(
+                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in ast.walk(tree)
+            )
+            counts["dialect"] += sum(1 for _ in find_slips(path))
             importers.update(set(list_imports(tree)))
         total += counts
         print(f"{room:12}", ", ".join(f"{count:,} {name}" for name, count in counts.items()))
@@ -66,14 +70,6 @@ def list_modules(room: str) -> Iterator[Path]:
             yield path
 
 
-def list_docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, *DEFINITIONS)) and node.body and isinstance(node.body[0], ast.Expr):
-            value = node.body[0].value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value
-
-
 def count_code(text: str, docstrings: list[ast.Constant]) -> int:
     lines = set[int]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -82,17 +78,6 @@ def count_code(text: str, docstrings: list[ast.Constant]) -> int:
     for each in docstrings:
         lines.difference_update(range(each.lineno, (each.end_lineno or each.lineno) + 1))
     return len(lines)
-
-
-def count_dialect(text: str, docstrings: list[ast.Constant]) -> int:
-    """Words in docstrings and comments that an editor strikes out of pages."""
-    from tests.test_language import STRUCK
-
-    comments = [
-        token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT
-    ]
-    said = "\n".join([*(str(each.value) for each in docstrings), *comments])
-    return sum(len(pattern.findall(said)) for pattern in STRUCK)
 
 
 def list_imports(tree: ast.Module) -> Iterator[str]:
