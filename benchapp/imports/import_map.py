@@ -1,4 +1,4 @@
-"""A person's word on what the files do not say: rules in YAML, matched by glob, the later one winning field by field.
+"""A user's rules for what the files do not say: YAML, matched by glob; a later rule wins field by field.
 
 rules:
   - match: {path: "*noskills*", agent: "codex"}
@@ -87,7 +87,8 @@ class MappedEdits:
     origin: Settings = field(default_factory=lambda: Settings.model_construct(None))
 
     def lineage_of(self, source_format: str) -> Lineage | None:
-        """Whose copy the rules call a session in that format. Without a line where its own work starts it is a copy as a whole."""
+        """Return whose copy the rules call a session in that format. Without the line where its own work starts, all of
+        it is a copy."""
         told = self.origin
         if told.copy_of is None:
             return None
@@ -138,7 +139,7 @@ class ImportMap:
 
 
 def read_map(path: Path) -> ImportMap:
-    """MapError with every fault where the file is no map."""
+    """Read the rules. Raise MapError with every fault if the file is not a map."""
     problems = ProblemList()
     try:
         content = path.read_bytes()[: MAX_BYTES + 1]

@@ -1,7 +1,7 @@
 """Make one experiment of several imported ones, and several again of one that was joined.
 
-A run keeps the experiment it came with (`Run.joined_from`): importing its job again finds the run where it is, and splitting
-brings it back. Nothing of a run changes but where it is listed.
+A run keeps the experiment it came with (`Run.joined_from`): importing its job again finds the run where it is, and
+splitting brings it back. Only the run's place in the list changes.
 """
 
 from __future__ import annotations

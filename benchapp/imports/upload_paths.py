@@ -1,4 +1,4 @@
-"""Where a file of an upload may be put: below the upload's own folder, under a name that no other file can take.
+"""Decide where a file of an upload may be stored: below the upload's own folder, under a name no other file can take.
 
 Paths come from a browser, a program or an archive, so nothing in them is trusted.
 """
@@ -26,7 +26,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class UploadRefused(ValueError):
-    """The upload is not acceptable; the message says why. Nothing of it is kept."""
+    """The upload is not acceptable; the message says why. No part of it is kept."""
 
 
 class TooMuch(UploadRefused):
@@ -57,7 +57,7 @@ def check_path(path: object) -> str:
 
 
 class Names:
-    """Paths that are taken, so that none is another one under other letters, or the folder of another one."""
+    """Paths that are taken. A new one must not equal another in other letters, or be its parent."""
 
     def __init__(self) -> None:
         self._files: set[str] = set()

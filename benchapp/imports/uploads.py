@@ -74,8 +74,8 @@ def folder_of(upload: Upload) -> Path:
 
 
 def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile], bool]:
-    """Return the upload, its files in the order of `entries`, and whether it is new: the same paths and sizes go on with an
-    unfinished one. UploadRefused names the path or the limit."""
+    """Return the upload, its files in the order of `entries`, and whether it is new. The same paths and sizes continue
+    an unfinished upload. UploadRefused names the path or the limit."""
     sweep_uploads()
     files = _read_entries(entries)
     digest = hashlib.sha256(json.dumps(sorted((file.path, file.size) for file in files)).encode()).hexdigest()
@@ -98,7 +98,7 @@ def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile],
 
 
 def _make_title(files: Sequence[UploadFile]) -> str:
-    """The folders and files at the top, as they were chosen."""
+    """Title an upload by its top folders and files, as they were chosen."""
     return list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]
 
 
@@ -110,7 +110,7 @@ def _check_open(user: User) -> None:
 
 
 def _read_entries(entries: object) -> list[UploadFile]:
-    """Unsaved rows of what somebody declares to send: objects with path, size, and perhaps modified."""
+    """Return unsaved rows of the files announced: objects with path, size, and perhaps modified."""
     if not isinstance(entries, list) or not entries:
         raise UploadRefused("Expected a list of files, each with path and size.")
     if len(entries) > settings.UPLOAD_FILES:
@@ -142,8 +142,8 @@ def _is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
 
 
 def receive(upload: Upload, stream: Body, length: int) -> dict[int, int]:
-    """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the file ->
-    bytes of it that are here. What is here already is passed over, so a request may be sent twice."""
+    """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the
+    file -> bytes received so far. Bytes already here are skipped, so a request may be sent twice."""
     head = stream.readline(MAX_HEAD)
     parts = _read_head(head)
     if len(head) + sum(part.length for part in parts) != length:
@@ -186,7 +186,7 @@ def _read_head(head: bytes) -> list[Part]:
 
 
 def _write(upload: Upload, file: UploadFile, part: Part, stream: Body) -> None:
-    """Write what is new of the part behind what is here."""
+    """Write the new bytes of the part after those already here."""
     if part.offset > file.received:
         raise OutOfStep(f"{ascii(file.path)}: {file.received:,} bytes are here. Send on from there.")
     known = min(part.length, file.received - part.offset)
@@ -211,7 +211,7 @@ def _pieces(stream: Body, length: int) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> int:
-    """Open for writing; the folders are made where they are missing, and nothing is followed."""
+    """Open for writing. Missing folders are made, and links are not followed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o600)
@@ -221,7 +221,7 @@ def _open(path: Path) -> int:
 
 
 def make_folders(folder: Path) -> None:
-    """Private ones: `Path.mkdir` gives the mode to the last only."""
+    """Make private folders: `Path.mkdir` gives the mode to the last one only."""
     if not folder.is_dir():
         make_folders(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -229,7 +229,7 @@ def make_folders(folder: Path) -> None:
 
 @contextmanager
 def explain_full_disk() -> Iterator[None]:
-    """NoSpace where the disk has none left."""
+    """Raise NoSpace if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -242,7 +242,7 @@ def explain_full_disk() -> Iterator[None]:
 
 @contextmanager
 def _hold(upload: Upload) -> Iterator[None]:
-    """Be the only one who writes to the upload, and know it as it is now."""
+    """Lock the upload for writing and reload it."""
     folder = folder_of(upload)
     with explain_full_disk():
         make_folders(folder)
@@ -261,7 +261,7 @@ def _hold(upload: Upload) -> Iterator[None]:
 
 
 def finish_upload(upload: Upload) -> None:
-    """Give the files to the importer. OutOfStep names files that are not here whole. A stopped import is tried again."""
+    """Give the files to the importer. OutOfStep names files that are incomplete. A stopped import is tried again."""
     with _hold(upload):
         if upload.whole_at is None:
             _check_whole(upload)

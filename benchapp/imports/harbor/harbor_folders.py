@@ -94,14 +94,14 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
         if sub.name not in NOT_ENTERED and sub not in skip:
             _visit(root, sub, job, scan, skip, depth + 1)
     if kind is FolderKind.BROKEN:
-        if len(scan.trials) > before:  # broken, but the folder of a job by what lies in it
+        if len(scan.trials) > before:  # broken, but its contents are those of a job
             scan.jobs.append(Job.read(root, folder))
         else:
             _report_broken(root, folder)
 
 
 def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
-    """(its kind, by content first, then by shape; the documents that were read for it, by name)"""
+    """Return the folder's kind, by content first, then by shape, and the documents read for it, by name."""
     known: dict[str, Document] = {}
     for name in NAMES:
         document = known[name] = read_optional(root, folder / name)
@@ -113,7 +113,8 @@ def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
 
 
 def _kind_by_shape(root: Root, folder: Path, *, is_foreign: bool) -> FolderKind:
-    """is_foreign: what its files hold is readable and is no trial's; then one folder of a common name shows nothing."""
+    """Guess the kind from names. `is_foreign`: its files are readable and not a trial's; then one common name proves
+    nothing."""
     has_parts = any(root.is_dir(folder / name) for name in ({"trajectory"} if is_foreign else _PARTS_OF_A_TRIAL))
     has_names = any(root.exists(folder / name) for name in NAMES)
     if has_parts and has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier")):
@@ -147,7 +148,7 @@ def _report_broken(root: Root, folder: Path) -> None:
 
 
 def _adopt_orphans(trials: list[HarborTrial]) -> None:
-    """A trial whose own files do not name its job belongs to the one that all its siblings name."""
+    """Assign a trial whose own files do not name its job to the job that all its siblings name."""
     siblings: defaultdict[Path, set[str]] = defaultdict(set)
     for trial in trials:
         if trial.header.job_key:

@@ -1,4 +1,4 @@
-"""The files a Harbor job keeps beside its trials."""
+"""The files of a Harbor job outside its trials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Job:
         return cls(folder, key, result, config)
 
     def report_missing(self, trials: Sequence[HarborTrial]) -> None:
-        """Says so where the job counts more trials than there are folders: missing ones are not failed ones."""
+        """Report when the job counts more trials than there are folders: missing trials are not failed ones."""
         total = self.result.count("n_total_trials")
         if total is None or total <= len(trials):
             return
@@ -43,7 +43,7 @@ class Job:
 
     @property
     def agents(self) -> list[Mapping[str, JsonValue]]:
-        """As the job's config lists them: also those whose trials are still to come."""
+        """Return the agents of the job's config, including those whose trials have not started."""
         listed = self.config.raw.get("agents")
         return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
 

@@ -1,4 +1,4 @@
-"""What a person asked an agent for, without what the programs put around it and send in the person's name.
+"""Find what a person asked an agent for, without the text that programs add in the person's name.
 
 Claude Code, Codex, Gemini CLI and Qwen Code write surroundings, instructions from files, local commands, reminders and
 notices as messages of the user.
@@ -13,7 +13,7 @@ from runner.base.types import Source, Step
 from runner.trajectories.images import DATA_MARK, list_parts
 from runner.trajectories.images import MARK as IMAGE
 
-# Elements that the programs write. Whatever else stands in angle brackets is a person's.
+# Elements that the programs write. A person wrote any other text in angle brackets.
 _TAGS = (
     "environment_context|user_instructions|INSTRUCTIONS|permissions instructions|collaboration_mode|turn_aborted"
     "|skills_instructions|apps_instructions|plugins_instructions|personality_spec|model_switch|skill"
@@ -44,7 +44,7 @@ _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 
 
 def find_request(steps: Iterable[Step]) -> str:
-    """The first message that a person wrote; else the first command that was called by name; else nothing."""
+    """Return the first message that a person wrote, else the first command called by name, else ""."""
     command = ""
     for step in steps:
         if step.source is not Source.USER or step.is_copied_context or _NOT_A_PERSON & (step.extra or {}).keys():
@@ -57,7 +57,7 @@ def find_request(steps: Iterable[Step]) -> str:
 
 
 def strip_additions(message: str) -> str:
-    """What is left of a message without the programs' own additions."""
+    """Return a message without the programs' own additions."""
     if marked := _BEHIND.search(message):
         message = message[marked.end() :]
     while added := _ELEMENT.match(message) or _FILE_INSTRUCTIONS.match(message):

@@ -53,7 +53,7 @@ _OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Is it one run's folder: stores/ beside a config.json with a run id and a baseline?"""
+    """Is it one run's folder: stores/ next to a config.json with a run id and a baseline?"""
     config = find_object(root, folder / "config.json") if root.is_dir(folder / "stores") else None
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
 
@@ -78,8 +78,8 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 
 def name_run(run_id: str, documents: list[Document]) -> str:
-    """Separates the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
-    record stays the first when the run goes on."""
+    """Return a name that differs from a run of the same id in another workspace: an id is made of settings and a
+    minute. The name uses the first record, which does not change when the run continues."""
     if not documents:
         return run_id
     first = min(documents, key=order_of)
@@ -117,7 +117,7 @@ def _read_benchmark(root: Root, folder: Path) -> str:
 
 
 def _libraries(root: Root, folder: Path) -> dict[str, Library]:
-    """By environment; under GLOBAL where one library served all."""
+    """Return libraries by environment; under GLOBAL if one library served all."""
     base = folder / "library"
     if not root.is_dir(base):
         return {}
@@ -158,12 +158,12 @@ def _records(
 
 
 def _find_slugs(library: Library | None, given: str) -> tuple[str, ...] | None:
-    """The skills of the library that a trial was given: the release mounts all of it."""
+    """Return the skills of the library that a trial was given: the release mounts all of it."""
     return library.slugs(given) if library is not None else None
 
 
 def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
-    """harbor-job/<run id>/<trial>, by name; also where the job's folder has another name."""
+    """Return harbor-job/<run id>/<trial> by name, even if the job's folder has another name."""
     jobs = folder / "harbor-job"
     if not root.is_dir(jobs):
         return {}
@@ -182,7 +182,7 @@ def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource
 def _histories(
     run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
 ) -> Iterator[HistorySource]:
-    """Only of episodes whose library can be read: without its contents a decision is empty."""
+    """Yield histories of the episodes whose library can be read: without its contents a decision is empty."""
     grouped: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         grouped[record.episode.key].append(record)
