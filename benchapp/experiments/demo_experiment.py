@@ -1,5 +1,5 @@
-"""The demo experiments: the starter suite under several memory conditions, with the scripted stand-in as the model; and two
-tasks of the starter suite with a small language model."""
+"""The demo experiments. One runs the starter suite under several memory conditions with a scripted model, the other two
+of its tasks with a small language model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The queue of calls to each model server, and which models do not answer: in the broker, which all workers reach.
+"""The queue of calls to each model server, and the models that do not answer: in the broker, which all workers reach.
 
-A server's queue is a list of tickets in the order of arrival; the first so many of them may call. Each ticket is also a
-key that expires, so the place of a killed worker is free within TICKET_SECONDS.
+A server's queue is a list of tickets in the order of arrival; the first ones, up to the server's slots, may call. Each
+ticket is also a key that expires, so the place of a killed worker is free within TICKET_SECONDS.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Outage(Shaped):
 
 
 def list_outages() -> list[Outage]:
-    """The longest first; none where the broker cannot be reached. Episodes that wait no longer are left out."""
+    """Return the longest first; none if the broker cannot be reached. Episodes that wait no longer are left out."""
     try:
         broker = django_rq.get_connection()
         keys = sorted(broker.smembers(OUTAGES))
