@@ -28,10 +28,8 @@ class _Echo:
 
 
 def csv_pieces(fields: Sequence[Column], rows: Iterable[Row]) -> Iterator[bytes]:
-    """RFC 4180 in UTF-8: a head, then a line per row; empty where not known, true and false, times in ISO 8601 with Z.
-
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
-    """
+    """Write RFC 4180 in UTF-8: a head, then a line per row; empty for unknown, true and false, times in ISO 8601 with
+    Z. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
     writer = csv.writer(_Echo())
     yield writer.writerow([field.name for field in fields]).encode()
     rows = iter(rows)
@@ -58,7 +56,8 @@ def _time(moment: datetime) -> str:
 
 
 def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> Iterator[bytes]:
-    """One object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null: not known."""
+    """Write one object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null:
+    unknown."""
     head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
     yield head[:-1] + b',"rows":['
     names = [field.name for field in fields]
@@ -75,7 +74,8 @@ def _json(value: object) -> object:
 
 
 def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> None:
-    """Row groups of at most ROW_GROUP rows. The dictionary lies in the metadata of every field, `about` in the file's."""
+    """Write row groups of at most ROW_GROUP rows. Every field's metadata holds its dictionary entry, the file's holds
+    `about`."""
     import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
     import pyarrow.parquet as pq
 

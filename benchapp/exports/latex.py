@@ -106,7 +106,7 @@ def _value(cell: MetricCell) -> str:
     if not cell.metric.is_share:
         return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
     count = f"{cell.rate.passed}/{cell.rate.scored}"
-    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
+    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is not k of n
     return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 

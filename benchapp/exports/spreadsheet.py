@@ -1,4 +1,4 @@
-"""What stands in a CSV cell may be typed by strangers, and a spreadsheet runs a text that begins like a formula."""
+"""CSV cells can hold text typed by strangers, and a spreadsheet runs a text that begins like a formula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def escape_formula(text: str) -> str:
-    """`text` with an apostrophe before it where a spreadsheet would run it; a plain number and a lone dash stay what they are.
+    """Return `text`, with an apostrophe before it if a spreadsheet would run it. A plain number and a lone dash stay
+    unchanged.
 
     Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
     """
