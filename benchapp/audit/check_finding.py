@@ -28,7 +28,7 @@ class Flaw(_Remark):
 
 
 class Unchecked(_Remark):
-    """Something that may well hold, but nothing is left to hold it against."""
+    """Something that may well hold, but there is nothing left to compare it with."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """Codebooks: is every frozen version what it was when frozen, and does it follow from the one before it?
 
-Reviews: does every place, slot, mark, label and answer belong to the item and the version it speaks of?
+Reviews: does every place, slot, mark, label and answer belong to its item and version?
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _check_marks() -> Iterator[Flaw]:
 
 
 def _check_range(mark: Mark) -> Iterator[Flaw]:
-    """Skip an unreadable trajectory: the check of its chunks has named it."""
+    """Skip an unreadable trajectory: the check of its chunks has reported it."""
     try:
         steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):

@@ -53,9 +53,7 @@ def _check_trials() -> Iterator[Flaw]:
     counting = Q(attempts__counts=True)
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
     yield from flaw_each(missing, "trial", "done, but no attempt counts")
-    verdicts = Verdict.objects.filter(
-        is_primary=True, attempt__counts=True
-    )  # stages have theirs beside the primary one
+    verdicts = Verdict.objects.filter(is_primary=True, attempt__counts=True)  # stages have verdicts of their own
     for name in ("success", "reward", "outcome", "process", "overall"):
         differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
             Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})

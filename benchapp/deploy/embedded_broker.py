@@ -80,7 +80,7 @@ def answers(url: str) -> bool:
 
 
 def wait_for(url: str, seconds: float = 10.0) -> bool:
-    """True once the broker answers; False when it does not in time."""
+    """Return True when the broker answers; False if it does not in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if answers(url):

@@ -31,7 +31,7 @@ class ReadinessCheck:
 
 
 def checks() -> list[ReadinessCheck]:
-    """Database, migrations, broker. Never raises for what is away."""
+    """Check database, migrations and broker. Never raises for what cannot be reached."""
     return [*_database(), _broker()]
 
 
@@ -52,7 +52,8 @@ def _database() -> list[ReadinessCheck]:
 
 
 def what_migrate_would_mend() -> str:
-    """One line for a command that met a missing table; "" where no migration is missing, or the database is away."""
+    """Return one line for a command that met a missing table; "" if no migration is missing, or the database cannot be
+    reached."""
     try:
         applied = _read_applied()
     except (DatabaseError, OSError):
@@ -81,7 +82,7 @@ def _read_applied() -> set[tuple[str, str]]:
 
 @cache
 def _list_shipped() -> frozenset[tuple[str, str]]:
-    """(app, name) of every migration of this version; files do not change while a process lives."""
+    """Return (app, name) of every migration of this version; files do not change while a process lives."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
