@@ -1,5 +1,4 @@
-"""The first reading of an archive: everything is checked against its digest and its model before anything is
-written."""
+"""The first reading of an archive, which checks everything against its digest and its model before any write."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Import an archive into the record: checked to its last byte first, then all of its rows in one transaction, or
-none."""
+"""Import an archive into the record: checked to its last byte first, then all of its rows in one transaction."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
 
 
 def _refuse_taken(checked: Checked) -> None:
-    """Refuse taken ids. They come from a source or were drawn at random, so a taken one is the same thing in another
-    place here."""
+    """Refuse taken ids. They come from a source or are random, so a taken one is the same thing elsewhere here."""
     for table in PUBLIC:
         ids = checked.ids.get(table.name, [])
         for start in range(0, len(ids), ASKED_AT_ONCE):

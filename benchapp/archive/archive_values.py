@@ -28,8 +28,7 @@ def encode_value(value: Stored) -> JsonValue:
 
 
 def decode_value(field: Column, value: JsonValue) -> Stored:
-    """Return the value for this column. Raise ValueError, with what was expected, for anything the column cannot
-    hold."""
+    """Return the value for this column. Raise ValueError, with what was expected, if it cannot be stored."""
     if value is None:
         if not field.null:
             raise ValueError("a value")

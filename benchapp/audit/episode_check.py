@@ -80,8 +80,7 @@ def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[F
 
 
 def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """Check the seal. An import's source may never say when its library was frozen; one that says so must be
-    consistent."""
+    """Check the seal. An import may not say when its library was frozen; if it does, it must be consistent."""
     sealed: Seal | None = None
     is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:

@@ -52,8 +52,7 @@ def _database() -> list[ReadinessCheck]:
 
 
 def what_migrate_would_mend() -> str:
-    """Return one line for a command that met a missing table; "" if no migration is missing, or the database cannot be
-    reached."""
+    """Return a hint for a command that met a missing table; "" if none is missing or the database is unreachable."""
     try:
         applied = _read_applied()
     except (DatabaseError, OSError):

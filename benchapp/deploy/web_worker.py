@@ -127,8 +127,7 @@ class WebWorker(ThreadWorker):
             self._make_room()
 
     def _measure(self, conn: Connection, head: int) -> HTTPStatus | None:
-        """Set the length of the request as gunicorn's own parser finds it. Return the answer if its body is not to be
-        read."""
+        """Set the request's length as gunicorn's own parser finds it. Return the answer if its body is refused."""
         conn.total = head
         try:
             request = next(get_parser(self.cfg, iter([bytes(conn.received[:head])]), conn.client))
@@ -174,7 +173,7 @@ class WebWorker(ThreadWorker):
         self._end(conn)
 
     def _end(self, conn: Connection) -> None:
-        """Tell the client that nothing follows, and drain what still arrives: cut at once, the answer would be lost."""
+        """Announce that nothing follows, and drain what still arrives: cut at once, the answer would be lost."""
         conn.is_over = True
         conn.received.clear()
         try:

@@ -19,8 +19,8 @@ class DraftConflict(SetupError):
 
 
 def edit_file(draft: Draft, path: str, text: str | None, by: User | None, head_digest: str) -> DraftStep:
-    """Write a file, or remove it if `text` is None. `head_digest`: of the files that the person saw; raise
-    DraftConflict if they changed since. A call under way continues, and its answer is applied on top."""
+    """Write a file, or remove it without a `text`. `head_digest`: of the files that the person saw; raise DraftConflict
+    if they changed since. A call under way continues, and its answer is applied on top."""
     before = Snapshot.objects.filter(digest=head_digest).first()
     draft.refresh_from_db(fields=["head"])
     if before is None or draft.head_id != before.pk:

@@ -166,8 +166,7 @@ class _Drafting:
                 self._take(step)
 
     def _prepare(self, ask: Ask) -> Ask:
-        """Return what is sent, which is what is recorded. Raise Stopped if this failed too often since a person last
-        resumed the draft."""
+        """Return what is sent and recorded. Raise Stopped if it failed too often since a person last resumed."""
         asked = self.draft.steps.filter(key=ask.key, started_at__gte=self.draft.asked_at)
         tries = list(asked.defer("words", "findings"))
         if self.draft.steps.filter(key=ask.key, status=DraftStep.Status.TAKEN).exists():
@@ -237,8 +236,7 @@ class _Drafting:
 
     @transaction.atomic
     def _commit(self, step: DraftStep, head: Snapshot, taken: Taken) -> bool:
-        """Return False if somebody edited the draft since `head`. Raise SliceOver if another process holds it by
-        now."""
+        """Return False if somebody edited the draft since `head`. Raise SliceOver if the lease is lost."""
         self._keep_lease()
         after = Snapshot.objects.put(taken.files)
         if not Draft.objects.filter(pk=self.draft.pk, head=head).update(head=after):

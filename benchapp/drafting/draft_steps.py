@@ -96,8 +96,7 @@ def word_edits_since(step: DraftStep) -> list[str]:
 
 
 def clean_files(files: Files) -> tuple[dict[str, File], list[str]]:
-    """Return people's files without secrets, and a line for each file that held one. SetupError names a file that is
-    not allowed."""
+    """Return people's files without secrets, and a line for each that held one. SetupError names a refused file."""
     check_totals(files)
     redactor = Redactor(own_secrets())
     cleaned, findings = dict[str, File](), list[str]()

@@ -112,8 +112,7 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
 
 
 def _write_folder(draft: Draft, files: Files) -> Path:
-    """Write the files as a suite, in a folder named by its content, so that no experiment finds other files than it
-    began with."""
+    """Write the files as a suite, in a folder named by its content: an experiment never sees other files."""
     if not loops.tasks_in(files):
         raise SetupError("the draft has no task yet (expected at least one in tasks/)")
     tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)

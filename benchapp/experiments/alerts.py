@@ -1,4 +1,4 @@
-"""Record an alert once when an experiment ends, waits for an operator, or has spent its budget. Send it by webhook and
+"""Record an alert when an experiment ends, waits for an operator or has spent its budget; send it by webhook and
 e-mail.
 
 Workers look when they reconcile, so nothing has to happen at the moment itself, and a killed worker loses none.

@@ -27,8 +27,7 @@ class WrittenRecording:
 
 
 def export_recording(run: Run, path: Path) -> WrittenRecording:
-    """Write the run's answered calls, in the order they were made. Raise SetupError if they were not kept or the run is
-    open.
+    """Write the run's answered calls in their order. Raise SetupError if they were not kept or the run is open.
 
     Memory: one conversation of the run.
     """
@@ -58,8 +57,7 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
 
 
 def _read_context_window(run: Run) -> int | None:
-    """Return the author's window, which limited its prompts: a replay must cut them alike. None if no preset named
-    one."""
+    """Return the author's window, which cut its prompts: a replay must cut them alike. None without a preset's."""
     preset = (run.setup.get("author") or {}).get("preset") or {}
     return preset.get("context_window")
 

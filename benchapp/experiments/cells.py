@@ -50,8 +50,7 @@ class Cell:
 
 
 def pairs_of(spec: LaunchSpec) -> Iterator[tuple[str, str | None]]:
-    """Yield agent and agent model of every cell. Raise SetupError if "preset" is combined with a model that is not a
-    preset."""
+    """Yield agent and model of every cell. Raise SetupError if "preset" meets a model that is not a preset."""
     for agent, model in product(spec.agents, spec.agent_models):
         yield (published_harness(model) if agent == PUBLISHED_HARNESS else agent), model
 
@@ -70,8 +69,7 @@ def published_harness(model: str | None) -> str:
 
 
 def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
-    """Return every cell, with the replicates of an arm together. Work follows another order
-    (`benchapp.experiments.schedule`).
+    """Return every cell, with the replicates of an arm together (`benchapp.experiments.schedule` orders the work).
 
     With two authors, a condition without one runs once for each, as its control. Impossible pairs are left out: an
     outside program where a model must write, a model where a program must, and an agent that works for a program. A

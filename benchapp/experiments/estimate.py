@@ -35,7 +35,7 @@ NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent without a model 
 
 @dataclass(frozen=True, slots=True)
 class Amount(Shaped):
-    """A sum of medians over the parts that have a basis. `value` is None if none has."""
+    """A sum of medians over the parts that have a basis. Without any, `value` is unknown (None)."""
 
     value: float | None = None
     known: int = 0  # parts with a basis

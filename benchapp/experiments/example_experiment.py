@@ -1,5 +1,4 @@
-"""The example that ships ready: one finished experiment of the scripted model, and probes of a change and of a line it
-wrote.
+"""The example that ships ready: one finished experiment of the scripted model, and probes of a change and of a line.
 
 It is made by our own run and stored as archives (`examples/`). `manage.py build_example` rebuilds it, and a rebuild
 must give the same `read_outcome`: results and libraries, without ids and times.
@@ -125,8 +124,7 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
     the deployment tasks of its family.
 
     The choice was fixed before any outcome was known: the result ships, even a null. The change is removed from the
-    last state; if a later change overwrote its lines, from the state right after it; if neither works, take the next in
-    rank.
+    last state; if its lines were overwritten, from the state right after it; if neither works, take the next in rank.
     """
     run = experiment.runs.filter(condition=PROBED).earliest("replicate")
     episode = run.episodes.filter(decisions__isnull=False).distinct().earliest("ordinal")
@@ -139,8 +137,8 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
 
 def choose_line_probe(experiment: Experiment) -> ProbePreview:
     """Choose the line whose readers did worst against no skill, in the condition whose author never revised. Remove it
-    from the first library that holds it, and test all deployment tasks of that library. Chosen by association, before
-    any probe of it ran."""
+    from the first library that holds it, and test that library's deployment tasks. Chosen by association, before any
+    probe ran."""
     runs = list(experiment.runs.filter(condition=ACCUSED).order_by("replicate"))
     for found in rank_suspects(runs):
         place = found.lines[0].place
@@ -184,8 +182,7 @@ def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:
 
 
 def read_outcome(experiment: Experiment) -> list[tuple[object, ...]]:
-    """Return each trial with its result and its library's digest: everything that follows from the file and the
-    seeds."""
+    """Return each trial with its result and its library's digest: what follows from the file and the seeds."""
     trials = Trial.objects.filter(episode__run__experiment=experiment)
     columns = ("episode__run__condition", "episode__run__replicate", "episode__key", "phase", "task__key", "sample")
     return list(trials.order_by(*columns).values_list(*columns, "status", "snapshot__digest"))

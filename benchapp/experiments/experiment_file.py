@@ -23,8 +23,7 @@ FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "a
 
 
 class PlainYaml(yaml.SafeLoader):
-    """Reject aliases: a few lines of them unfold into more than memory holds. Reject duplicate names: one would be
-    lost."""
+    """Reject aliases, because a few lines can unfold beyond memory, and duplicate names, because one would be lost."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -60,8 +59,7 @@ def read_file(path: Path) -> dict[str, object]:
 
 
 def read_text(text: str) -> dict[str, object]:
-    """Read a mapping of fields, not validated yet (`benchapp.experiments.preparation`). Raise SetupError for anything
-    else."""
+    """Read a mapping of fields, before validation (`benchapp.experiments.preparation`), or raise SetupError."""
     if len(text) > MAX_BYTES:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
     try:
@@ -83,8 +81,7 @@ def _parse(text: str) -> object:
 
 
 def _require_storable(value: object) -> None:
-    """Raise SetupError for YAML values that neither a database nor a page can hold: NUL, half characters, huge
-    numbers."""
+    """Raise SetupError for YAML values that no database or page can hold: NUL, half characters, huge numbers."""
     if isinstance(value, str) and UNSTORABLE.search(value):
         raise SetupError(f"{value!r:.100}: expected text without NUL and without halves of characters")
     if isinstance(value, int) and abs(value) >= 2**63:

@@ -210,8 +210,7 @@ class QualificationSpec(BaseModel):
 
 
 class ProbeSpec(BaseModel):
-    """What `benchapp.experiments.probe_runs` writes: a recorded library, frozen from the start, and the tasks tried
-    with it."""
+    """A recorded library, frozen from the start, and the tasks tried with it (`benchapp.experiments.probe_runs`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

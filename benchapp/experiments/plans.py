@@ -36,8 +36,7 @@ def spec_of(run: Run) -> LaunchSpec:
 
 
 def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
-    """Return the plan as launched. Raise SetupError, naming the differences, if the setup is no longer that of the
-    launch."""
+    """Return the plan as launched. Raise SetupError, naming the differences, if the setup changed since."""
     run, spec = episode.run, spec_of(episode.run)
     cell = cell_of(run)
     now = setup_of(spec, cell.arm, suite)

@@ -119,8 +119,7 @@ class _Prefix:
     # --- the author -----------------------------------------------------------------------------------------------
 
     def _calls(self, entries: list[Entry]) -> None:
-        """Copy the answered calls of the prefix: of its decisions, of the teacher before them, and recorded ones of
-        agents."""
+        """Copy the prefix's answered calls: of its decisions, of the teacher before them, recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
         talk = {key for decision in decisions for key in _keys_of_talk(decision)}

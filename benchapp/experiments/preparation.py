@@ -279,8 +279,7 @@ class _Check:
                 raise
 
     def _programs(self) -> Iterator[SpecProblem]:
-        """Require a container for a program: it is mounted into its sandbox and reaches its provider through a
-        gateway."""
+        """Require a container for a program, which is mounted and reaches its provider through a gateway."""
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
             told = ", ".join(programs)

@@ -24,8 +24,7 @@ CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 @dataclass(frozen=True, slots=True)
 class ProbedTask:
-    """`learning`: the sides whose trials here are of acquisition. A probe's are not, so those are shown and not
-    tested."""
+    """`learning`: the sides whose trials here are of acquisition: shown but not tested, as a probe's are not."""
 
     task: Task
     own: TrialTally
@@ -110,7 +109,7 @@ _Counts = Mapping[_Key, TrialTally]
 
 
 def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
-    """Return results in the given order. The probes need the relations that `standing` reads."""
+    """Return results in the given order. The probes need the relations that `ProbeQuerySet.standing` selects."""
     found = list(probes)
     controls = _find_controls(found)
     siblings = _find_siblings(found)
@@ -123,8 +122,7 @@ def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
 
 
 def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
-    """Return probe -> runs of the same setup and round, with nothing removed. Empty for a probe that is such a run
-    itself."""
+    """Return probe -> runs of the same setup and round, with nothing removed; empty for a probe without removals."""
     origins = {probe.origin_id for probe in probes if probe.origin_id}
     whole = Probe.objects.filter(origin__in=origins, reverted_digest="", run__experiment__deleted_at=None)
     rows = list(whole.values_list("origin_id", "frozen_id", "run__setup_digest", "run_id"))

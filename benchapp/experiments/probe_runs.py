@@ -86,8 +86,7 @@ class ProbePreview:
 
 @dataclass(frozen=True, slots=True)
 class ProbeChoice:
-    """What an episode offers to a probe: `states` in order, the hunks of `decision`, and the echoes of their lines in
-    `state`."""
+    """What an episode offers to a probe: `states` in order, the hunks of `decision`, their lines' echoes in `state`."""
 
     states: tuple[LibraryState, ...]
     state: LibraryState
@@ -96,8 +95,7 @@ class ProbeChoice:
     echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
-        """Return the hunks and single lines of these ids, without lines whose whole hunk is included. Raise NotPossible
-        for others."""
+        """Return the hunks and lines of these ids, without lines of included hunks. Raise NotPossible for others."""
         known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
         if strange := next((name for name in ids if name not in known and name not in lines), None):
@@ -110,8 +108,7 @@ class ProbeChoice:
 
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
-    """Read the choice. Raise NotPossible if the episode has no such state or decision, or its condition keeps no
-    library."""
+    """Read the choice. Raise NotPossible without such a state or decision, or if the condition keeps no library."""
     states = read_history(episode).states
     if asked.skill:
         state = _find_state(states, asked.state, None)
@@ -324,8 +321,7 @@ def _as_origin(prepared: Prepared, condition: str) -> Prepared:
 
 
 def make_control(found: ProbePreview) -> AskedProbe:
-    """Return the same round and tasks with nothing removed: the control separates the effect of the hunks from
-    chance."""
+    """Return the same probe with nothing removed: it separates the effect of the hunks from chance."""
     decision = found.decision.number if found.decision else None
     return AskedProbe(found.state.key, decision, (), found.tasks, found.times)
 

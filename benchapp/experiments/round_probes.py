@@ -108,11 +108,9 @@ def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
 
 
 def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | None = None) -> RoundsPreview:
-    """Preview what would run, and what it would take. Writes nothing. `times`: trials of each task with each library.
-    `max_usd`: for all probes together, divided by their trials.
-
-    Raise NotPossible if nothing is open, or too much; otherwise as `probe_runs.preview`.
-    """
+    """Preview what would run, and what it would take, without writing. `times`: trials of each task with each library.
+    `max_usd`: for all probes, divided by trials. Raise NotPossible if nothing is open, or too much; else as
+    `probe_runs.preview`."""
     require_times(times)
     wanted = [(episode, AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
@@ -168,8 +166,7 @@ def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibrarySt
 
 
 def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
-    """Launch all of them or none. `judged`: by the judges that pass over the runs they come from, within the same
-    limits.
+    """Launch all or none. `judged`: by the judges of the runs they come from, within the same limits.
 
     Raise NotPossible without a reason, or if another order for one of these libraries came first.
     """

@@ -1,8 +1,7 @@
 """Leave one skill out: try the last library of each episode without each of its skills in turn, and unchanged.
 
-A skill that many tasks read may still add nothing. Here each is removed on purpose, over libraries and replicates that
-learned on their own, so the mean over libraries has an error: libraries are drawn at random, skills and tasks within
-one are not.
+A skill that many tasks read may still add nothing. Here each is removed on purpose. The mean over libraries has an
+error, because libraries (each learned on its own) are drawn at random; skills and tasks within one are not.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class LeftOut(Shaped):
 
 
 def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:
-    """Preview what would run: a probe without each skill, and one of the whole library, unless they exist. Writes
-    nothing.
+    """Preview a probe without each skill, and one of the whole library, unless they exist. Writes nothing.
 
     Raise NotPossible if no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`.
     """

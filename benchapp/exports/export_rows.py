@@ -45,8 +45,7 @@ def trial_rows(choices: Choices, narrowing: Narrowing, attributes: Sequence[str]
 
 
 def _read_groups(trials: QuerySet[Trial], attributes: Sequence[str]) -> dict[int, tuple[str, ...]]:
-    """Return key of a task -> its values of each attribute, for the tasks of these trials only: they fit into
-    memory."""
+    """Return key of a task -> its values of each attribute, for these trials' tasks: they fit into memory."""
     if not attributes:
         return {}
     found: dict[int, dict[str, list[str]]] = {}
@@ -168,8 +167,7 @@ def _difference(
 
 
 def _cell(group: Group, comparison: GroupComparison | None = None, metric: TrialMetric | None = None) -> Row:
-    """Build a cell. With a metric, its scorer may be scripted too. A side has only its name, and what its runs
-    share."""
+    """Build a cell. With a metric, its scorer may be scripted too. A side has its name and what its runs share."""
     judge = comparison.judge if comparison and metric and metric.is_judged else None
     run: Run = group.first
     suite = run.experiment.suite

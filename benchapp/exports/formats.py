@@ -56,8 +56,7 @@ def _time(moment: datetime) -> str:
 
 
 def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> Iterator[bytes]:
-    """Write one object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null:
-    unknown."""
+    """Write one object: everything of `about`, then "columns" (the dictionary), then "rows", one object each."""
     head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
     yield head[:-1] + b',"rows":['
     names = [field.name for field in fields]
@@ -74,8 +73,7 @@ def _json(value: object) -> object:
 
 
 def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> None:
-    """Write row groups of at most ROW_GROUP rows. Every field's metadata holds its dictionary entry, the file's holds
-    `about`."""
+    """Write row groups of at most ROW_GROUP rows. A field's metadata holds its dictionary entry, the file's `about`."""
     import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
     import pyarrow.parquet as pq
 

@@ -11,8 +11,7 @@ _HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def escape_formula(text: str) -> str:
-    """Return `text`, with an apostrophe before it if a spreadsheet would run it. A plain number and a lone dash stay
-    unchanged.
+    """Return `text`, with an apostrophe before it if a spreadsheet would run it; not for a number or a lone dash.
 
     Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
     """

@@ -40,7 +40,7 @@ AUTO = "auto"
 WHOLE_FOLDERS = (skillevolbench_runs, skillflow_runs, skilllearnbench_output, skilllearnbench_release)
 LOOSE_FILES = (inspect_log, swe_agent_logs, session_logs)
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor_folders, *WHOLE_FOLDERS, *LOOSE_FILES)}
-CLAIMED_DEPTH = 4  # depth below the given folder to which folders of these formats are searched for
+CLAIMED_DEPTH = 4  # how deep below the given folder to search for folders of these formats
 
 
 def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:

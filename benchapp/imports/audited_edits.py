@@ -102,8 +102,7 @@ def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, rea
 
 
 def edit_scorer(trial: Trial, scorer: str, *, author: Author, reason: str) -> bool:
-    """Let one of the rewards decide how the trial ended. Return False if it already does or the trial has no such
-    reward."""
+    """Let one of the rewards decide how the trial ended. Return False if it already does or does not exist."""
     attempt = trial.counting_attempt()
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
     if attempt is None or verdict is None or scorer not in verdict.rewards or attempt.lineage.get("scorer") == scorer:

@@ -91,12 +91,9 @@ def import_paths(
     user: User | None = None,
     processes: int = 1,
 ) -> ImportReport:
-    """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once:
-    everything is recorded once and stays.
-
-    `waiting` is called with one line that names the import to wait for, `begun` with the batch when its turn has come.
-    `names` maps a path to the name that the record uses for it. `processes` is the number that read new trials.
-    """
+    """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
+    `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
+    name of a path, if another. `processes`: how many read new trials."""
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
     with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
         _import_all(run, [Path(path) for path in paths], user, begun)
@@ -149,8 +146,8 @@ def _explain_waiting() -> str:
 
 def _notify_workers(experiments: set[int]) -> None:
     """Let a worker index the new runs and diagnose their libraries; without one, `index_search` and
-    `diagnose_libraries` do it. Libraries of the whole experiment are queued, because each is compared with all its
-    trials. Finished ones are skipped."""
+    `diagnose_libraries` do. All libraries of the experiment are queued, as each is compared with all its trials.
+    Finished ones are skipped."""
     follow()
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 

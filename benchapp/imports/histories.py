@@ -56,8 +56,7 @@ MAX_SUMMARY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """One planned entry: the moment, the libraries around it, and everything that must match for it to be the same
-    entry."""
+    """One planned entry: the moment, the libraries around it, and what must match for it to be the same one."""
 
     moment: Moment
     before: str  # snapshot digests
@@ -274,8 +273,7 @@ class HistoryRecorder:
 
 
 def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
-    """Settle the outcome: applied if it changed the library, as everywhere in the record; an identical answer is a
-    no-op."""
+    """Settle the outcome: applied if it changed the library, as everywhere; an identical answer is a no-op."""
     if moment.status is DecisionStatus.APPLIED and not changed:
         return replace(moment, status=DecisionStatus.NO_OP)
     if moment.status is DecisionStatus.NO_OP and changed:

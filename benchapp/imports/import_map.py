@@ -87,8 +87,8 @@ class MappedEdits:
     origin: Settings = field(default_factory=lambda: Settings.model_construct(None))
 
     def lineage_of(self, source_format: str) -> Lineage | None:
-        """Return whose copy the rules call a session in that format. Without the line where its own work starts, all of
-        it is a copy."""
+        """Return whose copy the rules call a session in that format: all of it, unless they say where its own work
+        starts."""
         told = self.origin
         if told.copy_of is None:
             return None

@@ -44,11 +44,8 @@ class Places:
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
         """Find or make the experiment, with what its source reports now: a half-imported job continues, a deleted one
-        is restored.
-
-        A part given alone overwrites nothing; the whole, given later, sets name and suite. An experiment that was
-        joined into another is left alone: its runs, including later ones, are in the other.
-        """
+        is restored. A part given alone overwrites nothing; the whole, given later, sets name and suite. An experiment
+        that was joined into another is left alone: its runs, including later ones, are in the other."""
         cut_short = source.was_cut_short
         told = {
             "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
@@ -91,8 +88,7 @@ class Places:
             experiment.save(update_fields=["deleted_at"])
 
     def suite(self, key: str) -> Suite:
-        """Return the suite. Imported suites have their own keys, separate from suites whose task folders are known
-        here."""
+        """Return the suite. Imported suites have their own keys, separate from suites with task folders here."""
         if key not in self._suites:
             named = redact_text(key)
             full = (key if key in SUITE_NAMES else f"harbor/{named}")[:200]

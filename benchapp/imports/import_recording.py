@@ -305,8 +305,7 @@ class ExperimentRecorder:
         return self._remember_read(packed, attempt, attempt.trial.episode.run_id, "changed")
 
     def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, StandingAttempt | None]:
-        """Add an attempt to that one's trial. Return (attempt, None), or with the standing one if these readers read
-        the same: it is kept."""
+        """Add an attempt to that one's trial. Return it, and the standing one if these readers read the same."""
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
             counting = trial.counting_attempt()
@@ -445,7 +444,7 @@ class ExperimentRecorder:
     # --- histories ----------------------------------------------------------------------------------------------
 
     def record_history(self, source: HistorySource) -> None:
-        """Record the decisions and the spine of one episode, after its trials. It counts as one snapshot: the last
+        """Record the decisions and the spine of one episode, after its trials. Counts as one snapshot: the last
         library."""
         episode = self._episode_of(source)
         history = HistoryRecorder(source, episode, self.author, self.problems)
@@ -464,8 +463,7 @@ class ExperimentRecorder:
     # --- libraries ----------------------------------------------------------------------------------------------
 
     def record_library(self, source: LibrarySource) -> None:
-        """Record the one library of an episode that has no decisions. A changed one replaces it, and the old one is
-        named."""
+        """Record the one library of an episode without decisions. It replaces a different one, which is named."""
         run = self.places.run(source.run)
         edit_runs([run], self.mapping.of_library(source).run, author=self.author, reason=SET_BY_MAP)
         episode = self.places.episode(run, source.episode, source.suite)

@@ -37,8 +37,7 @@ class ProblemList:
         self._collected: list[ToldProblem] | None = None
 
     def collect(self) -> list[ToldProblem]:
-        """Collect problems from now on in the returned list, at most MAX_KEPT: for a process that does not keep its
-        own."""
+        """Collect problems from now on in the returned list, at most MAX_KEPT, for another process to report."""
         self._collected = []
         return self._collected
 

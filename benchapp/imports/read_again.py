@@ -30,8 +30,7 @@ def read_digest(found: FoundTrial) -> str:
 
 class QuietSources:
     """Digests of an experiment's sources that had no problems. If such a source and its recorded attempt are found
-    again, there is nothing to report or read. The digests are kept outside the record; without them every source is
-    read."""
+    again, there is nothing to report or read. They are kept outside the record; without them every source is read."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

@@ -80,8 +80,7 @@ class AttemptParts:
         return sum(turns) if turns and len(turns) == len(self.own) else None
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
-        """Return (usage, the source's own totals). Usage is recomputed from the steps; the source's where no step has
-        it."""
+        """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
         recomputed, told = Usage(), self.source.usage
         for item in self.packed:
             recomputed = recomputed + item.rows.usage
@@ -93,8 +92,7 @@ class AttemptParts:
         return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
     def estimate_cost(self, usage: Usage) -> float | None:
-        """Estimate the cost by the price list if the source reports none. None unless all tokens and their models are
-        known."""
+        """Estimate the cost by the price list if the source reports none. Needs all tokens and their models."""
         if usage.known_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
             return None
         counted = [item for item in self.packed if item.rows.usage.known_tokens]

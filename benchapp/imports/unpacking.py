@@ -78,8 +78,7 @@ def _write_all(path: Path, folder: Path) -> None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield path and content of each regular file, in order. Folders are skipped, and links, which the importer never
-    follows."""
+    """Yield path and content of each regular file, in order. Folders and links are skipped."""
     too_many = TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
     if path.name.endswith(".zip"):
         with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:

@@ -46,8 +46,8 @@ def judge_run(
     skip: int = 0,
     after_task: Callable[[int, int], None] = lambda done, total: None,
 ) -> PassOutcome:
-    """Ask what these metrics need to know about the run and is not answered yet. Raise SetupError if the run is still
-    open, or the pass was begun with another version of the model.
+    """Ask what these metrics need to know about the run and is not answered yet. Raise SetupError if the run is open,
+    or the pass was begun with another version of the model.
 
     `skip`: tasks that an earlier slice finished. `after_task` gets the number done and the total after each task.
     """
@@ -169,8 +169,7 @@ class _Pass:
         yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
 
     def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
-        """Return the points, or why there are none: the suite says so, nothing solved the task, or the judge could
-        not."""
+        """Return the points, or why there are none: the suite says so, no trial solved it, or the judge failed."""
         found = read_brought_points(work.task)
         if found is not None:
             return found[metric] or JudgedUnit.Status.NO_POINTS

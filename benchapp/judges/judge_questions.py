@@ -71,8 +71,7 @@ class Asker:
         return unit
 
     def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> JudgedUnit:
-        """Return the unit settled, unless it was already. Raise Stopped if the budget is spent or the provider is
-        down."""
+        """Return the unit settled, if necessary. Raise Stopped if the budget is spent or the provider is down."""
         unit = self.unit(ask)
         if unit.status in SETTLED:
             return unit

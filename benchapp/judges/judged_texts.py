@@ -25,8 +25,7 @@ class Texts:
         self._instruction = lru_cache(maxsize=8)(self._read_instruction)
 
     def instruction(self, task: Task, attempt: Attempt | None = None) -> str:
-        """Return the instruction that the attempt had; without an attempt the current one. "" if the record does not
-        hold it."""
+        """Return the attempt's instruction, else the current one; "" if the record does not hold it."""
         revision = attempt.trial.task_revision if attempt else None
         return self._instruction(task.pk, revision.pk if revision else None)
 

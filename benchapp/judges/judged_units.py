@@ -36,8 +36,7 @@ class JudgeAsk:
 
     @property
     def key(self) -> str:
-        """Return a key that is the same in any copy of the record, so that repeats, recordings and archives can be
-        compared."""
+        """Return a key that is equal in every copy of the record, so that repeats and archives can be compared."""
         parts = [self.metric.value, self.task.suite.key, self.task.key]
         if self.snapshot is not None:
             parts += [self.snapshot.digest[:16], self.skill]

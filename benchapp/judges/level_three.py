@@ -1,8 +1,7 @@
-"""What needs no judge: the paper's skill usage rate (level 2), and level 3, task outcome: accuracy over all, seed and
-held-out instances, and tokens.
+"""What needs no judge: the paper's skill usage rate (level 2) and task outcome (level 3: accuracy over all, seed and
+held-out instances, and tokens).
 
-Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so that no two pages
-differ.
+Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so pages agree.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[MeasuredOutcome]], l
 
 
 def outcome_rows(run: Run) -> list[JudgedRow]:
-    """Return one row per scored trial, shaped like judged values, so that accuracy is spread over samples as these
-    are."""
+    """Return one row per scored trial, as judged values have, so that accuracy is spread over samples too."""
     outcomes = outcomes_of([run])[run.pk]
     mask = _KNOWN["accuracy"].mask(outcomes) & ~np.isnan(outcomes.success)
     picked = outcomes.where(mask)

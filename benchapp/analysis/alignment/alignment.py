@@ -30,8 +30,7 @@ class DifferingPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlignedRow:
-    """A pair of steps or a single step: places from 0. `differs`: the parts that differ, empty if the row is the
-    same."""
+    """A pair of steps or a single step: places from 0. `differs`: the parts that differ, empty for the same."""
 
     left: int | None
     right: int | None
@@ -105,8 +104,7 @@ class Alignment:
 def build_rows(
     left: Sequence[StepSign], right: Sequence[StepSign], pairs: Iterable[tuple[int, int]]
 ) -> tuple[AlignedRow, ...]:
-    """Return every step once: the pairs, and between two of them the steps only on the left, then those only on the
-    right."""
+    """Return every step once: the pairs, and between two of them the left steps, then the right ones."""
     rows: list[AlignedRow] = []
     at, beside = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:

@@ -101,8 +101,7 @@ class StepIndex:
     first: int = 0
 
     def find_first_result(self, value: str, start: int = 0) -> int | None:
-        """Return the first step whose result has the whole value: 41.2 does not match in 141.2 or 41.27. `start`: in
-        the text."""
+        """Return the first step whose result has the whole value: 41.2 does not match in 141.2 or 41.27."""
         at = self.results.find(value, start)
         for _ in range(MOST_TRIES):
             if at < 0:
@@ -130,8 +129,7 @@ class StepIndex:
         return max(writers, default=None)
 
     def find_removal(self, name: str, folders: Iterable[str]) -> int | None:
-        """Return the last step that removed the file or one of its folders; None if the same or a later step wrote
-        it."""
+        """Return the last step that removed the file or its folder; None if that or a later step wrote it."""
         gone = [
             one.number
             for one in self.glances
@@ -142,8 +140,7 @@ class StepIndex:
         return last if last is not None and (wrote is None or wrote < last) else None
 
     def find_last_run(self, before: int) -> tuple[int, str] | None:
-        """Return the last of the agent's own programs that ran up to this step, with the step that had written it by
-        then."""
+        """Return the last of the agent's programs that ran up to this step, with the step that last wrote it."""
         for one in reversed(self.glances):
             for name in _list_programs(self.calls.get(one.number, "")) if one.number <= before else ():
                 if (wrote := self.find_last_write(name, before=one.number)) is not None:
@@ -165,8 +162,7 @@ class StepIndex:
 
 
 def build_step_index(steps: Iterable[Step]) -> StepIndex:
-    """Build the index. Results of looking at the inputs do not count: their values were decided by the step that used
-    them."""
+    """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
     glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
     for step in steps:
         glances.append(glance_at(step))
@@ -223,8 +219,7 @@ def _find_removed(named: NamedValues, index: StepIndex) -> DecidingStep | None:
 
 
 def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
-    """Return what wrote a file named by the printing command, else the program that ran last; nothing if the same step
-    did."""
+    """Return what wrote a file that the command names, else the last program run; nothing if the same step did."""
     words = {word.rpartition("/")[2] for word in _WORD.findall(index.calls.get(step, ""))}
     writes = [
         (writer, name) for name in sorted(words) if (writer := index.find_last_write(name, before=step)) is not None

@@ -65,9 +65,8 @@ def read_named_values(name: str, message: str) -> NamedValues:
 
 
 def _tell(one: Expectation, said: str) -> str:
-    """Return a searchable value for what was found. A short one is combined with the words quoted around the expected
-    one: "94" of "expected 'values used: 86', found 94" becomes "values used: 94". Empty if nothing distinguishes it
-    from others."""
+    """Return a searchable value for what was found. A short one takes the quoted words around the expected one: "94" of
+    "expected 'values used: 86', found 94" becomes "values used: 94". Empty if it stays ambiguous."""
     if is_telling(one.found):
         return one.found
     quotes = (next(group for group in match.groups() if group) for match in _QUOTED.finditer(said))

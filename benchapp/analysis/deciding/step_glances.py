@@ -142,8 +142,7 @@ def bare_name(call: ToolCall) -> str:
 
 
 def list_commands(call: ToolCall) -> Iterator[str]:
-    """Yield the command lines of a call: under the keys that shells take, as a text or as words, the last one being the
-    script."""
+    """Yield the command lines of a call: under the keys that shells take, as a text or as words (the last one)."""
     for key in COMMAND_KEYS:
         value = call.arguments.get(key)
         if isinstance(value, str) and value.strip():
@@ -203,8 +202,7 @@ def _part_command(command: str) -> tuple[str, str]:
 
 
 def _name_of(path: str) -> str:
-    """Return the last part of the path; for `build/*` the folder, as everything in it is removed. Empty for `.` and
-    `..`."""
+    """Return the last part of the path; for `build/*` the folder, which loses everything. Empty for `.` and `..`."""
     name = posixpath.basename(path.rstrip("/").removesuffix("/*"))
     return name if name.strip(".") else ""
 

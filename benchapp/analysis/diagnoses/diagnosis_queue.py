@@ -30,8 +30,7 @@ def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
 
 
 def read_library(episode_id: str) -> int:
-    """Read a library. Safe to run twice, and during the episode's own work: it reads the record and writes only
-    findings."""
+    """Read a library. Safe to run twice, and during the episode's own work: it writes only findings."""
     episode = Episode.objects.select_related("run", "library", "family").filter(public_id=episode_id).first()
     return diagnose_episode(episode) if episode else 0
 
@@ -53,8 +52,7 @@ def read_libraries(episode_ids: list[str]) -> None:
 
 
 def enqueue_reading(episodes: QuerySet[Episode]) -> int | None:
-    """Queue the reading of these libraries. Return how many; None if the broker cannot be reached: then the command
-    does it."""
+    """Queue the reading of these libraries. Return how many; None if the broker cannot be reached."""
     asked = [str(public_id) for public_id in episodes.order_by("pk").values_list("public_id", flat=True)]
     try:
         if asked:

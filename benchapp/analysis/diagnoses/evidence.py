@@ -88,8 +88,7 @@ class DiagnosisEvidence:
 
     @cached_property
     def _others(self) -> list[Witness]:
-        """Return one trial of each task without a library, in other runs of the experiment: what the task itself
-        shows."""
+        """Return one trial of each task without a library, in other runs: what the task itself shows."""
         bare = Q(snapshot=None) | Q(snapshot__files_total=0)
         rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)

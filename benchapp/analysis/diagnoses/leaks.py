@@ -88,8 +88,7 @@ def _is_telling(name: str) -> bool:
 
 
 def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    """Yield words that also occur in verifier texts, except those of the task's own instruction, which every agent
-    sees."""
+    """Yield words shared with verifier texts, except those of the task's instruction, which every agent sees."""
     corpus = CopySource.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
     for text in shelf.texts.values():
         for run in corpus.runs_in(text.text, distinct=4):
@@ -100,8 +99,7 @@ def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    """Yield words shared with references. A few words of common code are weak; a long run, or a large share of a file,
-    is not."""
+    """Yield words shared with references. A few words of common code are weak; a long run or a large share is not."""
     corpus = CopySource.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
     for text in shelf.texts.values() if corpus.shingles else ():
         runs = list(corpus.runs_in(text.text, distinct=7))

@@ -91,8 +91,7 @@ def _locate(shelf: Shelf, broken: BrokenRule) -> LibraryHit:
 
 
 def _find_place(text: ShelfText, broken: BrokenRule) -> tuple[int, int]:
-    """Return the span of the line, the key or the words that the message names; (0, 0) if none of them is in the
-    text."""
+    """Return the span of the line, key or words that the message names; (0, 0) if the text has none of them."""
     if at_line := re.match(r"line (\d+):", broken.message):
         return text.line_span(int(at_line[1]))
     key = _KEY.get(broken.rule)

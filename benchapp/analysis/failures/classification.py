@@ -230,8 +230,7 @@ def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> F
 
 
 def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
-    """Return what was missing several times and still near the end: a single miss that was overcome explains
-    nothing."""
+    """Return what was missing several times and still near the end: a miss that was overcome explains nothing."""
     found = [each for each in refusal.missing if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2]
     return [
         Sign(

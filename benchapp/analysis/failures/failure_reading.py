@@ -62,8 +62,7 @@ def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
 
 
 def read_class(trial: Trial) -> str:
-    """Return the column that counts one trial in a table of failures; empty if it did not finish and fail. At most four
-    queries."""
+    """Return the column that counts one trial in a table of failures; empty unless it failed. At most four queries."""
     if trial.success is not False:
         return ""
     failed = [each for each in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(each.exception_type) is None]
@@ -219,8 +218,7 @@ WORDS: Mapping[str, tuple[str, str]] = {  # class -> its plain name, and what it
 
 @dataclass(frozen=True, slots=True)
 class FailureRow(Shaped):
-    """`counts`: one per column, by the primary class. `further`: refusals that also show the class, under another
-    primary one."""
+    """`counts`: one per column, by the primary class. `further`: refusals where the class is not the primary one."""
 
     key: str
     title: str

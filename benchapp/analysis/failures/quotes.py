@@ -29,8 +29,7 @@ def find_answers(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]
 
 
 def keep_answers(text: str) -> str:
-    """Keep the answers. pytest prints the test's own code around its answers, which begin with E; that code is not an
-    answer."""
+    """Keep the answers. pytest prints the test's own code around its answers, which begin with E."""
     if "\nE  " not in f"\n{text}":
         return text
     return "\n".join(match.group(1) or match.group(2) for match in _ANSWERS.finditer(text))

@@ -1,9 +1,7 @@
-"""Count how later trials ended whose library held certain lines. Association, not effect: they differ in more than
-that.
+"""Count how later trials ended whose library held certain lines. This is association: they differ in more than that.
 
 Pure except for `read_no_skill`, the one query of the baseline. In the ledger, a trial counts for a decision while its
-library holds at least one line that the decision wrote. It counts as read if it read a skill with such a line. So a
-trial counts for several decisions.
+library holds at least one line that the decision wrote. It counts as read if it read a skill with such a line.
 """
 
 from __future__ import annotations
@@ -57,8 +55,7 @@ class Ended(Shaped):
 
     @property
     def gain(self) -> float | None:
-        """Return the readers' passes above those expected from no-skill's rate on the same tasks; None if no-skill was
-        not run."""
+        """Return the readers' passes above no-skill's rate on the same tasks; None if no-skill was not run."""
         return self.own.passed - self.own.scored * (self.beside.value or 0.0) if self.slots else None
 
 
@@ -128,8 +125,7 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
 def list_trials_with_lines(
     lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[WorkedTrial, bool | None]]:
-    """Return the trials whose library held the lines, from the state `born` on. `standing(state)`: the skills with the
-    lines."""
+    """Return the trials whose library held the lines, from the state `born` on. `standing(state)`: skills with them."""
     found = []
     for trial in lineage.trials:
         skills = standing(trial.state) if trial.state >= born else frozenset()
@@ -182,8 +178,7 @@ def _rank(key: str, order: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow(Shaped):
-    """`written`: lines it wrote; `standing`: of those, lines of the library's last state. Families are those of the
-    tasks."""
+    """`written`: lines it wrote; `standing`: those still in the last state. Families are those of the tasks."""
 
     state: int
     written: int

@@ -1,13 +1,10 @@
 """The hunks of one decision, and a later library without some of them.
 
-A hunk is a run of lines that the decision changed, as the time machine shows it, or a whole file that was added,
-removed, is binary, or only changed its mode. In a hunk that only adds, each line is also a separate hunk. An echo is
-the same line in another file of the frozen library, by any author: while it stays, readers of that file still read the
-line.
-
-Taking a hunk back from a later library follows its lines through every state in between. If one of these touched them,
-nothing is left to take back: an error names the state, because guessing would try another change than the one asked
-about.
+A hunk is a run of lines that the decision changed, as the time machine shows it, or a whole file (added, removed,
+binary, or with a new mode). In a hunk that only adds, each line is also a separate hunk. An echo is the same line in
+another file of the frozen library, by any author: while it stays, readers of that file still read it. Taking a hunk
+back from a later library follows its lines through every state in between. If one of these touched them, an error names
+the state, because guessing would try another change than the one asked about.
 """
 
 from __future__ import annotations
@@ -132,11 +129,9 @@ def find_echoes(hunks: Iterable[Hunk], files: Files) -> tuple[Hunk, ...]:
 
 
 def take_back(hunks: Iterable[Hunk], line: Sequence[NamedFiles]) -> dict[str, File]:
-    """Return the last library of `line` without these hunks. `line`: the states in order, from the one the decision
-    left.
+    """Return the last library of `line`, the states from the one the decision left, without these hunks.
 
-    Raise HunkGone if a later state changed what a hunk wrote, or if a skill would lose its SKILL.md and keep other
-    files.
+    Raise HunkGone if a later state changed what a hunk wrote, or if a skill would lose only its SKILL.md.
     """
     asked, last = list(hunks), line[-1].files
     files = dict(last)
@@ -249,8 +244,7 @@ def _explain_gone(hunk: Hunk, line: Sequence[NamedFiles], why: str) -> str:
 
 
 def _require_whole_skills(before: Files, after: Files) -> None:
-    """Require whole skills: a folder without SKILL.md but with other files is not a skill, and no library was ever like
-    that."""
+    """Require whole skills: a folder without SKILL.md but with other files was never part of a library."""
     for path in before:
         slug, _, name = path.partition("/")
         if name == "SKILL.md" and path not in after and any(kept.startswith(f"{slug}/") for kept in after):

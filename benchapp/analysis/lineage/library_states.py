@@ -132,8 +132,7 @@ class NamedLibrary:
 def read_named_libraries(episode: Episode) -> list[NamedLibrary]:
     """Return every library the episode is known to have had, by first appearance, except the empty one.
 
-    These are more than its states: an import may begin a decision, seal or end with files that no recorded change
-    brought.
+    An import may begin a decision, seal or end with files that no recorded change brought, so these exceed the states.
     """
     found: dict[int, NamedLibrary] = {}
     for entry in Entry.objects.filter(episode=episode).of_library():

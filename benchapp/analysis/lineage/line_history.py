@@ -1,5 +1,4 @@
-"""An episode's library over time: its states in the order of the spine, who wrote their lines, and who worked with
-them.
+"""An episode's library over time: its states, who wrote their lines, and who worked with them.
 
 Read once per run and cached until a number of the run changes: five queries, including those for the files' contents.
 """

@@ -1,9 +1,8 @@
-"""Lines of a condition's libraries whose later readers passed least compared with no-skill. Association: a probe tests
-it.
+"""Lines of a condition's libraries whose later readers passed least, compared with no-skill. A probe can test it.
 
-Counts as blame does (`attribution`), over all replicates at once. Lines are identified by their text, in any skill,
-library or replicate: what one author wrote into four libraries is one line with the readers of all four. Lines that the
-same trials read cannot be separated and are listed together.
+Counts as blame does (`attribution`), over all replicates at once: this is association. Lines are identified by their
+text: what one author wrote into four libraries is one line with the readers of all four. Lines that the same trials
+read cannot be separated and are listed together.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ class SuspectLines(Shaped):
 
     @property
     def surety(self) -> float:
-        """Return the passes lost, in standard errors of that many trials at no-skill's rate, which is kept off 0 and
-        1."""
+        """Return the passes lost, in standard errors of that many trials at no-skill's rate (kept off 0 and 1)."""
         rate = (self.ended.beside.passed + 1) / (self.ended.beside.scored + 2)
         return -(self.ended.gain or 0.0) / sqrt(self.ended.own.scored * rate * (1 - rate))
 

@@ -1,5 +1,4 @@
-"""Choose the change of a library to show first: one after a failure, whose later readers did best against no-skill.
-Pure.
+"""Choose the change of a library to show first: after a failure, with the best later readers against no-skill. Pure.
 
 Association, not effect: it chooses where reading starts, and a page that uses it states the rule. The example's probe
 takes the same change back (`example_experiment`), so that nobody picks the change that looks best.

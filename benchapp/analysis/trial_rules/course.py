@@ -125,8 +125,7 @@ def cut_edges(text: str) -> str:
 
 
 def looks_failed(text: str) -> bool:
-    """Does it look failed? A shell's message about a missing program is short, and its harness may not call it an
-    error."""
+    """Does it look failed? A shell's message about a missing program is short, and may not be called an error."""
     return len(text) < 4_000 and _MISSING_PROGRAM.search(text) is not None
 
 

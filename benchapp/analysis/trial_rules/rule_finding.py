@@ -33,8 +33,7 @@ class TrialFinding:
 
 @dataclass(frozen=True, slots=True)
 class TrialRule:
-    """`judge` is a pure function of facts: why the rule matches and where, or None. Its docstring is its
-    documentation."""
+    """`judge` is a pure function of facts: why the rule matches and where, or None. Its docstring documents it."""
 
     key: str
     codes: tuple[str, ...]

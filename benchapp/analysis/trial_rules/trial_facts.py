@@ -48,8 +48,7 @@ class TrialFacts:
 
     @property
     def verifier_texts(self) -> tuple[str, ...]:
-        """Return the verifier's words: messages of failed checks, else the end of its output; for pytest only the
-        answers."""
+        """Return messages of failed checks, else the end of the verifier's output; for pytest only the answers."""
         messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
         return tuple(map(keep_answers, messages))
 

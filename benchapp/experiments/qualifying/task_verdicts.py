@@ -1,5 +1,4 @@
-"""The verdict of a qualification on each task: admit, reject or look, with the runs behind it. From rows of trials
-alone."""
+"""A qualification's verdict on each task: admit, reject or look, with the runs behind it. Reads only rows of trials."""
 
 from __future__ import annotations
 

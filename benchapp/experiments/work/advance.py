@@ -188,8 +188,7 @@ def _explain_missing_suite(episode: Episode) -> str:
 
 
 def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
-    """Handle an unreachable database: release the lease when it answers again. Otherwise the lease expires, with the
-    same result."""
+    """Handle an unreachable database: release the lease when it answers again; else it expires, to the same effect."""
     log.warning("episode %s: cannot reach the database: %s", episode.public_id, error)
     for pause in DATABASE_PAUSES:
         time.sleep(pause)
@@ -342,8 +341,7 @@ def end_left_sandboxes() -> None:
 
 
 def hint(episode_id: str) -> bool:
-    """Put a hint at the end of the queue. Return False if the broker cannot be reached; the reconciler makes up for
-    it."""
+    """Put a hint at the end of the queue. Return False if the broker cannot be reached: the reconciler retries."""
     return _enqueue(episode_id, first=False)
 
 

@@ -213,8 +213,7 @@ def _estimate_left(
 
 
 def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list[AtWork]:
-    """Return running attempts, newest first, with one query and one round to the broker. `attempts` narrows what is
-    looked at."""
+    """Return running attempts (of `attempts`), newest first, with one query and one round to the broker."""
     running = Attempt.objects.under_way() if attempts is None else attempts
     found = list(running[:limit])
     steps = live.latest_of([str(attempt.public_id) for attempt in found])

@@ -113,8 +113,7 @@ def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
 
 
 def _kind_by_shape(root: Root, folder: Path, *, is_foreign: bool) -> FolderKind:
-    """Guess the kind from names. `is_foreign`: its files are readable and not a trial's; then one common name proves
-    nothing."""
+    """Guess the kind from names. `is_foreign`: its files are readable and not a trial's; one name proves nothing."""
     has_parts = any(root.is_dir(folder / name) for name in ({"trajectory"} if is_foreign else _PARTS_OF_A_TRIAL))
     has_names = any(root.exists(folder / name) for name in NAMES)
     if has_parts and has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier")):

@@ -35,11 +35,9 @@ class Siblings:
     _agents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def harness(self, header: TrialHeader) -> Harness:
-        """Return what the trial's agent called itself. For a trial killed before that, take it from the same agent
-        elsewhere in the job.
-
-        The first version seen is not a variant, so a job that continues with a newer version keeps its first harness.
-        """
+        """Return what the trial's agent called itself. For a trial killed before that, use the same agent elsewhere in
+        the job. The first version seen is not a variant, so a job that continues with a newer one keeps its first
+        harness."""
         name, digest = self._agent(header)
         first = self._first.get((name, digest, header.harness), header)
         version = header.version or first.version
@@ -61,8 +59,7 @@ class Siblings:
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
-        """Return the first trial of each agent that has its version, else its name. The key is the agent and that name
-        or ""."""
+        """Return the first trial of each agent that has its version, else its name, by agent and that name or ""."""
         found: dict[tuple[str, ...], TrialHeader] = {}
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):

@@ -64,7 +64,7 @@ def is_zip(stream: BinaryIO) -> bool:
 
 
 def open_zip(root: Root, entry: FolderEntry) -> Container | None:
-    """Open a zip. Return None, with a report, if it is not a log. Raise OSError or one of BROKEN if the zip is
+    """Open a zip. Return None, with a report, if it is not a log. Raise OSError or one of BROKEN if it is
     incomplete."""
     archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
     members = archive.infolist()
@@ -106,8 +106,7 @@ def _is_believable(member: zipfile.ZipInfo) -> bool:
 
 
 def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
-    """Return an entry's bytes, at most as many as it declares. Python's zipfile does not support Zstandard before
-    3.14."""
+    """Return an entry's bytes, up to its declared size. Python's zipfile cannot read Zstandard before 3.14."""
     if member.compress_type != ZSTANDARD:
         return io.BufferedReader(_Entry(archive.open(member).read, member.file_size))
     stream = archive.fp
@@ -158,8 +157,7 @@ def is_document(stream: BinaryIO) -> bool:
 
 
 def open_document(root: Root, entry: FolderEntry) -> Container | None:
-    """Open a JSON log. Return None, with a report, if it is too large. A broken one gives the samples before the
-    break."""
+    """Open a JSON log. Return None, with a report, if it is too large. A broken one gives the samples before that."""
     if entry.size > MAX_DOCUMENT_BYTES:
         root.report(
             entry.path, "", f"a log of at most {MAX_DOCUMENT_BYTES:,} bytes", f"{entry.size:,}; it was not read"
@@ -258,7 +256,7 @@ def _parse(content: bytes) -> JsonValue:
 
 
 class _Bounded:
-    """The zip itself. A member list too large for memory is not read, whatever count the file declares."""
+    """The zip itself. A member list too large for memory is not read, even if the file declares a small one."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -113,8 +113,7 @@ def scan_head(source_format: str, session: str, start: bytes) -> ScannedLog:
 
 
 def find_lineages(logs: Sequence[ScannedLog]) -> list[Lineage | None]:
-    """Return for each log whose copy it is, or None. Of logs with the same marks, the one with the first key is the
-    owner."""
+    """Return for each log whose copy it is, or None. Of logs with the same marks, the first key is the owner."""
     order = sorted(range(len(logs)), key=lambda at: _age(logs, at))
     found: list[Lineage | None] = [None] * len(logs)
     for place, at in enumerate(order):
@@ -152,8 +151,7 @@ def _find_lineage(log: ScannedLog, older: Sequence[ScannedLog]) -> Lineage | Non
 
 
 def _copied_lines(log: ScannedLog, parent: ScannedLog) -> int:
-    """Return the last line whose mark the parent has. Marks made of content can repeat by chance: there, compare the
-    beginnings."""
+    """Return the last line whose mark the parent has. Marks made of content can repeat, so compare the beginnings."""
     if log.format == "codex-rollout":
         equal = 0
         for mark, other in zip(log.marks, parent.marks, strict=False):

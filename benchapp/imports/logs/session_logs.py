@@ -1,8 +1,7 @@
 """Sessions of Claude Code, Codex, Gemini CLI and their like, as the programs themselves log them.
 
 A log is a trial of a task of its own, titled by the first request: nothing shows that two sessions had the same task.
-The given folder is the experiment, named by the end of its path; agent and model define the runs. Sessions have no
-verdict.
+The given folder is the experiment, named by the end of its path; agent and model define the runs. There is no verdict.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log
 MAX_LINES_BYTES = 256 * 1024 * 1024
 MAX_LINES = 1_000_000
 _BROKEN_OFF = "one whole JSON value"  # what line_streams.walk expects at a break
-MAX_NUMBER = 2**53  # above it JSON numbers lose precision, and nothing has so many
+MAX_NUMBER = 2**53  # above it JSON numbers lose precision, and no real count is larger
 
 
 class Document:

@@ -191,8 +191,7 @@ class History:
 
 @contextmanager
 def open_history(root: Root, folder: Path) -> Iterator[History]:
-    """Open the history of the repository with the working folder `folder`. Raise GitProblem if it cannot or must not be
-    read."""
+    """Open the history of the repository in `folder`. Raise GitProblem if it cannot or must not be read."""
     with tempfile.TemporaryDirectory(prefix="skillglass-git-") as scratch:
         yield History(root, folder, Path(scratch))
 

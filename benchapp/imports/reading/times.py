@@ -8,8 +8,7 @@ from benchapp.imports.reading.documents import Document
 
 
 def read_time(document: Document, key: str) -> datetime | None:
-    """Return the time below `key`: aware (UTC) or naive, as in the source. Return None if missing or, with a report,
-    malformed."""
+    """Return the time below `key`: aware (UTC) or naive, as in the source. None, with a report, if malformed."""
     text = document.text(key, 64)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Report files that are present but not read: one line for each kind, whatever their number.
+"""Report files that are present but not read: one line for each kind.
 
 Three sorts: files that end like a log and that no format takes; logs inside Harbor's folders that do not belong to a
 trial (outside the trials of a job, or outside agent/ and trajectory/ of a trial); folders that a format passes over.

@@ -46,8 +46,7 @@ def list_names(names: Sequence[str], total: int | None = None) -> str:
 
 
 def _place_of(descriptor: int, path: Path) -> str:
-    """Return the opened file's path without links. Linux knows it for the descriptor; elsewhere the path is
-    resolved."""
+    """Return the opened file's path without links, on Linux for the descriptor itself, elsewhere by its name."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer than the question
     except OSError:
@@ -91,8 +90,7 @@ class Root:
         return storable(str(self.given) if relative == "." else str(self.given / relative))
 
     def mute(self) -> Root:
-        """Return the same folder for a first look that reports nothing: problems are reported when it is read in
-        earnest."""
+        """Return the same folder for a first look without reports: the real reading reports its problems."""
         return Root(self.given, ProblemList(), at=self.base)
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:

@@ -46,8 +46,7 @@ class Library:
 
     @property
     def states(self) -> list[tuple[Commit, dict[str, File]]]:
-        """Return (commit, files below active/) from the first commit on. Empty, with a report, if the history cannot be
-        read."""
+        """Return (commit, files below active/) from the first on. Empty, with a report, if it cannot be read."""
         if self._states is None:
             self._states = []
             try:
@@ -260,8 +259,7 @@ def _texts(files: Files, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _beside(before: Files, after: Files, upserts: Sequence[str], deletes: Sequence[str]) -> Iterator[Finding]:
-    """Yield files that changed in the same commit, but not by the patch. During learning, a trial can write to its
-    library."""
+    """Yield files changed in the same commit, but not by the patch: a learning trial can write to its library."""
     named = {path.removeprefix(f"{ACTIVE}/") for path in upserts}
     gone = {path.removeprefix(f"{ACTIVE}/").split("/", 1)[0] for path in deletes}  # the whole skill goes
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))

@@ -68,8 +68,7 @@ class Record:
 
     @property
     def phase(self) -> Phase:
-        """Return the phase. A shadow trial (T6 again, with skills chosen by an oracle) is an evaluation outside the
-        protocol."""
+        """Return the phase. A shadow trial (T6 again, skills chosen by an oracle) is an extra evaluation."""
         mode = self.document.text("replay_mode", 40) or ""
         if mode == REPLAY or self.record.endswith("__replay"):
             return Phase.REPLAY

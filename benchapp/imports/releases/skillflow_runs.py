@@ -66,8 +66,7 @@ def _evolves(root: Root, job: Path) -> bool:
 
 
 def _is_family_job(root: Root, job: Path) -> bool:
-    """Recognise a job by what the runners leave; a baseline's job only by the settings written into every family's
-    config."""
+    """Recognise a job by what the runners leave; a baseline's by the settings in every family's config."""
     if _evolves(root, job):
         return True
     config = find_object(root, job / "config.json") if "__" in job.name else None
@@ -146,8 +145,7 @@ class FamilyJob:
         return found
 
     def trials(self, run: RunSource) -> list[Evolved]:
-        """Build the trials. `places` ranks the tasks by the order of their folders in the job's config: from easy to
-        hard."""
+        """Build the trials. `places` ranks tasks by the order of folders in the job's config: easy to hard."""
         ranked = (PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks"))
         places = {name: number for number, name in enumerate(ranked, start=1)}
         return [Evolved(self, trial, run, places) for trial in self.harbor_trials]

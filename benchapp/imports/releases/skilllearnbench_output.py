@@ -159,8 +159,7 @@ class Output:
                     yield name_of(config), name_of(task), task
 
     def library(self, config: str, task: str) -> dict[str, File]:
-        """Read a library, each time from disk: only its skills' names are cached, so many configs need little
-        memory."""
+        """Read a library from disk each time; only its skills' names are cached, to save memory."""
         folder = self.folder / RESULTS / config / task
         files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
         self._skills[config, task] = list_slugs(files)
@@ -304,8 +303,7 @@ class OutputTrial:
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
     def _list_mounted(self) -> tuple[str, ...] | None:
-        """List the skills mounted: a solver gets the whole library of its config; for an author's agent the files name
-        none."""
+        """List the skills mounted: a solver gets the whole library of its config; for authors they are unknown."""
         if self.phase is Phase.ACQUISITION:
             return None
         if self.config in NO_SKILL:

@@ -103,8 +103,7 @@ def _folders(root: Root, folder: Path) -> list[Path]:
 
 
 def split_config(name: str) -> tuple[str, str]:
-    """Return (condition, author model) from a config's folder name, cut before the first vendor; no model for human
-    skills."""
+    """Return (condition, author model) from a config's folder name, cut at the first vendor; human skills have none."""
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
@@ -128,8 +127,7 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
 
 
 def read_library(root: Root, task: Path) -> dict[str, File]:
-    """Read the skills of one config for one task. The folder's name is the skill's name, even if its front matter
-    differs."""
+    """Read the skills of one config for one task. The folder names the skill, even if its front matter differs."""
     files: dict[str, File] = {}
     total = 0
     for entry in root.tree(task):
@@ -187,8 +185,7 @@ class TaskInstance:
 
     @cached_property
     def log(self) -> FolderEntry | None:
-        """Return the first log among the files, by content. A dataclaw export adds nothing to the log it was made
-        from."""
+        """Return the first log among the files, by content. A dataclaw export adds nothing to its original log."""
         log: FolderEntry | None = None
         for entry in self._files:
             if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):

@@ -36,8 +36,7 @@ class Round:
 
 
 def read_rounds(root: Root, trial: Path) -> list[Round]:
-    """Return the rounds of one generation, the earliest first, with what led to each; empty if its skills were not
-    kept."""
+    """Return the rounds of one generation, the earliest first, with what led to each; empty if no skills were kept."""
     outcomes = _outcomes(root, trial / "teacher" / "b3_history.json")
     return [
         Round(number, files, _feedback(root, trial, number - 1), outcomes.get(number - 1, ""))

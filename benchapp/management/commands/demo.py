@@ -106,8 +106,7 @@ class Command(BaseCommand):
             connection.close()
 
     def launch_demo(self, file: dict[str, object]) -> Experiment | None:
-        """Launch it. Return None if it was deleted, or comes from a version with another demo: the pages work
-        anyway."""
+        """Launch it. Return None if it was deleted, or an older version had another demo: the pages work anyway."""
         try:
             return launch(file)
         except Unlaunchable as error:

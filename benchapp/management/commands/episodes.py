@@ -43,8 +43,7 @@ def _render_failures(failures: int) -> str:
 
 
 def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
-    """Skip a trial or an answer. In an episode that continues, a trial set aside comes before an answer not refused
-    yet."""
+    """Skip a trial or an answer: if the episode continues, a set-aside trial before an answer not yet refused."""
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
     if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):
         step = operations.skip_answer(episode, reason=reason)
