@@ -20,7 +20,7 @@ from skillglass.envelope import MAX_LINE, Member, open_members
 
 MAX_MANIFEST = 16 * 1024 * 1024
 MAX_CONTENTS = 20_000_000
-MAX_TOTAL = 512 * 1024**3  # bytes of all members: where a bomb is given up
+MAX_TOTAL = 512 * 1024**3  # bytes of all members, as protection from bombs
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from benchapp.record.record_digest import record_digest
 from runner.base.var_folder import MANAGE
 from skillglass.envelope import Writer, open_writer
 
-READ_AT_ONCE = 200  # contents asked for in one query
+READ_AT_ONCE = 200  # contents fetched in one query
 ROWS_AT_ONCE = 2_000
 NOT_IN_IT = (
     "reviews, labels, comments, saved comparisons, the activity log, hosts, workers, paths; "
@@ -202,7 +202,7 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     revisions = TaskRevision.objects.filter(pk__in=trials.values("task_revision"))
     tasks = Task.objects.filter(
         Q(pk__in=trials.values("task"))
-        | Q(pk__in=revisions.values("task"))  # another one where suites were joined
+        | Q(pk__in=revisions.values("task"))  # another task if suites were joined
         | Q(pk__in=judged.values("task"))
     )
     families = Family.objects.filter(

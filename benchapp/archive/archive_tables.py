@@ -31,7 +31,7 @@ class ArchiveTable:
     order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order of recording
     among: tuple[
         tuple[str, str], ...
-    ] = ()  # column -> table, where the rows it points at are another table's of their model
+    ] = ()  # column -> table, if the rows it points at belong to another table of their model
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -110,7 +110,7 @@ RUN_TABLES = (
     ArchiveTable("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
     ArchiveTable("use", models.SkillUse, ATTEMPT_OF),
     ArchiveTable("call", models.ModelCall, "episode__run"),
-    # Trajectories of authors. Archives of before there were any have calls behind trajectories, so these are tables of their own.
+    # Trajectories of authors have their own tables: older archives have calls after trajectories.
     ArchiveTable(
         "session", models.Trajectory, "call__episode__run", at_home=("attempt",), among=(("parent", "session"),)
     ),

@@ -16,16 +16,16 @@ from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_images import list_built_images
 from runner.sandboxes.docker.docker_programs import volume_name
 
-# What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
+# Limits that the engine's kernel can enforce: its name in the engine's answer, and ours.
 LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
 
 
 class NoLimits(Exception):
-    """The engine leaves some limits of a task without effect."""
+    """The engine ignores some limits of a task."""
 
 
 class NoPlugin(Exception):
-    """A client of Docker's that is missing, or that the engine is too old for."""
+    """A Docker client plugin is missing, or the engine is too old for it."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How a log line is written: for people, or one JSON object a line for programs that collect logs."""
+"""Formats of a log line: for people, or one JSON object a line for programs that collect logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this process can do its work now: what a load balancer or an orchestrator asks before it sends people here."""
+"""Can this process do its work now? A load balancer or an orchestrator asks before it sends requests here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
+    """One requirement. `missing` is in our own words: errors of clients name hosts and users."""
 
     name: str
     missing: str = ""
@@ -66,7 +66,7 @@ def what_migrate_would_mend() -> str:
 
 
 def set_up_once() -> None:
-    """Migrate a database that nobody has set up. One of an older version stays as it is."""
+    """Migrate a database that nobody has set up. An older version stays as it is."""
     if not _is_set_up(_read_applied()):
         call_command("migrate", interactive=False, verbosity=0)
 

@@ -12,7 +12,7 @@ from runner.base.var_folder import IS_INSTALLED
 ADDRESS_VARIABLE = "SKILLGLASS_SMALL_MODEL_URL"  # read by the preset
 SERVED_AS = "smollm2-135m"
 WINDOW = 8_192  # tokens, the window of the model's training
-# One: the model is so small that a second thread waits more than it works, and the workers want a core.
+# One: the model is so small that a second thread mostly waits, and the workers want a core.
 THREADS = 1
 
 # llama.cpp's own server, as its Python package starts it. It ends with the process.

@@ -23,7 +23,7 @@ from benchapp.record.processes import ProcessName, read_start_of_process, this_m
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_SECONDS = 30.0
-STEADY_SECONDS = 10.0  # a child that lived this long is started again without a pause
+STEADY_SECONDS = 10.0  # a child that lived this long is restarted without a pause
 
 
 class AlreadyRunning(Exception):
@@ -32,7 +32,7 @@ class AlreadyRunning(Exception):
 
 @dataclass(slots=True)
 class Child:
-    """A process that is started again whenever it ends, with growing pauses when it ends early."""
+    """A process that is restarted whenever it ends, with growing pauses when it ends early."""
 
     name: str
     command: Sequence[str]
@@ -102,7 +102,7 @@ class Supervisor:
 
     folder: Path
     children: list[Child] = field(default_factory=list)
-    sessions: set[int] = field(default_factory=set)  # of every child there ever was, the killed ones included
+    sessions: set[int] = field(default_factory=set)  # of all children so far, including killed ones
     _lock: int | None = None
 
     @property

@@ -27,7 +27,7 @@ from gunicorn.http.errors import NoMoreData
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 MAX_HEAD = 64 * 1024
-MAX_WAITING = 64 * 1024 * 1024  # bytes of requests that are not here whole
+MAX_WAITING = 64 * 1024 * 1024  # bytes of incomplete requests
 REQUEST_SECONDS = 60  # from the first byte to the last
 LINGER_SECONDS = 2  # for a client to read its answer before the connection is cut
 SEND_SECONDS = 20  # for one piece of an answer to find room on its way
@@ -36,7 +36,8 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 class Connection(TConn):
-    """`received`: of the next request. `total`: its length, 0 until its head is here. `is_over`: nothing is expected."""
+    """`received`: of the next request. `total`: its length, 0 while its head is incomplete. `is_over`: nothing
+    follows."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -47,7 +48,7 @@ class Connection(TConn):
 
 
 class WebWorker(ThreadWorker):
-    """`waiting`: connections without a whole request, those that have waited longest first."""
+    """`waiting`: connections with an incomplete request, the longest waiting first."""
 
     def init_process(self) -> None:
         self.waiting: dict[Connection, None] = {}
@@ -57,7 +58,7 @@ class WebWorker(ThreadWorker):
         """Accept a client; if all places are taken, the longest waiting one is closed."""
         try:
             client, address = listener.accept()
-        except OSError:  # another worker was faster, the client is gone, or no file is left: the loop comes back
+        except OSError:  # another worker was faster, the client is gone, or no file is left: the loop retries
             return
         self.nr_conns += 1
         if self.nr_conns >= self.worker_connections and self.waiting:
@@ -133,7 +134,7 @@ class WebWorker(ThreadWorker):
             request = next(get_parser(self.cfg, iter([bytes(conn.received[:head])]), conn.client))
         except (NoMoreData, StopIteration):
             return HTTPStatus.BAD_REQUEST
-        except Exception:  # the thread meets it again and says what is wrong
+        except Exception:  # the thread meets it again and reports it
             return None
         body = request.body.reader if request.body else None
         if not isinstance(body, LengthReader):

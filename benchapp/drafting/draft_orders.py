@@ -193,7 +193,7 @@ class _Drafting:
             if isinstance(error, ModelUnavailable):
                 return None
             raise Stopped(said[:500]) from error
-        except Exception as error:  # of the machine: the queue hears of it, and the draft is tried again
+        except Exception as error:  # a failure of the machine: the queue reports it, and the draft is tried again
             self._fail(step, self.clean.text(words_of(error)))
             raise
         self.budget.note(reply.usage.cost_usd)
@@ -207,8 +207,8 @@ class _Drafting:
 
     def _record_reply(self, step: DraftStep, reply: ModelReply) -> None:
         """Record the reply even if the lease was lost during the call: it is paid for."""
-        reply = self.clean.reply(replace(reply, tool_calls=(), carried=None))  # a draft's call is not gone on with
-        with transaction.atomic():  # a sweep between the two would take the reply
+        reply = self.clean.reply(replace(reply, tool_calls=(), carried=None))  # a draft's call is never continued
+        with transaction.atomic():  # a sweep between the two would remove the reply
             step.reply_id = Blob.objects.put(canonical_json(encode(reply)))
             step.input_tokens, step.output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
             step.cost_usd = reply.usage.cost_usd

@@ -46,7 +46,7 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """`says`: in a few words. `url`: where one sees more, or does what is open; "" where that is nowhere yet."""
+    """`says`: in a few words. `url`: where to see more, or to do what is open; "" if there is no such page yet."""
 
     state: Readiness
     says: str = ""
@@ -126,7 +126,7 @@ def _write_folder(draft: Draft, files: Files) -> Path:
             part.rename(folder)
         except OSError:
             remove_tree(part)
-            if not folder.exists():  # somebody else wrote the same
+            if not folder.exists():  # another process wrote the same
                 raise
     return folder
 
@@ -187,7 +187,7 @@ def read_readiness(draft: Draft) -> list[TaskReadiness]:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What is known of the suite under trial. `filed`: what the draft's own workflow.json says; None: it has none."""
+    """What is known about the suite under trial. `filed`: from the draft's own workflow.json; None without one."""
 
     suite: runner_suite.Suite
     folder: str

@@ -1,5 +1,5 @@
-"""Record an alert when an experiment ends, waits for an operator or has spent its budget; send it by webhook and
-e-mail.
+"""Record an alert when an experiment ends, waits for an operator or has spent its budget, and send it by webhook or
+mail.
 
 Workers look when they reconcile, so nothing has to happen at the moment itself, and a killed worker loses none.
 """

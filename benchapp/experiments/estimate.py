@@ -62,11 +62,11 @@ class Estimate(Shaped):
 
     trials: int = 0
     episodes: int = 0
-    basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
+    basis: int = 0  # earlier trials behind the medians, each counted once per arm
     tokens: Amount = Amount()  # input and output together
     cost_usd: Amount = Amount()
-    seconds: Amount = Amount()  # of work, one thing after the other
-    longest_seconds: float | None = None  # of the longest episode: no number of workers goes below it
+    seconds: Amount = Amount()  # of work, in sequence
+    longest_seconds: float | None = None  # of the longest episode: a lower bound for any number of workers
 
     def __add__(self, other: Estimate) -> Estimate:
         longest = [each for each in (self.longest_seconds, other.longest_seconds) if each is not None]

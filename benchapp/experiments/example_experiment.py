@@ -138,7 +138,7 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
 def choose_line_probe(experiment: Experiment) -> ProbePreview:
     """Choose the line whose readers did worst against no skill, in the condition whose author never revised. Remove it
     from the first library that holds it, and test that library's deployment tasks. Chosen by association, before any
-    probe ran."""
+    probe."""
     runs = list(experiment.runs.filter(condition=ACCUSED).order_by("replicate"))
     for found in rank_suspects(runs):
         place = found.lines[0].place

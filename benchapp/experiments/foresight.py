@@ -22,7 +22,7 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
-SHORT_WINDOW = 16_384  # tokens: two records of trials, as long as authors are shown them
+SHORT_WINDOW = 16_384  # tokens: two records of trials, as authors are shown them
 
 
 def _read_part(name: str, row: Foreseen) -> str | None:
@@ -38,7 +38,7 @@ class Foreseen(Shaped):
     task: str
     agent: str
     error: SetupError
-    trials: int  # of the experiment, that are of this task and agent
+    trials: int  # of this task and agent in the experiment
 
     json_shape = JsonShape(
         *("task", "agent"),
@@ -70,7 +70,7 @@ class Foresight:
 
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
-    """`runs_here`: the workers have the variables of this process."""
+    """Find what cannot run. `runs_here`: the workers have the variables of this process."""
     counted = _count_trials(prepared)
     sandbox, problems, hopeless = prepared.spec.sandbox, [], 0
     for (agent, _), (task, trials) in counted.items():

@@ -30,7 +30,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 
 Dice = Literal["new", "same"]
-# A refusal belongs to the trial or the write before it, a skip is an operator's act: nothing is run at these places.
+# A refusal belongs to the trial or the write before it, and a skip is an operator's act, so neither is rerun.
 PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
 
 
@@ -95,7 +95,7 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         replicates=1,
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
-        hypotheses=[],  # about conditions that a fork has not
+        hypotheses=[],  # about conditions that a fork does not have
     )
     experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
     cell = Cell(arm, origin.replicate or 1, seed)

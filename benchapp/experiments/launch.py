@@ -56,7 +56,7 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
         raise Unlaunchable(
             [SpecProblem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
-    then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
+    then, _ = try_spec(found.spec)  # with today's defaults, which may be newer
     if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
         spec = spec.narrow(tasks=then.tasks)
     if then and spec.notice is None:  # likewise

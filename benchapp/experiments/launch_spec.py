@@ -225,7 +225,7 @@ class LaunchSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=300)
-    key: str = ""  # launching the same file again gives the experiment that has it
+    key: str = ""  # launching the same file again returns its existing experiment
     suite: str
     protocol: str = "skillevolbench"
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
@@ -268,7 +268,7 @@ class LaunchSpec(BaseModel):
             raise ValueError(f"{', '.join(both)}: expected one of the two")
         file = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
         if file.get("protocol") == "qualification":
-            file.setdefault("qualification", {})  # what holds by default is kept with the experiment
+            file.setdefault("qualification", {})  # the defaults are kept with the experiment
         return file
 
     @field_validator("tasks", mode="before")
@@ -305,7 +305,7 @@ class LaunchSpec(BaseModel):
 
 
 def list_prompts(value: object) -> list[object]:
-    """One for every run or a list; each a name, or a mapping of roles to names, as `read_choice` reads it."""
+    """Return one for every run or a list; each a name, or a mapping of roles to names, as `read_choice` reads it."""
     every = value if isinstance(value, list | tuple) else [value]
     return [
         "~".join(f"{role}.{name}" for role, name in each.items()) if isinstance(each, dict) else each for each in every
@@ -347,7 +347,7 @@ def try_spec(value: object) -> tuple[LaunchSpec | None, list[SpecProblem]]:
     }
     try:
         return LaunchSpec.model_validate({**PLACEHOLDERS, **rest}), problems
-    except ValidationError:  # two fields that do not go together
+    except ValidationError:  # two fields that conflict
         return None, problems
 
 

@@ -50,7 +50,7 @@ from runner.sandboxes.harbor_jobs import explain_unsupported
 
 T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
-# By whether the condition runs an outside program, and by whether the author model is one.
+# The condition runs an outside program: what the author model must be.
 _WANTED = {
     True: "it runs an outside program (expected an author model generator/<name> next to the others)",
     False: "its author is a model (expected a model that is not a generator)",
@@ -110,7 +110,7 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
 def _require_supported(units: Iterable[Environment]) -> None:
     """Raise SetupError if Harbor, as set up here, cannot run some of the tasks."""
     reasons: dict[str, list[str]] = {}
-    with suppress(NotOnThisMachine):  # then the agent's check says so
+    with suppress(NotOnThisMachine):  # the agent's own check reports it
         for task in (task for unit in units for family in unit.families for task in family.tasks):
             if why := explain_unsupported(task):
                 reasons.setdefault(why, []).append(task.key)
@@ -171,7 +171,7 @@ class _Check:
         if self.suite is None or not self.spec.tasks:
             return
         if self.spec.tasks == ADMITTED:
-            self.spec = self.spec.narrow(tasks=())  # where none can be named, that alone is to be said
+            self.spec = self.spec.narrow(tasks=())  # if none can be named, only that is reported
             yield from self._try_read("tasks", partial(list_admitted, self.suite), self._choose)
             return
         known = {task.key for task in iterate_counted_tasks(self.suite)}

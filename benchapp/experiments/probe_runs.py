@@ -60,7 +60,7 @@ class AskedProbe:
     revert: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     times: int = TIMES
-    max_usd: float | None = None  # None: what the run it comes from may spend
+    max_usd: float | None = None  # None: the budget of the run it comes from
     skill: str = ""
 
 
@@ -277,7 +277,7 @@ def _prepare(
     seed: int | None,
     suite: Suite,
 ) -> Prepared:
-    plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
+    plan_of(episode, suite)  # the tasks, the agent and the model are still as launched
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     left_out = asked.skill[:60] or f"{len(hunks)} change{'' if len(hunks) == 1 else 's'}"

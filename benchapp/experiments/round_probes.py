@@ -138,7 +138,7 @@ def preview_probes(
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = replace(each, tasks=mine, times=times, max_usd=share)
-        suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
+        suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
         found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 

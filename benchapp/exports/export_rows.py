@@ -28,7 +28,7 @@ Row = tuple[object, ...]
 CHUNK = 2_000  # rows in memory at once
 TRIAL_LOOKUPS: Mapping[str, str] = {column.name: record_columns.TRIALS[column.name][1] for column in TRIALS}
 SETTLED = len(TRIAL_LOOKUPS) - 1
-FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
+FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # known only for settled trials, from here on
 
 
 def trial_rows(choices: Choices, narrowing: Narrowing, attributes: Sequence[str] = ()) -> Iterator[Row]:

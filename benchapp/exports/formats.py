@@ -1,4 +1,4 @@
-"""The three formats. CSV and JSON leave in pieces; Parquet is written to a file in groups of rows."""
+"""The three formats. CSV and JSON are streamed in pieces; Parquet is written to a file in groups of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW_GROUP = 10_000  # rows of Parquet in memory at once
 
 
 class _Echo:
-    """A file for the csv writer that hands every line back."""
+    """A file for the csv writer that returns every line."""
 
     def write(self, text: str) -> str:
         return text
@@ -74,7 +74,7 @@ def _json(value: object) -> object:
 
 def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> None:
     """Write row groups of at most ROW_GROUP rows. A field's metadata holds its dictionary entry, the file's `about`."""
-    import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
+    import pyarrow as pa  # takes a hundred milliseconds and many megabytes, which no page needs
     import pyarrow.parquet as pq
 
     schema = pa.schema(

@@ -51,7 +51,7 @@ def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
         written += 1
     total = Trial.objects.filter(episode__run=run).count()
     _dump(folder / "config.json", _job_config(run, folder.name))
-    _dump(folder / "result.json", stats.job_result(total))  # last: a job without one is unfinished to Harbor
+    _dump(folder / "result.json", stats.job_result(total))  # last: for Harbor, a job without one is unfinished
     return WrittenJob(folder.name, written, trajectories, total - written)
 
 

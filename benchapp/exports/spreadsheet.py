@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-# The wide forms are read as their narrow twins by spreadsheets of East Asian locales.
+# Spreadsheets of East Asian locales read the wide forms as the narrow ones.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-# A number, or the lone dash that tables print where there is none: neither can be run.
+# A number, or the single dash for "none" in tables: neither can be run.
 _HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 

@@ -111,7 +111,7 @@ def _find_loose(
     *,
     reported: frozenset[str] = frozenset(),
 ) -> Iterator[FoundExperiment]:
-    """`reported`: names of files that are reported elsewhere when no format takes them."""
+    """Find experiments in single files. `reported`: names of files that are reported elsewhere if unrecognised."""
     found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
     left: list[FolderEntry] = []
     for entry in entries:

@@ -47,15 +47,15 @@ class RunEdit(_Edit):
 class TrialEdit(_Edit):
     """New values for a trial. Family and role belong to the task, so every trial of that task shows them."""
 
-    family: str | None = None  # key; made in the task's suite where it is new
+    family: str | None = None  # key; created in the task's suite if new
     role: str | None = None
     phase: str | None = None
-    scorer: str | None = None  # of its rewards the one that decides
+    scorer: str | None = None  # the reward that decides
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes the edit: a user of the site, or the name of a command."""
+    """The author of the edit: a user of the site, or the name of a command."""
 
     user: User | None = None
     name: str = ""

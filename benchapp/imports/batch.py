@@ -116,7 +116,7 @@ def _collecting_seldom() -> Iterator[None]:
 
 
 def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:
-    # It is nobody else's turn, so a batch that still says "running" was killed.
+    # Only one import runs at a time, so another batch with status "running" was killed.
     stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
     names = [storable(run.name(path)) for path in given]
@@ -145,9 +145,8 @@ def _explain_waiting() -> str:
 
 
 def _notify_workers(experiments: set[int]) -> None:
-    """Let a worker index the new runs and diagnose their libraries; without one, `index_search` and
-    `diagnose_libraries` do. All libraries of the experiment are queued, as each is compared with all its trials.
-    Finished ones are skipped."""
+    """Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do.
+    All libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped."""
     follow()
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 

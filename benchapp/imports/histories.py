@@ -99,7 +99,7 @@ class HistoryRecorder:
             elif isinstance(moment, TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
-                    continue  # it never finished: it takes no place
+                    continue  # it never finished, so it takes no place
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
             given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
@@ -262,7 +262,7 @@ class HistoryRecorder:
         return Family.objects.get_or_create(suite_id=suite, key=key[:200], defaults={"name": key[:200]})[0]
 
     def _suite(self) -> int:
-        assert self.episode.family is not None  # an episode without trials is one that a family names
+        assert self.episode.family is not None  # an episode without trials has a family's name
         return int(self.episode.family.suite_id)
 
     def _hold(self, places: Sequence[PlannedEntry]) -> None:

@@ -22,7 +22,7 @@ ENDING = "-imports.lock"
 
 def turn(waiting: Callable[[], None]) -> AbstractContextManager[None]:
     """Hold the database for one import. `waiting` is called once where another import must end first."""
-    connection.ensure_connection()  # a database that cannot be opened says so itself
+    connection.ensure_connection()  # a database that cannot be opened raises its own error
     if connection.vendor == "postgresql":
         return _turn_on_server(waiting)
     if connection.is_in_memory_db():  # type: ignore[attr-defined]

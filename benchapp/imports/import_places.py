@@ -22,7 +22,7 @@ from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
 from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join, was_separated
 
-# Suites that are called after the format they come in; any other key is a task set of Harbor's.
+# Suites named after their format; any other key is a task set of Harbor's.
 SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
 
 
@@ -38,8 +38,8 @@ class Places:
         self._runs: dict[tuple[str, ...], Run] = {}
         self._episodes: dict[tuple[int, str], Episode] = {}
         self.source = source
-        self._came_with: Experiment | None = None  # where a person joined its runs into another one
-        self.was_deleted = False  # and came back
+        self._came_with: Experiment | None = None  # if a person joined its runs into another one
+        self.was_deleted = False  # and restored
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
@@ -138,7 +138,7 @@ class Places:
         return joined.total()
 
     def _new_task(self, suite: Suite, key: str, source: TaskSource) -> Task:
-        """The unsaved row."""
+        """Return the unsaved row."""
         titles, title = self._titles_of(suite), redact_text(source.title)
         if titles.setdefault(title[:300], key) != key:  # another task of the suite has it
             title = f"{title[:150]} ({redact_text(source.key)})"

@@ -163,7 +163,7 @@ class ExperimentRecorder:
         """Return what `record` returns. If reading fails unexpectedly, report it and return nothing."""
         try:
             return record()
-        except IntegrityError:  # somebody changed the slot or brought it in at this moment
+        except IntegrityError:  # another process changed the slot or imported it at this moment
             self.samples.clear()
             self._look_elsewhere([found])
             return self._take(found) or self._record(self.batch.take())
@@ -176,7 +176,7 @@ class ExperimentRecorder:
             if getattr(error, "errno", None) in SPENT:
                 raise
             logger.exception("reading the trial in %s failed", found.path)
-            told = getattr(error, "strerror", None) or error  # the text of an OSError says the path again
+            told = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
             self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {told}; left out")
             return []
 
@@ -185,7 +185,7 @@ class ExperimentRecorder:
         batch = self.batch.take()
         try:
             return self._record(batch)
-        except Exception:  # which trial it is about shows when they are stored alone
+        except Exception:  # storing each alone shows which trial it is
             self.samples.clear()
         return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
@@ -202,14 +202,14 @@ class ExperimentRecorder:
                 self._remember(trial.ids, Known(*row))
         for stranger, key in strangers.values():
             stranger.report_duplicate(stranger.ids[0], f"the trial {key} in the record")
-        if strangers:  # they may have come in before, under the ids they have now
+        if strangers:  # they may have been imported before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
     def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
         """Read a trial unless it was read before. A new one joins the batch; for others, return the key of the run."""
         earlier = self._earlier(found)
         if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
-            reading = None  # it was read without what the map says
+            reading = None  # it was read without the map's settings
         if reading is not None and not earlier:
             for told in reading.problems:
                 self.problems.add(*told)
@@ -309,7 +309,7 @@ class ExperimentRecorder:
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
             counting = trial.counting_attempt()
-            if counting and not packed.settings.trial.scorer:  # the choice of a person outlives a changed source
+            if counting and not packed.settings.trial.scorer:  # a person's choice survives a changed source
                 packed = replace(packed, parts=packed.parts.decided_by(counting.lineage.get("scorer")))
             attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
             standing = standing_of(trial)
@@ -317,7 +317,7 @@ class ExperimentRecorder:
             attempt.trial = trial
             packed.parts.fill(attempt)
             save_attempts([(packed.parts, attempt)])
-            if "kind" in attempt.lineage:  # it was titled by what the copied session was asked for
+            if "kind" in attempt.lineage:  # its title was the copied session's request
                 Task.objects.filter(revisions__trials=trial).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
@@ -416,7 +416,7 @@ class ExperimentRecorder:
             SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
             for choice in source.choices
         ]
-        if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
+        if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is stored of it
             quiet = Redactor.knowing(source.config)
             unread = replace(source, choices=tuple(empty))
             AttemptPacker(unread, quiet, found.path, self.problems, GatheredBlobs()).pack()
@@ -444,8 +444,8 @@ class ExperimentRecorder:
     # --- histories ----------------------------------------------------------------------------------------------
 
     def record_history(self, source: HistorySource) -> None:
-        """Record the decisions and the spine of one episode, after its trials. Counts as one snapshot: the last
-        library."""
+        """Record the decisions and the spine of one episode, after its trials. Its last library counts as one
+        snapshot."""
         episode = self._episode_of(source)
         history = HistoryRecorder(source, episode, self.author, self.problems)
         self.counts[history.record()] += 1

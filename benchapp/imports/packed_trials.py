@@ -38,7 +38,7 @@ PIPE_BYTES = 1024 * 1024  # lets a process continue reading while the import wri
 
 @dataclass(frozen=True, slots=True)
 class TrialReading:
-    """What reading one trial gave."""
+    """The result of reading one trial."""
 
     digest: str
     parts: AttemptParts
@@ -156,7 +156,7 @@ class ReadingProcess:
         if pid:
             os.close(writing)
             return cls(pid, Connection(reading, writable=False))
-        try:  # from here on another process, which must end here
+        try:  # from here on this is another process, which must end here
             for descriptor in (reading, *(other.pipe.fileno() for other in others)):
                 os.close(descriptor)
             _send_all(Connection(writing, readable=False), trials, wanted, problems)

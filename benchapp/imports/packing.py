@@ -30,9 +30,7 @@ from runner.trajectories.readers.claude_code.claude_subagents import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
-READER_VERSION = (
-    "import/3"  # raise it where readers find other things in the same source; part of no digest of a record
-)
+READER_VERSION = "import/3"  # raise it when readers find other things in the same source; not part of any record digest
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept, only its steps
 MAX_SUBAGENTS = 500
@@ -58,11 +56,11 @@ class AttemptPacker:
     redactor: Redactor
     path: str  # of the trial, for problems
     problems: ProblemList
-    blobs: GatheredBlobs  # of what is short; the contents of a long source are stored at once
+    blobs: GatheredBlobs  # short contents; those of a long source are stored at once
     found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
-    apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
+    apart: frozenset[str] = frozenset()  # agents with a log file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
     steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
     hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
@@ -289,7 +287,7 @@ def _estimate_cost(read: ReadTrajectory, by_model: Mapping[str | None, Usage]) -
 
 
 def _agent(read: ReadTrajectory) -> str:
-    """The sub-agent's id in Claude Code's logs; "" for any other trajectory."""
+    """Return the sub-agent's id in Claude Code's logs; "" for any other trajectory."""
     return str((read.head.extra or {}).get("agent_id") or "")
 
 

@@ -20,7 +20,7 @@ from benchapp.record.record_digest import reading_of
 from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
 
 QUIET = "quiet-sources"
-READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has something odd
+READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has problems
 
 
 def read_digest(found: FoundTrial) -> str:
@@ -74,7 +74,7 @@ def standing_of(trial: Trial) -> StandingAttempt | None:
 
 
 def reads_the_same(standing: StandingAttempt, attempt: Attempt) -> bool:
-    """`attempt`: the new one, saved."""
+    """Compare with `attempt`, the new one, saved."""
     new = Attempt.objects.select_related("trial").get(pk=attempt.pk)
     old = Attempt.objects.get(pk=standing.attempt.pk)
     return standing.numbers == _numbers(new.trial) and reading_of(old) == reading_of(new)

@@ -22,7 +22,7 @@ from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKin
 from runner.base.types import Verdict as VerdictValue
 from runner.models.call_prices import estimate_cost, name_price_list
 
-# A line's number that Python writes with an exponent: orjson writes it otherwise.
+# Numbers that Python writes with an exponent: orjson writes them differently.
 _EXPONENT = re.compile(rb"(?<= )(?:-?\d[\d.]*e[-+\d]+|-?0\.0000\d*)(?=,?$)", re.M)
 
 

@@ -13,7 +13,7 @@ from benchapp.models.experiments import StillReviewed, StillRunning
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What an undo of the import deletes, and what it leaves because it was here before."""
+    """What an undo of the import deletes, and what it keeps because it existed before."""
 
     deleted: tuple[Experiment, ...]
     kept: tuple[Experiment, ...]

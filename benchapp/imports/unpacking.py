@@ -1,4 +1,4 @@
-"""Unpack an archive of somebody's runs: regular files only, at confined paths, within bounds. All of it, or a refusal.
+"""Unpack an archive of somebody's runs: regular files only, at confined paths, within bounds. All or nothing.
 
 Sizes that a member declares are not believed: what is written is counted.
 """

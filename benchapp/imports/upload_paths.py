@@ -34,7 +34,7 @@ class TooMuch(UploadRefused):
 
 
 def check_path(path: object) -> str:
-    """Return the path. UploadRefused for one that is not plainly relative, or too long or deep."""
+    """Return the path. Raise UploadRefused if it is not plainly relative, or too long or deep."""
     if not isinstance(path, str) or not path:
         raise UploadRefused("A file has no path.")
     shown = ascii(path[:120])
@@ -64,7 +64,7 @@ class Names:
         self._folders: dict[str, str] = {}
 
     def add(self, path: str) -> None:
-        """UploadRefused where the path, or a folder of it, is spelled like another one but for case or normalisation."""
+        """Raise UploadRefused if the path, or a folder of it, equals another one except for case or normalisation."""
         folded = _fold(path)
         if folded in self._files or folded in self._folders:
             raise UploadRefused(f"{ascii(path[:120])} comes twice, as one name differs only by case or accents.")
@@ -80,7 +80,7 @@ def _fold(path: str) -> str:
 
 
 def place_of(folder: Path, path: str) -> Path:
-    """Where a file of an upload is kept below the upload's folder."""
+    """Return the path of an uploaded file below the upload's folder."""
     if "/" in path:
         return folder / TREE / path
     return folder / (ARCHIVES / path if path.endswith(ARCHIVE_ENDINGS) else TREE / LOOSE / path)

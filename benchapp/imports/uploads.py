@@ -1,8 +1,8 @@
 """Take files that a browser or a program sends in pieces, and keep them until an import has read them.
 
-A sender says first what it will send, then sends pieces, each at its offset. What counts is the number of bytes that the record
-says are here (`UploadFile.received`): it is written after the bytes, so a cut connection, a full disk or a killed process leaves
-nothing that counts by half. Pieces are streamed to the disk, and one process at a time writes to an upload.
+A sender first announces its files, then sends pieces, each at its offset. The recorded number of received bytes counts
+(`UploadFile.received`). It is written after the bytes, so a cut connection, a full disk or a killed process leaves no
+half-counted piece. Pieces are streamed to the disk, and one process at a time writes to an upload.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchapp.models import Upload, UploadFile, User
 PIECE_BYTES = 4 * 1024 * 1024  # contents of one request: below the largest body that the web process takes
 MAX_PARTS = 1_000  # of files in one request
 MAX_HEAD = 128 * 1024  # the line that says which
-FREE_BYTES = 256 * 1024 * 1024  # of the disk, which an upload leaves to the record
+FREE_BYTES = 256 * 1024 * 1024  # of the disk, reserved for the record
 READ_BYTES = 64 * 1024
 LATEST = 4_102_444_800_000  # milliseconds: the year 2100
 NAMED = 3  # files that a refusal lists
@@ -278,19 +278,19 @@ def _check_whole(upload: Upload) -> None:
     for file in upload.files.iterator():
         path = place_of(folder_of(upload), file.path)
         with explain_full_disk():
-            descriptor = _open(path)  # makes those without a byte
+            descriptor = _open(path)  # creates empty files
         try:
             if os.fstat(descriptor).st_size != file.size:
                 upload.files.filter(pk=file.pk).update(received=0)
                 raise OutOfStep(f"{ascii(file.path)} is not on the disk as it was sent. Send it again.")
-            if file.modified is not None:  # some readers fall back on it
+            if file.modified is not None:  # some readers use it as a fallback
                 os.utime(descriptor, (file.modified / 1000, file.modified / 1000))
         finally:
             os.close(descriptor)
 
 
 def discard_upload(upload: Upload) -> None:
-    """Remove the upload and its files. OutOfStep while a worker imports it."""
+    """Remove the upload and its files. Raise OutOfStep while a worker imports it."""
     with _hold(upload):
         if upload.worker:
             raise OutOfStep("A worker imports these files now. Undo the import when it has ended.")
@@ -329,7 +329,7 @@ def _is_id(name: str) -> bool:
 
 
 def ask_for_path(user: User, text: str, roots: Sequence[Path]) -> Upload:
-    """Import a file or folder of the server. UploadRefused for one that is not below these roots, links resolved."""
+    """Import a file or folder of the server. Raise UploadRefused if it is not below these roots, links resolved."""
     roots = [root.resolve() for root in roots]
     if not roots:
         raise UploadRefused("This server imports from no path: IMPORT_ROOTS names no folder.")

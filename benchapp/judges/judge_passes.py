@@ -32,7 +32,7 @@ class PassOutcome:
     budget: Budget
     units: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
-    goes_on: bool = False  # its slice of time is over, its work is not
+    goes_on: bool = False  # its slice of time is over, but not its work
 
 
 def judge_run(
@@ -46,8 +46,8 @@ def judge_run(
     skip: int = 0,
     after_task: Callable[[int, int], None] = lambda done, total: None,
 ) -> PassOutcome:
-    """Ask what these metrics need to know about the run and is not answered yet. Raise SetupError if the run is open,
-    or the pass was begun with another version of the model.
+    """Ask about the run what these metrics need and is not answered yet. Raise SetupError if it is open, or the pass
+    was begun with another version of the model.
 
     `skip`: tasks that an earlier slice finished. `after_task` gets the number done and the total after each task.
     """

@@ -115,9 +115,9 @@ class Asker:
 
     def _record_reply(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
-            replace(reply, tool_calls=(), carried=None)  # a judge's answer is not gone on with
+            replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued
         )
-        with transaction.atomic():  # a sweep between the two would take the reply
+        with transaction.atomic():  # a sweep between the two would remove the reply
             JudgingTry.objects.filter(pk=row.pk).update(
                 reply_id=Blob.objects.put(canonical_json(encode(reply))),
                 input_tokens=reply.usage.input_tokens,

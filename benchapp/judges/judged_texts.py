@@ -54,5 +54,5 @@ class Texts:
         return self._safe(cut(text, MAX_INSTRUCTION_CHARS))
 
     def _safe(self, text: str) -> str:
-        # Piece by piece: `storable` caps what one field of the record may hold, and a trajectory is many.
+        # Piece by piece: `storable` limits one field of the record, and a trajectory is larger.
         return self.redactor.text("\n".join(storable(line) for line in text.split("\n")))

@@ -20,7 +20,7 @@ KINDS = {
     Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
 }
 HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
-ORACLE = Q(trial__episode__run__setup__name="oracle")  # as importers name a run that shows how it is done
+ORACLE = Q(trial__episode__run__setup__name="oracle")  # importers' name for a run that shows how a task is done
 
 
 def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:

@@ -23,7 +23,7 @@ class DifferingPart(StrEnum):
     """The part that differs between two steps of a row."""
 
     GIVEN = "given"  # the prompt, or anything else that the agent did not do
-    ACTION = "action"  # what the agent called, or that it called anything here
+    ACTION = "action"  # what the agent called, or whether it called anything
     RESULT = "result"
     WORDS = "words"  # what it said in a step that calls nothing
 

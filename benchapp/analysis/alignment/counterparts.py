@@ -32,7 +32,7 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """`why`: what sets it apart, in words."""
+    """`why`: the difference, in words."""
 
     trial: Trial
     why: str

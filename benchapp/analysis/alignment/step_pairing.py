@@ -21,7 +21,7 @@ from benchapp.analysis.alignment.step_signs import LEAST, StepSign, measure_like
 
 MAX_CELLS = 250_000
 MAX_DEPTH = 8  # how often to search for anchors between anchors
-PRICE = 350  # of a pair: two good pairs must not give way to three poor ones
+PRICE = 350  # of a pair: two good pairs must beat three poor ones
 
 Signs = Sequence[StepSign]
 Like = Callable[[StepSign, StepSign], int]
@@ -62,7 +62,7 @@ def _pair_all(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[li
     """Return (pairs in order, pairs compared, whether a band was needed)."""
     pairs, boxes = _anchor(left, right)
     cells, is_banded, room = 0, False, max_cells
-    for done, box in enumerate(sorted(boxes, key=lambda box: box.cells)):  # what small ones leave, long ones may take
+    for done, box in enumerate(sorted(boxes, key=lambda box: box.cells)):  # long ones may use what small ones leave
         share = room // (len(boxes) - done)
         found, weighed = _pair_box(left, right, box, share, like)
         pairs += found

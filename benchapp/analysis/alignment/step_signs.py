@@ -20,7 +20,7 @@ from runner.trajectories.fields import tool_call_text
 
 BITS = 1024
 HEAD_CHARS = 1_200  # of a text whose words are taken
-TAIL_CHARS = 300  # of a longer one, besides: commands and results often differ at the end
+TAIL_CHARS = 300  # of a longer one, in addition: commands and results often differ at the end
 MAX_TEXTS = 8  # calls or results of one step whose words are taken
 _WORDS = re.compile(r"\w+")
 
@@ -88,9 +88,9 @@ def _hash_words(texts: Sequence[str]) -> int:
 
 
 WHOLE = 1_000
-LEAST = 450  # less alike, and two steps do not belong together
+LEAST = 450  # two steps that are less alike do not belong together
 TOOLS, ACTION, RESULT = 200, 600, 200
-GIVEN = 500  # what two prompts have for being prompts
+GIVEN = 500  # likeness of two prompts with any text
 
 
 def measure_likeness(left: StepSign, right: StepSign) -> int:

@@ -63,7 +63,7 @@ _EXITS = re.compile(
 )
 
 
-# A line that only opens something, such as `python3 -c "`: what follows says more.
+# A line that only opens something, such as `python3 -c "`: the next one is more useful.
 _OPEN_LINE = re.compile(r"""\A([^\n]{0,60}["'({\\])\s*\n\s*""")
 
 
@@ -80,8 +80,8 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepGlance:
-    """`exit_code`: where a result says it. `at`: when, as the record has it. `writes`: files, by their names. `removes`: files,
-    folders or patterns, by their names."""
+    """`exit_code`: from the result, if it has one. `at`: the recorded time. `writes`: names of files. `removes`: names
+    of files, folders or patterns."""
 
     number: int
     kind: StepKind
@@ -209,7 +209,7 @@ def _name_of(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HereDocument:
-    """What a command hands to another file, or to a program that runs it. `line`: the one that opens it."""
+    """A here-document: what a command passes to a file or a program. `line`: the one that opens it."""
 
     line: str
     start: int

@@ -1,4 +1,4 @@
-"""All rules over one state of a library."""
+"""Apply all rules to one state of a library."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class DiagnosisEvidence:
         bare = Q(snapshot=None) | Q(snapshot__files_total=0)
         rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
-        if not self._own:  # an import may give a library without saying that its trials were given it
+        if not self._own:  # an import may have a library but no record of the trials that were given it
             rows = rows.exclude(episode__run=self.episode.run_id)
         first = (
             rows.order_by()
@@ -127,7 +127,7 @@ class DiagnosisEvidence:
 
     def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
         wanted = {family.pk: family for family in self.families}
-        # A probe starts from a library that a run learned, a qualification perhaps from a corpus: nobody curated it.
+        # A probe's library was learned by a run, a qualification's may come from a corpus: nobody curated them.
         curated = Seeding.objects.filter(family__in=wanted).exclude(
             entry__episode__run__condition__in=unpooled_conditions()
         )

@@ -21,7 +21,7 @@ class Sighting:
     step: int
     field: str
     own: bool
-    siblings: int = 0  # other tasks of its family that were looked through as well
+    siblings: int = 0  # other tasks of its family that were searched as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Sources:
     tasks_seen: int = 0
     trials_read: int = 0
     trials_left_out: int = 0
-    omitted: frozenset[str] = frozenset()  # files of the library that the import says it was not given
+    omitted: frozenset[str] = frozenset()  # files of the library that were missing at the import
     public_texts: tuple[str, ...] = ()  # what the tasks' agents see in any case
     verifier_texts: tuple[Spoken, ...] = ()
     hidden_checks: tuple[Spoken, ...] = ()
@@ -92,7 +92,7 @@ class LibraryHit:
     trial: str = ""
     step: int | None = None
     field: str = ""
-    severity: Severity | None = None  # where the case at hand weighs less than the rule
+    severity: Severity | None = None  # where this case weighs less than the rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from runner.authoring.pattern import PATTERNS
 
-# Cues that are a diagnostic of their own; all other cues of a group are one together.
+# Cues that are a diagnostic of their own. All other cues of a group form one together.
 APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedure": ("state and data",)}
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryProfile(Shaped):
-    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
-    that rules have read in their present state, of `libraries` that hold a file. patterns: skills of
-    each, A to C (runner.authoring.pattern)."""
+    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty if no skill was read. read: libraries
+    whose current state rules have read, out of `libraries` with a file. patterns: skills of each, A to C
+    (runner.authoring.pattern)."""
 
     axes: tuple[float, ...]
     skills: int

@@ -21,7 +21,7 @@ from benchapp.record.line_matching import split_bare_lines
 
 MIN_READERS = 3  # scored; fewer say nothing about a line
 MAX_LENGTH = 400  # characters of a line
-ASKED_LENGTH = 80  # characters of a line that an address needs to name it
+ASKED_LENGTH = 80  # enough characters of a line to name it in an address
 APART = 0.05  # shares: readers of a skill without the line must do better by this much to accuse it
 DELIMITER = b"---"  # of a frontmatter
 

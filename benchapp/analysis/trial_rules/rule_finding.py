@@ -60,7 +60,7 @@ class TrialRule:
         return TrialFinding(self.key, self.codes, reason.text, reason.attribution, place.step, cut_quote(place.quote))
 
 
-BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind spot
+BLIND = "Cannot see:"  # begins the blind spot in a rule's docstring
 
 
 @dataclass(frozen=True, slots=True)

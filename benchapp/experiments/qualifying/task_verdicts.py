@@ -89,7 +89,7 @@ class TaskCheck(Shaped):
     cost_usd: float | None = None
     is_asked: bool = True  # under some run of the experiment
     same_files: bool | None = None  # of a verdict that wavers: on equal files? None if unknown
-    url: str = ""  # of these trials, written by the page
+    url: str = ""  # page of these trials, added by the page
 
     json_shape = JsonShape(
         *("check=name", "condition", "passed", "failed", "trials", "runs=rule.runs"),

@@ -58,7 +58,7 @@ HINT = "advance"
 HINT_SECONDS = 7 * 86_400  # how long the hints given to an episode are remembered
 MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
 MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
-SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
+SUITE_PAUSE_SECONDS = 10.0  # before the next machine may check whether it has the suite
 LONGER = 1.25  # at most: episodes that hit one limit at the same moment should not all return together
 DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
 
@@ -246,7 +246,7 @@ def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bo
     plan, recorder, _ = _build_means(episode, lease)
     try:
         return engine.pass_over(plan, recorder, error)
-    except LeaseLost:  # the new holder meets the same, and decides
+    except LeaseLost:  # the new holder meets the same error, and decides
         return False
 
 
@@ -332,7 +332,7 @@ def end_left_sandboxes() -> None:
             except SandboxError as error:
                 log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
     try:
-        local.end_ownerless()  # those that no attempt names: of generators
+        local.end_ownerless()  # those without an attempt: of generators
     except SandboxError as error:
         log.warning("a local sandbox was not ended: %s", error)
 

@@ -25,7 +25,7 @@ class Swept:
     experiments: int
     snapshots: int
     blobs: int
-    kept: tuple[str, ...] = ()  # deleted experiments that people's work is about, and what that is
+    kept: tuple[str, ...] = ()  # deleted experiments that people's work refers to, and that work
 
 
 def sweep() -> Swept:
@@ -36,7 +36,7 @@ def sweep() -> Swept:
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
-        # One that was joined into another is needed to split that again, and to know its job when it is imported again.
+        # A joined experiment is needed to split the join again, and to recognise its job at the next import.
         deleted = Experiment.objects.exclude(deleted_at=None).filter(joined_runs=None)
         kept = filter_pointed_at(deleted)
         entombed = deleted.exclude(pk__in=[each.pk for each in kept])

@@ -26,7 +26,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
 
-# What most acts may be meant for: everything below it that is unfinished.
+# Targets of most acts, which apply to everything unfinished below.
 Target = Experiment | Run | Episode
 
 

@@ -166,7 +166,7 @@ def _read_durations(runs: Sequence[Run]) -> dict[int, list[float]]:
     taken = Trial.objects.filter(episode__run__in=[run.pk for run in runs if run.is_open])
     durations: defaultdict[int, list[float]] = defaultdict(list)
     for run, seconds in taken.exclude(duration_seconds=None).values_list("episode__run", "duration_seconds"):
-        if seconds is not None:  # the database has left these out
+        if seconds is not None:  # the database excluded unknown ones
             durations[run].append(seconds)
     return durations
 

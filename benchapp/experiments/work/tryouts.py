@@ -47,8 +47,8 @@ class TryoutRequest:
 
 @dataclass(frozen=True, slots=True)
 class ShownTryout(Shaped):
-    """`answers` so far. `problem`: why there are no more. `values`: what a preset of this server would hold. `parameters`: of the
-    model, where they are known."""
+    """`answers` so far. `problem`: why there are no more. `values`: for a preset of this server. `parameters`: the
+    model's, if known."""
 
     asked: TryoutRequest
     answers: tuple[TriedQuestion, ...]

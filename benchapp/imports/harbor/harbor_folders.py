@@ -1,7 +1,7 @@
 """Harbor job and trial folders of every generation, and BenchFlow's descendant of them.
 
-A folder is a trial or a job by what its result.json and config.json say, and by its shape where these are broken or
-missing. Trials may lie directly in a job, in any depth below the folder given, mixed from several jobs, or alone.
+A folder is a trial or a job by the contents of its result.json and config.json, or by its shape if these are broken or
+missing. Trials may be directly in a job, at any depth below the given folder, mixed from several jobs, or alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def claims(root: Root, folder: Path) -> bool:
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
-    """One experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
+    """Find one experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
     scan = Scan()
     _visit(root, folder, None, scan, frozenset(skip), 0)
     _adopt_orphans(scan.trials)

@@ -48,7 +48,7 @@ class Job:
         return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
 
     def _named_trials(self) -> set[str]:
-        """Trial names that the job's own statistics list."""
+        """Return the trial names in the job's own statistics."""
         names: set[str] = set()
         evals = self.result.object("stats").object("evals")
         for name in evals.raw:
@@ -62,7 +62,7 @@ class Job:
 
 
 def build_experiment(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
-    """The experiment that a job is; without job-level files, as its trials describe it."""
+    """Build the experiment for a job; without job-level files, from its trials."""
     suites = {trial.header.suite for trial in trials}
     suite = suites.pop() if len(suites) == 1 else ""
     if job is None:

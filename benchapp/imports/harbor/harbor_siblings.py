@@ -1,5 +1,5 @@
-"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a
-trial had whose own lock cannot be read."""
+"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a trial with
+an unreadable lock had."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class HarborTrial:
         self.order = (header.started, header.name, self.path)
         self._derived = ""
         self.siblings = Siblings((), ())
-        self.judges = True  # False: who reads this trial finds its verdict elsewhere
+        self.judges = True  # False: the caller finds the trial's verdict elsewhere
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -97,13 +97,13 @@ class HarborTrial:
 
     @cached_property
     def _entries(self) -> dict[str, FolderEntry]:
-        """Files that are read, by path in the trial's folder."""
+        """Return the files that are read, by path in the trial's folder."""
         stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
         found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
         return {name: found[name] for name in sorted(found) if _is_read(name)}
 
     def _tree(self, folder: Path) -> Iterator[FolderEntry]:
-        """Files of the trial, or of one of its stages, whose folder may have any name."""
+        """Yield the files of the trial, or of one of its stages, whose folder may have any name."""
         folders, files = self.root.listing(folder)
         prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
         for entry in files:
@@ -129,7 +129,7 @@ class HarborTrial:
         result, config = self._read_document("result.json"), self._read_document("config.json")
         if benchflow.is_benchflow(result, config):
             return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
-        if not result:  # where there is a file, what is wrong with it was reported as well
+        if not result:  # for an existing file, the fault was reported as well
             told = "nothing in it can be read" if "result.json" in self._entries else "there is none"
             self.root.report(
                 self.folder / "result.json",
@@ -261,7 +261,7 @@ def _seconds(result: Document, phase: str) -> float | None:
 
 
 def read_usage(agent: Document) -> Usage:
-    """The totals that Harbor's agent adapter reported; they may count a repeated message several times."""
+    """Return the totals that Harbor's agent adapter reported; they may count a repeated message several times."""
     return Usage(
         agent.count("n_input_tokens"),
         agent.count("n_cache_tokens"),

@@ -1,8 +1,8 @@
-"""How Inspect stores a log: a zip of a header and one JSON file for each sample and epoch (.eval), or one JSON document.
+"""How Inspect stores a log: a zip of a header and one JSON file per sample and epoch (.eval), or one JSON document.
 
-Both give a header and samples that can be opened as often as wanted. Of a zip nothing is unpacked: entries are read in
-place, as far as their declared sizes are believable. Inspect packs them with Zstandard since 2025, before with deflate.
-The samples of a JSON document are copied, one after the other, into a nameless temporary file.
+Both give a header and samples that can be opened repeatedly. A zip is not unpacked: entries are read in place, if their
+declared sizes are plausible. Inspect packs them with Zstandard since 2025, before with deflate. The samples of a JSON
+document are copied, one after the other, into a nameless temporary file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEFT_OUT = frozenset({"events", "events_data", "store"})  # of a sample: they r
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A sample's JSON: samples/<id>_epoch_<n>.json, its size in bytes, and its bytes as often as wanted."""
+    """A sample's JSON: samples/<id>_epoch_<n>.json, its size in bytes, and a way to read its bytes repeatedly."""
 
     name: str
     size: int
@@ -64,8 +64,7 @@ def is_zip(stream: BinaryIO) -> bool:
 
 
 def open_zip(root: Root, entry: FolderEntry) -> Container | None:
-    """Open a zip. Return None, with a report, if it is not a log. Raise OSError or one of BROKEN if it is
-    incomplete."""
+    """Open a zip. Return None, with a report, if it is not a log. Raise OSError or one of BROKEN if it is damaged."""
     archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -223,7 +222,7 @@ class _Limited(io.RawIOBase):
 
 
 class _Entry(_Limited):
-    """An entry of the zip whose faults are those of a file that cannot be read."""
+    """An entry of the zip, with its faults raised as those of an unreadable file."""
 
     def readinto(self, buffer: Any) -> int:
         try:

@@ -1,8 +1,8 @@
 """Inspect's logs, .eval or .json (inspect_containers.py).
 
-A log is a run of the experiment that its eval set, or its call of `inspect eval`, was; a sample is a task of the family
-named after the Inspect task, an epoch a sample of ours. A retry writes another log of the same task, with a copy of the
-samples that it did not run again: both logs are one run, and of a sample the newest counts.
+A log is a run of the experiment that its eval set, or its call of `inspect eval`, was. A sample is a task of the family
+named after the Inspect task; an epoch is a sample of ours. A retry writes another log of the same task, with a copy of
+the samples that it did not repeat: both logs are one run, and the newest copy of a sample counts.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntr
         is_copy = (task, evaluation) in seen
         seen.add((task, evaluation))
         key = (task, model) if task and evaluation and not is_copy else (str(entry.path),)
-        grouped.setdefault(key, []).append((created, name_of(entry.path), entry))  # names begin with a time too
+        grouped.setdefault(key, []).append((created, name_of(entry.path), entry))  # names also begin with a time
     return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
 
 
@@ -125,7 +125,7 @@ class Log:
 
 @dataclass
 class Retried:
-    """A task's log, and before it, the newest first, those that it retried: one run."""
+    """A task's log, and the logs that it retried, newest first: one run."""
 
     root: Root
     logs: Sequence[Log]
@@ -219,7 +219,7 @@ class InspectSample:
 
     def read(self) -> TrialSource:
         root, path = self.log.root, self.log.entry.path
-        # Inspect writes scores, usage and times behind the messages.
+        # Inspect writes scores, usage and times after the messages.
         raw = read_rest(
             root,
             path,

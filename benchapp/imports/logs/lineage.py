@@ -23,9 +23,9 @@ from runner.trajectories.readers.line_streams import json_lines
 
 RESUME, FORK, SNAPSHOT = "resume", "fork", "snapshot"
 KINDS = (RESUME, FORK, SNAPSHOT)
-BY_MAP, BY_IDS, BY_LOG = "map", "ids", "log"  # who says so: a person, equal ids of messages, the log itself
+BY_MAP, BY_IDS, BY_LOG = "map", "ids", "log"  # the evidence: a person, equal ids of messages, the log itself
 SCANNED_LINES = ALL_LINES = 1_000_000
-_WRITTEN_AT_ONCE = timedelta(milliseconds=100)  # lines of a fork's copy follow each other as fast
+_WRITTEN_AT_ONCE = timedelta(milliseconds=100)  # lines of a fork's copy are closer together than this
 _OWN_TURN = frozenset({"task_started", "turn_started", "user_message"})  # events that begin a turn in a Codex rollout
 
 
@@ -80,7 +80,7 @@ class ScannedLog:
 
     @property
     def root_digest(self) -> str:
-        """64 hex characters."""
+        """Return 64 hex characters."""
         return hashlib.sha256(f"{self.format}:{self.root}".encode()).hexdigest()
 
     @property

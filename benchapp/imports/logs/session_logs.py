@@ -89,7 +89,7 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     by_place = {session.entry.path.with_suffix(""): session.key for session in sessions if not session.is_side}
     for session in sessions:
         above = session.entry.path.parent
-        is_inside = session.is_side and above.name == FOLDER  # then the folder says whose it is, not the id
+        is_inside = session.is_side and above.name == FOLDER  # then the folder identifies its session, not the id
         grouped[by_place.get(above.parent, session.key) if is_inside else session.key].append(session)
     kept: list[Session] = []
     for key, mine in grouped.items():
@@ -155,7 +155,7 @@ class Session:
         stem = self.entry.path.stem
         head = scan_head(self.format, self.ident, start)
         if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
-            head = scan_log(self.format, stem, self.source.open)  # the copied lines before its own keep another id
+            head = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
             self.ident = head.session
         self.session_root, self.has_parent = head.root_digest, bool(head.parent)
 

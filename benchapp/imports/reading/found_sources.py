@@ -1,7 +1,7 @@
-"""What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
+"""What a format's reader returns, before anything is stored: plain values, already cleaned, not yet redacted.
 
-A format yields `FoundExperiment`s. Each has libraries, and trials that can say cheaply whether they changed (`digest`)
-and be read in full (`read`). None and UNKNOWN mean that the files do not say; an empty author model, that there is none.
+A format yields `FoundExperiment`s. Each has libraries and trials. A trial can check cheaply whether it changed
+(`digest`) and be read in full (`read`). None and UNKNOWN: not in the files. An empty author model: there is none.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class TrialHeader:
     trials_dir: str
     task: str
     started: str
-    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as its config has it
+    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as in its config
     harness: str = ""  # what the agent called itself
     version: str = ""  # of the harness
 
     @property
     def suite(self) -> str:
-        """The organisation of an org/name task; else one suite for all. A task's revision separates namesakes."""
+        """Return the organisation of an org/name task; else one suite for all. Revisions separate namesakes."""
         return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
@@ -55,12 +55,12 @@ class TrialHeader:
 class ExperimentSource:
     key: str  # its identity at the source; equal keys are one experiment
     name: str
-    path: str  # as the person named it
+    path: str  # as given by the user
     spec: Mapping[str, object] = field(default_factory=dict)
     suite: str = ""  # key, where all its tasks come from one
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    was_cut_short: bool = False  # the source says that it never finished
+    was_cut_short: bool = False  # according to the source, it never finished
 
     @property
     def describes_itself(self) -> bool:
@@ -136,7 +136,7 @@ class TrajectorySource:
     name: str = "main"
     kind: TrajectoryKind = TrajectoryKind.MAIN
     parent: str | None = None  # name of another one of the same attempt
-    format: str = ""  # as `sniff` names it, where it was asked
+    format: str = ""  # as named by `sniff`, if it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
     text: str | None = None  # the whole of it, where it is held in memory
     open_file: Callable[[str], BinaryIO] | None = (
@@ -287,7 +287,7 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None where the files do not say."""
+    """A trial ended. `given`: the library it had, None if unknown."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
@@ -295,7 +295,7 @@ class TrialMoment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionMoment:
-    """One answer of the author, and the library it left behind (equal to the one before unless applied)."""
+    """One answer of the author, and the library after it (equal to the one before unless applied)."""
 
     family: str  # key
     mode: AuthorMode
@@ -327,7 +327,7 @@ class FreezeMoment:
 
 @dataclass(frozen=True, slots=True)
 class RefusalMoment:
-    """A change that the source shows but that is not taken into the line of libraries, and why."""
+    """A change in the source that is left out of the line of libraries, and why."""
 
     paths: tuple[str, ...]
     reason: str

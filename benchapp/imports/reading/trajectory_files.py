@@ -42,12 +42,12 @@ PREFERENCE = (
 NEVER_ENTERED = frozenset(
     "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
 )  # below the folder of an agent
-MAX_COMPARED_BYTES = 64 * 1024 * 1024  # beyond it a candidate is judged by its format alone
+MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger candidate is judged by its format alone
 MAX_CANDIDATES = 200
 
 _CONTINUATION = re.compile(r"\.cont-\d+\.")
 _SUMMARISER = re.compile(r"\.summarization-\d+-")
-_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through; the same again
+_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through, a duplicate
 # OpenHands: each event, each model call in a file of its own
 _PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _NO_TEXT = frozenset(

@@ -54,7 +54,7 @@ def report_files(
     expected: str = "logs in a known format",
     where: str = "which is not read without its run",
 ) -> None:
-    """`where`: why those in a known format are not read."""
+    """Report files by kind. `where`: why those in a known format are not read."""
     kinds: dict[tuple[str, str], _Kind] = {}
     for entry in entries:
         suffix, folder = entry.path.suffix.lower(), str(entry.path.parent)
@@ -83,7 +83,7 @@ def _sniff(root: Root, entry: FolderEntry) -> str:
     try:
         with root.open(entry.path) as stream:
             return (sniff_markdown if entry.path.suffix.lower() in MARKDOWN else sniff)(stream)
-    except OSError:  # reported where it was tried first
+    except OSError:  # reported at the first try
         return "plain-text"
 
 
@@ -91,7 +91,7 @@ def _sniff(root: Root, entry: FolderEntry) -> str:
 
 
 def report_logs(root: Root, jobs: Collection[Path], trials: Collection[Path], skip: frozenset[Path]) -> None:
-    """`skip`: folders that other formats read."""
+    """Report logs. `skip`: folders that other formats read."""
     quiet = root.mute()
     apart = skip | frozenset(trials) | frozenset(jobs)
     beside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))

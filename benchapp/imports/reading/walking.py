@@ -72,7 +72,7 @@ class FolderEntry:
 
 
 class Root:
-    """One folder given to the importer, and the only way its files are opened."""
+    """One folder given to the importer. Its files are opened only through this."""
 
     def __init__(self, given: Path, problems: ProblemList, *, at: Path | None = None) -> None:
         """`at`: where it is on this machine, if `given` is only its displayed name."""
@@ -232,7 +232,7 @@ class Root:
         descriptor = self._open(path)
         try:
             status = os.fstat(descriptor)
-            digest, left = hashlib.sha256(), status.st_size  # what is written from now on is for the next import
+            digest, left = hashlib.sha256(), status.st_size  # bytes written from now on are for the next import
             if left > whole:
                 digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
                 digest.update(_read_up_to(descriptor, END_BYTES))

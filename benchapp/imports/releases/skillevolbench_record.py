@@ -141,7 +141,7 @@ class Record:
 
     def _verdict(self) -> Verdict | None:
         """Success is reward >= 1, as the release counts it. Checks come from the verifier's reports: the record itself
-        lists only those that failed, which stay in the output where there is no report."""
+        lists only those that failed, which stay in the output if there is no report."""
         outcome = self.document.object("outcome")
         reward = outcome.number("reward")
         passed = outcome.raw.get("verifier_passed")

@@ -1,8 +1,8 @@
 """SkillEvolBench run folders: workspace/runs/<run id>/ with config.json, stores/, library/ and harbor-job/.
 
 A run folder is a run of the experiment named after the folders around it, so that runs imported one by one or together
-meet again. Its episodes are the environments (one, where the library was global); trials come from the replay records
-and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the library's commits.
+end up in the same one. Its episodes are the environments, or one if the library was global. Trials come from the replay
+records and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the commits.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def build_run(config: Document, run_id: str, benchmark: str, own: str) -> RunSou
     named = baseline.text("name", 100) or run_id.partition("__")[0]
     condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
     author = strategy.text("author_model", 200) or UNKNOWN
-    # With a model preset the author runs on another model than the strategy says: then the run's id has one part more.
+    # With a model preset, the author's model differs from the strategy's: then the run's id has one part more.
     if run_id.count("__") > 3:
         author = UNKNOWN
     setup: dict[str, object] = {"source": NAME, "run_id": run_id, "baseline": named}

@@ -284,7 +284,7 @@ class OutputTrial:
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),
             skills_mounted=self._list_mounted(),
-            is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
+            is_finished=bool(result) and not failure,  # an error means that the machine failed: no container, no agent
         )
 
     def _choices(self, accounts: list[FolderEntry]) -> tuple[SourceChoice, ...]:
