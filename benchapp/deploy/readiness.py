@@ -52,7 +52,7 @@ def _database() -> list[ReadinessCheck]:
 
 
 def what_migrate_would_mend() -> str:
-    """Return a hint for a command that met a missing table; "" if none is missing or the database is unreachable."""
+    """Return a line for a command that misses a table; "" if no migration is missing or the database is offline."""
     try:
         applied = _read_applied()
     except (DatabaseError, OSError):

@@ -237,7 +237,7 @@ class LaunchSpec(BaseModel):
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     judging: JudgingSpec | None = None  # of skills and attempts, after the runs
     hypotheses: tuple[HypothesisSpec, ...] = Field(default=(), max_length=50)
-    prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
+    prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # packs of the author's prompts
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(default=3, ge=1, le=100)
     seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell

@@ -24,7 +24,7 @@ CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 @dataclass(frozen=True, slots=True)
 class ProbedTask:
-    """`learning`: the sides whose trials here are of acquisition: shown but not tested, as a probe's are not."""
+    """`learning`: the sides with trials of acquisition here. They are shown, not tested: a probe has none."""
 
     task: Task
     own: TrialTally

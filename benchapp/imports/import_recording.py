@@ -305,7 +305,7 @@ class ExperimentRecorder:
         return self._remember_read(packed, attempt, attempt.trial.episode.run_id, "changed")
 
     def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, StandingAttempt | None]:
-        """Add an attempt to that one's trial. Return it, and the standing one if these readers read the same."""
+        """Add an attempt to that one's trial. Return it, and the current one if these readers read the same."""
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
             counting = trial.counting_attempt()

@@ -51,7 +51,7 @@ MIN_MESSAGE_WORDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A trial to search. sequence None: it belongs to another run that is not known to have given it a library."""
+    """A trial to search. sequence None: a trial of another run, without a recorded library."""
 
     trial: Trial
     sequence: int | None

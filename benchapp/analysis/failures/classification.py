@@ -52,7 +52,7 @@ MARKERS: dict[tuple[str, str], FailureClass] = {
     **{("compare", word): FailureClass.STATE for word in ("exact", "text", "table", "json", "pixels")},
     ("judge", "score"): FailureClass.STATE,
 }
-DEFAULTS = {"run": FailureClass.RUNTIME, "precheck": FailureClass.ASSET}  # where the message has no marker
+DEFAULTS = {"run": FailureClass.RUNTIME, "precheck": FailureClass.ASSET}  # if the message has no marker
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ WORDS: Mapping[str, tuple[str, str]] = {  # class -> its plain name, and what it
 
 @dataclass(frozen=True, slots=True)
 class FailureRow(Shaped):
-    """`counts`: one per column, by the primary class. `further`: refusals where the class is not the primary one."""
+    """`counts`: one per column, by the primary class. `further`: refusals that show the class as a second one."""
 
     key: str
     title: str

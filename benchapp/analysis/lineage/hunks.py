@@ -193,7 +193,7 @@ def _carry(hunk: Hunk, line: Sequence[NamedFiles]) -> tuple[tuple[int, int], Hun
 
 
 def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
-    """Return the same lines in the later file; None unless all are there, one after another.
+    """Return the same lines in the later file; None unless all exist, one after another.
 
     An empty span is between two lines: they must still be neighbours, or the end of the file must still be its end.
     """

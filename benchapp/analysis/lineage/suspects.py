@@ -80,7 +80,7 @@ class SuspectLines(Shaped):
 
     @property
     def is_apart(self) -> bool:
-        """Did readers of a skill without the line do better, or were there none to compare with?"""
+        """Did readers of a skill without the line do better, or did nobody read one?"""
         own, other = self.ended.own.value, self.without.own.value
         return own is None or other is None or other - own >= APART
 

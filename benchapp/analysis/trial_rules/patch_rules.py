@@ -32,8 +32,8 @@ _STOP = frozenset("the and for with from that this when use skill into using you
 class PatchFacts:
     """What was added, by path (whole texts of a library for a snapshot), and what the author had seen.
 
-    shown: instructions of the tasks it was shown. others: instructions of the family's other tasks. skills: slug ->
-    name and description, of the library after it; `new`: the slugs it brought.
+    shown: instructions of the tasks it was shown. others: instructions of the family's other tasks.
+    skills: slug -> name and description, of the library after it; `new`: the slugs it brought.
     """
 
     added: Mapping[str, str]

@@ -30,7 +30,7 @@ _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, 
 
 @dataclass(frozen=True, slots=True)
 class TaskFit(Shaped):
-    """`why`: the count or the reason behind it; empty where there is nothing to add."""
+    """`why`: the count or the reason behind it; empty if there is nothing to add."""
 
     fit: Fit = Fit.UNKNOWN
     why: str = ""
@@ -59,7 +59,7 @@ def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[st
 
 
 def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
-    """The answer in one sentence, and the line of evidence below it; both empty where nothing is known."""
+    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
     known = len(fits) - counts[Fit.UNKNOWN]
     if not known:

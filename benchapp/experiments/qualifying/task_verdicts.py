@@ -153,7 +153,7 @@ class TaskCheck(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class TaskVerdict(Shaped):
-    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None where no
+    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None if no
     model was asked."""
 
     key: str

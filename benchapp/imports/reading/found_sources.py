@@ -85,7 +85,7 @@ class ExperimentSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """What separates one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+    """What separates one run of an experiment from another. `skills`: digest of the skills given, if known."""
 
     harness: str = UNKNOWN
     harness_version: str = ""
@@ -138,7 +138,7 @@ class TrajectorySource:
     parent: str | None = None  # name of another one of the same attempt
     format: str = ""  # as named by `sniff`, if it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
-    text: str | None = None  # the whole of it, where it is held in memory
+    text: str | None = None  # the whole text, if it is held in memory
     open_file: Callable[[str], BinaryIO] | None = (
         None  # another file, by its path from this one; OSError if it cannot be read
     )
