@@ -37,7 +37,7 @@ ORDERS: Mapping[str, tuple[FailureClass, ...]] = {
 
 
 def get_order(source: str) -> tuple[FailureClass, ...]:
-    """Return the order. `source`: the kind of the corpus; empty or unknown if the task has none."""
+    """Return the order. `source`: the kind of the corpus; it may be empty or unknown."""
     return ORDERS.get(source, ORDERS[""])
 
 

@@ -36,7 +36,7 @@ from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckStatus, TrajectoryKind
 
 T = TypeVar("T")
-MAX_REFUSED = 5_000  # trials of one run that are classified; the page shows how many more there are
+MAX_REFUSED = 5_000  # the first trials of one run are classified; the page counts the others
 LAST_STEPS = 40  # of the trajectory, used without any other sign
 SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
@@ -47,8 +47,8 @@ KEPT: RunCache[Failures] = RunCache(500)
 
 def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
     """Return run pk -> its failures, for every given run, from the disk cache if possible. The number of queries is
-    fixed, plus one for a hundred outputs or ends of trajectories, and for five hundred refusals. No more are held as
-    text at once."""
+    fixed, plus one for each hundred outputs or ends of trajectories, and each five hundred refusals. No more are held
+    as text at once."""
     return KEPT.read_all(runs, _take_or_read)
 
 
