@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import QueryDict
-from django.urls import resolve, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Comparison, Experiment, Trial
@@ -28,6 +28,7 @@ from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_p
 from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_numbers import make_static_csv, make_static_json
 from inspector.publishing.static_page import Find, make_static
+from runner.base.collecting import collect_seldom
 
 ORIGIN = f"http://{HOST}"
 MOST_TRIALS = 500  # unless they are named: some 30 MB of pages
@@ -93,8 +94,8 @@ class Site:
             return None
         kept = self.folder / str(len(self.pages))
         kept.write_bytes(answer.content)
-        route = resolve(place.partition("?")[0]).url_name or ""
-        self.pages[place] = SitePage(place, answer.kind, kept, self.scope.file_of(place, answer.kind), route)
+        file, route = self.scope.file_of(place, answer.kind), self.scope.route_of(place)
+        self.pages[place] = SitePage(place, answer.kind, kept, file, route)
         return self.pages[place]
 
     def _list_linked(self, page: SitePage) -> Iterator[str]:
@@ -172,7 +173,7 @@ def publish(
 ) -> Published:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     prepare_assets()
-    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept:
+    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept, collect_seldom():
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
         digest = record_digest(experiment)
         listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
