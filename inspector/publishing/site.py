@@ -177,7 +177,7 @@ def publish(
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
         digest = record_digest(experiment)
         listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
-        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed), Path(kept))
+        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed, scope.runs), Path(kept))
         seeds = [scope.home, reverse("published"), *(reverse("comparison", args=[each]) for each in scope.comparisons)]
         site.collect(seeds, progress)
         if record_digest(experiment) != digest:

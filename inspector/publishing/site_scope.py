@@ -114,7 +114,7 @@ class SiteScope:
     _matches: dict[str, ResolverMatch | None] = field(default_factory=dict)  # by path: many links differ in their query
 
     def __post_init__(self) -> None:
-        self.runs = {run.public_id: run for run in self.experiment.runs.all()}
+        self.runs = {run.public_id: run for run in self.experiment.runs.for_detail()}
 
     @property
     def home(self) -> str:
