@@ -9,9 +9,10 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
@@ -27,7 +28,7 @@ from inspector.publishing.site_assets import name_asset, prepare_assets, write_a
 from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
 from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_numbers import make_static_csv, make_static_json
-from inspector.publishing.static_page import Find, make_static
+from inspector.publishing.static_page import Find, join, make_static
 from runner.base.collecting import collect_seldom
 
 ORIGIN = f"http://{HOST}"
@@ -36,6 +37,7 @@ MOST_WINDOWS = 20  # pages of one trajectory: a thousand steps
 LINKED = re.compile(r' (?:href|data-chart|data-page)="([^"#][^"]*)"')
 STEP_ID = re.compile(rb'<li id="step-(\d+)"')
 MORE_BELOW = b'data-way="first"'
+relative = lru_cache(20_000)(posixpath.relpath)  # pages of one folder have most of their links in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Site:
         address = ORIGIN + self.scope.address_of(page.place)
         linked = LINKED.findall(page.kept.read_bytes().decode()) if page.kind == "text/html" else ()
         for href in dict.fromkeys(linked):
-            if target := self.scope.settle(urljoin(address, unescape(href))):
+            if target := self.scope.settle(join(address, unescape(href))):
                 yield target.place
         yield from self._list_windows(page)
 
@@ -145,12 +147,12 @@ class Site:
         def find(address: str) -> str | None:
             if asset := name_asset(urlsplit(address).path):
                 self.assets.add(asset)
-                return posixpath.relpath(asset, folder)
+                return relative(asset, folder)
             target = self.scope.settle(address)
             file = self._file_of(target) if target else None
             if target is None or file is None:
                 return None
-            path = posixpath.relpath(file, folder)
+            path = relative(file, folder)
             return f"{path if path.startswith('.') else f'./{path}'}{'#' * bool(target.fragment)}{target.fragment}"
 
         return find

@@ -39,6 +39,14 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
+def join(address: str, href: str) -> str:
+    """`urljoin`, in a tenth of its time for a path from the root, as `reverse` gives it."""
+    if href.startswith("/") and not href.startswith("//") and "/." not in href:
+        scheme, _, rest = address.partition("//")
+        return f"{scheme}//{rest.partition('/')[0]}{href}"
+    return urljoin(address, href)
+
+
 def make_static(html: str, address: str, find: Find) -> str:
     """`address`: where the installation has the page, whole; what is relative in it is read from there."""
     return _StaticPage(address, find).rewrite(html)
@@ -132,7 +140,7 @@ class _StaticPage:
     def _find(self, href: str) -> str | None:
         if href.startswith("#"):
             return href
-        whole = urljoin(self.address, href)
+        whole = join(self.address, href)
         if whole.startswith(self.origin):
             return self.find(whole)
         return whole if whole.startswith(OTHER_SITES) else None

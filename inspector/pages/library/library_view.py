@@ -29,7 +29,8 @@ VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "s
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
-    probed = read_probes_about(machine.decision) if machine else []
+    decision = machine.decision if machine else None
+    probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
     def twin() -> dict[str, object]:
         return {
