@@ -89,6 +89,8 @@ class Site:
                 if place not in seen:
                     seen.add(place)
                     waiting.append(place)
+        if progress:
+            progress(len(self.pages), len(self.pages))
 
     def _ask(self, place: str) -> SitePage | None:
         answer = ask(self.scope.address_of(place), self.edition)

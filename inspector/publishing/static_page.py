@@ -76,7 +76,7 @@ class _StaticPage:
     def _open(self, name: str, tag: re.Match[str], end: int) -> int:
         """Write an element's start. Return where to go on: behind its end where the whole of it goes."""
         attrs: Attributes = [
-            (found[1].lower(), unescape(found[found.lastindex]) if found.lastindex != 1 else None)
+            (found[1].lower(), unescape(found[found.lastindex or 1]) if found.lastindex != 1 else None)
             for found in ATTRIBUTE.finditer(tag["attrs"])
         ]
         given = {key: value or "" for key, value in attrs}
