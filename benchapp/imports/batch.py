@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -28,6 +26,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.search.index_following import follow
+from runner.base.collecting import collect_seldom
 from runner.base.text import storable
 from runner.base.types import UseKind
 
@@ -47,7 +46,6 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
-OBJECTS_BEFORE_COLLECTING = 50_000  # new ones: some two batches of trials
 
 EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
@@ -95,24 +93,10 @@ def import_paths(
     in stays in, once. `waiting` is told, in one line, which import must end first. `begun` is given the batch when its turn
     has come. `names`: what the record calls a path, if not by itself. `processes`: that read new trials."""
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
-    with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
+    with turn(lambda: waiting(_explain_waiting())), collect_seldom():
         _import_all(run, [Path(path) for path in paths], user, begun)
     _notify_workers(run.experiments)
     return run.report
-
-
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Steps and rows are many small objects, and few of them hold each other in a circle: to look for those as often as Python
-    does takes a twentieth of an import. What was there before is not looked at."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BEFORE_COLLECTING, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:
