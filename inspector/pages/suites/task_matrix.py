@@ -21,7 +21,7 @@ from inspector.pages.suites.suite import SuiteTask, SuiteView
 from runner.base.types import Phase
 from runner.protocols.conditions import base_name
 
-BARE, REFERENCE = "no-skill", frozenset({"curated-static", "human-authored", "reference-skill"})
+BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
 MOST_SQUARES = 12  # of one cell; more trials are a count
 
@@ -123,9 +123,6 @@ def _read_shipped(verdict: ShippedVerdict) -> TaskFit:
 
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
-    rates = {base_name(condition): Rate() for condition in cells}
-    for condition, cell in cells.items():
-        rates[base_name(condition)] += cell.rate
-    reference = sum((rate for base, rate in rates.items() if base in REFERENCE), Rate())
-    others = sum((rate for base, rate in rates.items() if base not in TRACES | {BARE}), Rate())
-    return judge_by_trials(rates.get(BARE, Rate()), reference if reference.scored else others)
+    alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
+    skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
+    return judge_by_trials(alone, sum(skilled, Rate()))
