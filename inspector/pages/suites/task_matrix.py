@@ -14,6 +14,7 @@ from benchapp.experiments.qualifying.task_fit import TaskFit, judge_by_trials, j
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.suites.qualified import ShippedVerdict, ShippedVerdicts, SuiteQualification
@@ -61,8 +62,8 @@ class TaskMatrix(Shaped):
         return [self.cells.get(task.key, {}).get(condition) for condition in self.conditions]
 
 
-def read_matrix(view: SuiteView, asked: str) -> tuple[TaskMatrix, list[str]]:
-    """Of the experiment that was asked for by its id, or else the newest one; and what of the address was not understood."""
+def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
+    """Without the trials that this reader still reviews blind. Of the experiment that was asked for by its id, or else the newest one; and what of the address was not understood."""
     experiments = {str(each.public_id): each for each in view.experiments}
     problems = []
     if asked and asked not in experiments:
@@ -70,17 +71,18 @@ def read_matrix(view: SuiteView, asked: str) -> tuple[TaskMatrix, list[str]]:
     experiment = experiments.get(asked) or next(iter(view.experiments), None)
     if experiment is None or view.row is None:
         return TaskMatrix(None, (), 0, "", {}), problems
-    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id)
+    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, words)
     found = {condition for row in cells.values() for condition in row}
     conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
     return TaskMatrix(experiment, conditions, models, "", cells), problems
 
 
-def _read_cells(suite: int, experiment: int, public_id: UUID) -> dict[str, dict[str, MatrixCell]]:
+def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
     """One query."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
+    trials = trials.exclude(pk__in=words.closed_trials())
     counted = trials.exclude(phase=Phase.REPLAY).order_by().values(*by)
     cells: dict[str, dict[str, MatrixCell]] = {}
     for each in counted.annotate(**TALLY, first=Min("phase"), last=Max("phase")):

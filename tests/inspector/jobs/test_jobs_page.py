@@ -38,7 +38,7 @@ def put_to_work(episode: Episode, **fields: Any) -> Trial:
 
 def test_it_says_when_nothing_is_to_do(client: Client) -> None:
     text = client.get("/jobs/").text
-    assert "No job is running or waiting." in text
+    assert "No experiment is running or waiting." in text
 
 
 def test_it_shows_who_is_at_what(client: Client) -> None:
@@ -207,7 +207,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 25
+    assert assert_queries_flat(client, "/jobs/", make) <= 26
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
@@ -239,6 +239,7 @@ def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
             assert response.status_code == 200
             assert ("what the agent says" in response.text) is is_told, page
             assert ("hidden until you finish" in response.text) is not is_told, page
+        assert ('<rect class="running"' in client.get("/jobs/").text) is is_told
 
 
 def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
