@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -28,6 +26,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.search.index_following import follow
+from runner.base.collecting import collect_seldom
 from runner.base.text import storable
 from runner.base.types import UseKind
 
@@ -47,7 +46,6 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
-OBJECTS_BEFORE_COLLECTING = 50_000  # new ones: some two batches of trials
 
 EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
@@ -95,24 +93,10 @@ def import_paths(
     `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
     name of a path, if another. `processes`: how many read new trials."""
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
-    with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
+    with turn(lambda: waiting(_explain_waiting())), collect_seldom():
         _import_all(run, [Path(path) for path in paths], user, begun)
     _notify_workers(run.experiments)
     return run.report
-
-
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Collect garbage less often: Python's usual frequency costs a twentieth of an import. Steps and rows are many
-    small objects with few reference cycles. Objects that existed before are not scanned."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BEFORE_COLLECTING, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:

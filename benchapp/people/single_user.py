@@ -15,10 +15,11 @@ LOOPBACK_NAMES = ("localhost", "testserver")
 
 def strange_hosts() -> list[str]:
     """Those of ALLOWED_HOSTS that may name more than this machine. A bare domain of ours is one: anybody can resolve it."""
-    return [host for host in settings.ALLOWED_HOSTS if not _is_loopback(host)]
+    return [host for host in settings.ALLOWED_HOSTS if not is_loopback(host)]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Does the host name this machine and nothing else?"""
     if host in LOOPBACK_NAMES or host.endswith(".localhost"):
         return True
     try:

@@ -62,11 +62,15 @@ def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
 
 
 def read_class(trial: Trial) -> str:
-    """Return the column that counts one trial in a table of failures; empty unless it failed. At most four queries."""
+    """Return the column that counts one trial in a table of failures; empty unless it failed. At most four queries,
+    none if the failures of its run are cached."""
     if trial.success is not False:
         return ""
-    failed = [each for each in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(each.exception_type) is None]
-    found = _classify_all(failed).get(trial.pk)
+    kept = KEPT.get(trial.episode.run) or Failures()
+    found = next((row.classified for row in kept.refused if row.pk == trial.pk), None)
+    if found is None:
+        failed = [one for one in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(one.exception_type) is None]
+        found = _classify_all(failed).get(trial.pk)
     return "" if found is None else found.primary.value if found.primary else UNCLASSIFIED
 
 

@@ -30,7 +30,7 @@ Held = Mapping[int, frozenset[str]]  # state -> skills that hold the line in it
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line can be opened: the last state of an episode that holds it. `decision` None: imported."""
+    """Where a line can be opened: the last state of an episode that holds it. `decision` None: seeded."""
 
     run: Run
     episode: Episode
