@@ -1,4 +1,4 @@
-"""What a published page says of itself, and asking a page in this process as somebody without an account."""
+"""What a published page says about itself, and requests in this process by somebody without an account."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PublishedRequest(WSGIRequest):
 
 
 def make_reader() -> User:
-    """May read and nothing more. It is no row: nothing that somebody wrote, reviews or was told is its own."""
+    """A reader without an account: may read and nothing more. It has no row, so it owns no text, review or mention."""
     return User(pk=0, username="", level=User.Level.VIEWER)
 
 

@@ -203,7 +203,7 @@ def _print(folder: Path) -> bool:
         if os.geteuid() == 0:  # a browser refuses root inside its sandbox; the file asks no network
             command.append("--no-sandbox")
         try:
-            subprocess.run(  # noqa: S603  (a file of ours, in which strangers' texts are escaped)
+            subprocess.run(  # noqa: S603  (our own file; texts from outside are escaped in it)
                 [*command, (folder / "report.html").as_uri()], check=True, timeout=PRINT_SECONDS, capture_output=True
             )
         except (subprocess.SubprocessError, OSError):

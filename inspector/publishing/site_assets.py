@@ -18,7 +18,7 @@ IN_STYLE = re.compile(r"url\(\s*[\"']?([^\"')#?:]+)[\"']?\s*\)")
 
 
 def prepare_assets() -> None:
-    """Names with digests are known once the files were collected; an installation has done so, a checkout may not."""
+    """Names with digests are known after the files were collected; an installation has done so, a checkout may not."""
     try:
         staticfiles_storage.url("css/base.css")
     except ValueError:
@@ -26,7 +26,7 @@ def prepare_assets() -> None:
 
 
 def name_asset(path: str) -> str | None:
-    """The file that the site has for a path of this installation; None where that is no static file."""
+    """Return the site's file for a path of this installation; None if the path is not a static file."""
     return f"{FOLDER}/{path.removeprefix(settings.STATIC_URL)}" if path.startswith(settings.STATIC_URL) else None
 
 

@@ -1,4 +1,4 @@
-"""The folder of a site: what may be replaced, written beside and put in place at once, and the manifest of its files."""
+"""The folder of a site: what may be replaced, a new folder that takes its place at once, and the manifest of its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PublishingError(Exception):
 
 @dataclass(slots=True)
 class SiteFiles:
-    """Files as they are written below `folder`. `rows`: path -> what the manifest says of it."""
+    """Files written below `folder`. `rows`: path -> its entry in the manifest."""
 
     folder: Path
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class SiteFiles:
 
 @contextmanager
 def put_in_place(folder: Path, *, replace: bool) -> Iterator[SiteFiles]:
-    """Files to fill, which take the folder's place once all are written. Whatever ends this before leaves it as it was."""
+    """A folder to fill, which takes the old one's place after all files are written. An error before that leaves the old one."""
     check_folder(folder, replace=replace)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".writing", dir=folder.parent))
     try:

@@ -164,7 +164,7 @@ class SiteScope:
         return f"{path}?experiment={self.experiment.public_id}" + (f"&{query}" if query else "")
 
     def file_of(self, place: str, kind: str) -> str:
-        """`runs/ID/index.html`; with a query `runs/ID/q-DIGEST.html`. The experiment's pages lie at the root."""
+        """`runs/ID/index.html`; with a query `runs/ID/q-DIGEST.html`. The experiment's pages are at the root."""
         path, _, query = place.partition("?")
         folder, _, name = path.removeprefix(self.home).lstrip("/").rpartition("/")
         mark = f"q-{hashlib.sha256(query.encode()).hexdigest()[:16]}" if query else ""

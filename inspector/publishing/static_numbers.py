@@ -1,4 +1,4 @@
-"""The numbers of a chart as files: their addresses lead to files of the site, and nothing in them tells the time."""
+"""The numbers of a chart as files: their addresses lead to files of the site, and they hold no time of day."""
 
 from __future__ import annotations
 

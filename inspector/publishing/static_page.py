@@ -1,7 +1,7 @@
 """A page as a file that works without a server: links are relative, and what would need an answer is gone.
 
-Only tags that may have to change are looked at, so everything else stays byte for byte. One pattern is enough to find them
-because these pages are Django's own templates, in which strangers' texts are escaped.
+Only tags that may have to change are looked at, so everything else stays byte for byte. One pattern finds them, because
+these pages come from our own templates, where texts from outside are escaped.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _StaticPage:
         return "".join(self.out) + html[at:]
 
     def _open(self, name: str, tag: re.Match[str], end: int) -> int:
-        """Write an element's start. Return where to go on: behind its end where the whole of it goes."""
+        """Write an element's start. Return where to continue: behind its end if the whole element is dropped."""
         attrs: Attributes = [
             (found[1].lower(), unescape(found[found.lastindex or 1]) if found.lastindex != 1 else None)
             for found in ATTRIBUTE.finditer(tag["attrs"])

@@ -31,7 +31,7 @@ class WrittenTaxonomy:
 
 
 def write_taxonomy(queue: Queue, by: User) -> WrittenTaxonomy:
-    """PublishingError while `by` still has to code what it tells: they would be no longer blind."""
+    """Raise PublishingError while `by` still has to code what it reveals: they would no longer be blind."""
     if still_to_code([queue], by) or asked_elsewhere([queue], by):
         raise PublishingError("you still have items of this queue, or of another about the same trials, to code")
     results = results_of([queue], parse_choices(QueryDict())[0])

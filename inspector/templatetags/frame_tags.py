@@ -51,7 +51,7 @@ def go_to(context: template.Context, *names: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def key(context: template.Context, keys: str, noun: str = "") -> str:
-    """A row for the list under ?: `{% key "j|k" "step" %}`. The words are the map's; `noun` says of what."""
+    """A row for the list under ?: `{% key "j|k" "step" %}`. The words are the map's; `noun` completes them."""
     context.render_context[_LISTED].append(describe_keys(keys.split("|"), noun))
     return ""
 

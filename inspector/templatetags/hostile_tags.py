@@ -63,7 +63,7 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def errors(findings: list[dict[str, object]]) -> list[dict[str, object]]:
-    """The findings for which a patch was rejected, without mere warnings."""
+    """Return the findings that rejected a patch, without warnings."""
     return [finding for finding in findings if finding.get("severity") == "error"]
 
 

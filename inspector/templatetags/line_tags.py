@@ -137,7 +137,7 @@ def blamed_rows(context: template.Context, span: LineSpan, state: str, chosen: i
 
 
 def _draw_origin(span: LineSpan, url: str) -> str:
-    """Who wrote the lines, beside the first of them."""
+    """Return who wrote the lines, for the first of them."""
     origin, card = span.origin, f"card-{span.origin.place}"
     word = f"<small>{escape(origin.word)}</small>"
     by = f"<span>d{origin.decision.number}</span> {word}" if origin.decision else word

@@ -1,4 +1,4 @@
-"""How numbers, states and times are written, and what a template looks up. One rule for all: what is not known says "unknown", never 0."""
+"""How numbers, states and times are written, and what a template looks up. One rule for all: an unknown value says "unknown", never 0."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def condition(code: str, form: str = "title") -> SafeString:
 
 @register.simple_tag
 def condition_mark(code: str, *, hollow: bool = False) -> SafeString:
-    """The mark alone, for a row whose words stand elsewhere; nothing for a condition that no protocol here knows."""
+    """Return the mark alone, for a row with its words elsewhere; nothing for a condition that no protocol here knows."""
     name = name_condition(code)
     if not name.colour:
         return SafeString("")
@@ -172,7 +172,7 @@ def judged(effect: Effect, text: str = "") -> SafeString:
 
 @register.simple_tag
 def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -> SafeString:
-    """Stands wherever numbers of a scripted, recorded or very small model are shown, or of none."""
+    """Mark every place that shows numbers of a scripted, recorded or very small model, or of no model."""
     named = [each for each in StandIn if each in (stand_ins or ())]
     badges = ((each.says, each.value, noun) for each in named)
     return format_html_join(" ", '<span class="badge warn" title="{}">{} {}</span>', badges)
@@ -203,7 +203,7 @@ def at(items: Sequence[Item], place: int) -> Item | None:
 
 @register.filter
 def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: LibraryState) -> LibraryDiagnosis | None:
-    """What rules found in a state of a library; None where no rule has read it, or nothing is there to read."""
+    """Return what rules found in a state of a library; None if no rule has read it, or it is empty."""
     return diagnoses.get(state.snapshot.pk) if diagnoses and state.snapshot else None
 
 
@@ -225,7 +225,7 @@ def when(moment: datetime | None) -> SafeString:
 
 @register.simple_tag
 def until(moment: datetime | None) -> SafeString:
-    """A point in time to come: "in 40 s", exact on hover; "now" once it is past."""
+    """Return a future point in time: "in 40 s", exact on hover; "now" after it has passed."""
     if moment is None:
         return UNKNOWN
     seconds = (moment - timezone.now()).total_seconds()
@@ -236,7 +236,7 @@ def until(moment: datetime | None) -> SafeString:
 
 @register.filter
 def wish_word(wish: str) -> str:
-    """What becomes of an episode once its present trial has ended."""
+    """Return what happens to an episode after its current trial has ended."""
     return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
 
 

@@ -1,4 +1,4 @@
-"""The reader of a trajectory: texts with their colours and cuts, rows of the outline, the map beside it.
+"""The reader of a trajectory: texts with their colours and cuts, rows of the outline, the map next to it.
 
 Put together here and not by templates, because a page has thousands of rows and pieces.
 """
@@ -157,7 +157,7 @@ def _draw_bars(took: float, tokens: float) -> str:
 
 @register.simple_tag
 def step_map(found: StepMap, query: str, first: int, last: int) -> SafeString:
-    """The map beside the outline: for the mouse; the outline says the same in words."""
+    """The map next to the outline, for the mouse; the outline says the same in words."""
     height = max(found.total, 1)
     marks = "".join(_draw_mark(mark, escape(query), height) for mark in found.marks)
     view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'

@@ -1,4 +1,4 @@
-"""The tour's bar, on whatever page an address of the tour leads to."""
+"""The tour's bar, on every page of the tour."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def local_user() -> User:
 
 
 def is_local(user: object) -> bool:
-    """Whether this is the person at the machine, of whom nothing else is known."""
+    """Is this the person at the machine, who has not logged in?"""
     return isinstance(user, User) and user.username == LOCAL_USER
 
 

@@ -21,15 +21,15 @@ def words_of(request: HttpRequest) -> Words:
 def refuse_closed(
     request: HttpRequest, *, trial: Trial | None = None, run: Run | None = None, as_json: bool = False
 ) -> HttpResponse | None:
-    """403 with the reason and the way to the queue; None where the page is open to this person.
+    """Return 403 with the reason and a link to the queue; None if the page is open to this person.
 
-    The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
+    The answer names the queue but not the trial or run, so all closed pages look the same.
     """
     return _refuse(request, words_of(request).closing(trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
-    """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
+    """The same for an item of a queue that this person does not review: another queue may hide it from them."""
     return _refuse(request, words_of(request).closing_item(item), as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""What may stand in a page's query, and what people may send."""
+"""What a page's query may hold, and what people may send."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TrialListForm(forms.Form):
 
 
 def _build_order(field: str, *, downwards: bool) -> OrderBy:
-    """What is not known comes last in both directions."""
+    """Sort unknown values last in both directions."""
     return F(field).desc(nulls_last=True) if downwards else F(field).asc(nulls_last=True)
 
 

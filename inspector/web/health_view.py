@@ -25,7 +25,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when database, migrations and broker are there, else 503 that names what is not."""
+    """Return 200 if database, migrations and broker work, else 503 with the name of what does not."""
     found = checks()
     ready = all(check.is_met for check in found)
     said = {

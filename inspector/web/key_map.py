@@ -1,6 +1,6 @@
-"""The keys of all pages. A key means one thing: its words stand here once, and a page only says of what.
+"""The keys of all pages. A key means one thing: its words are here, and a page adds only the noun.
 
-Single letters act on the page, or step to what lies beside it; g and a letter lead to another page.
+Single letters act on the page or move to its neighbours; g and a letter lead to another page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class KeyGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyMeaning:
-    """`words` holds {} where a page says of what; without its word stands `usual`."""
+    """`words` holds {} for the page's noun; `usual` is the noun if the page gives none."""
 
     group: KeyGroup
     words: str

@@ -12,7 +12,7 @@ NUL = "\x00"
 
 
 class NulMiddleware:
-    """400 that names the part. Stands before whatever reads a session, a form or an address."""
+    """Answer 400 and name the part. Runs before anything that reads a session, a form or an address."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

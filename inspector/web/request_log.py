@@ -1,4 +1,4 @@
-"""One log line per request, and an id by which all lines of one request are found again."""
+"""One log line per request, and an id that all lines of one request share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET = ("/healthz", "/readyz", "/static/")  # asked every few seconds, or a doz
 
 
 class RequestLogMiddleware:
-    """Stands first, so that it sees what every other middleware answers. The id goes back in X-Request-ID.
+    """Runs first, so that it sees the answers of every other middleware. The id goes back in X-Request-ID.
 
     The query is left out: it may hold what a person searched for. `user` is an account's number, never a name.
     """

@@ -47,7 +47,7 @@ def render_page(
 
 
 class PathLink:
-    """An address as a twin gives it: absolute, for which the encoder takes the host of the request."""
+    """An address in a twin: the encoder makes it absolute with the request's host."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -86,7 +86,7 @@ def json_url(request: HttpRequest) -> str:
 
 
 def read_htmx(request: HttpRequest) -> HtmxDetails:
-    """What htmx says of itself; false where a browser asks. Its middleware puts it on every request."""
+    """Return the headers of htmx; false if a browser asks. Its middleware puts it on every request."""
     return cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]
 
 
@@ -109,7 +109,7 @@ def paginate(
 
 
 def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> str | None:
-    """Where the twin of the next page lies: what a JSON list gives as `next`."""
+    """Return the address of the next page's twin: the `next` of a JSON list."""
     if not page.has_next():
         return None
     query = request.GET.copy()

@@ -1,2 +1,2 @@
-"""`/compare/`, `/comparisons/` and `/published/`: groups of runs beside each other, and the charts, lists, files and
-reports of them."""
+"""`/compare/`, `/comparisons/` and `/published/`: groups of runs side by side, with their charts, lists, files and
+reports."""

@@ -21,7 +21,7 @@ from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import conditions_without_library
 
-COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as a percentage
+COUNTED_UP_TO = 60  # trials of a side that are written as k of n; more as a percentage
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def write_headline(answer: Answer) -> str:
     else:
         again = name.did
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
-    is_counted = is_counted and not has_samples(answer.comparison)  # several tries of a task are no k of n
+    is_counted = is_counted and not has_samples(answer.comparison)  # several tries of a task do not make a k of n
     who = who[0].upper() + who[1:]
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.

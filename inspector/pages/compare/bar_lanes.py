@@ -12,7 +12,7 @@ from benchapp.stats.comparing.condition_names import name_condition
 
 HEIGHT = 26  # px
 ROOM = 1.04  # of the longest bar: some air behind it
-LEAST = 0.05  # share that an axis has at least on a side: a bar of nothing needs a zero to stand at
+LEAST = 0.05  # least share of an axis on either side of zero: an empty bar needs a zero to start at
 
 
 @dataclass(frozen=True, slots=True)

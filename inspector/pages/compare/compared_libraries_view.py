@@ -1,4 +1,4 @@
-"""`/compare/libraries/`: what became of the libraries of each group, and who read them."""
+"""`/compare/libraries/`: how the libraries of each group grew, and who read them."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
 
 
 def _order(field: str, *, down: bool) -> OrderBy:
-    """What is not known comes last in both directions."""
+    """Sort unknown values last in both directions."""
     return F(field).desc(nulls_last=True) if down else F(field).asc(nulls_last=True)
 
 

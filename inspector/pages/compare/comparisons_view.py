@@ -39,7 +39,7 @@ PER_PAGE = 50
 
 class SaveForm(forms.Form):
     """`metrics`: the differences of these, every group against its baseline, are corrected together. `understood`: the
-    metrics of which the form has said that nothing could be found with them."""
+    metrics that the form has called too weak to find anything."""
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
@@ -77,7 +77,7 @@ class DeclaredRow:
 
     @property
     def stands(self) -> list[str]:
-        """What is said of it before the end."""
+        """Return the note for a comparison that is still interim."""
         each = self.hypothesis
         waits = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
         return [*waits, each.interim.short] if each.interim else waits

@@ -216,7 +216,7 @@ def _build_cause(name: str, cell: FailureCell, of_class: Sequence[RefusedRow]) -
 
 
 def _quote(refused: RefusedRow) -> str:
-    """What the verifier said that its class was read off; empty where only a name or a marker tells."""
+    """Return the verifier's words that decided the class; empty if only a name or a marker did."""
     said = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
     return redact_text(next(filter(None, said), ""))
 

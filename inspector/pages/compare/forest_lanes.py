@@ -25,7 +25,7 @@ from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import draw_share
 
-TICKS = 5  # about so many on an axis
+TICKS = 5  # about this many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
 FEW = 10  # scored trials: below it k of n, since a percentage would pretend to know more
@@ -281,7 +281,7 @@ class ForestBuilder:
         }
 
     def _write_run_cell(self, group: Group, metric: RunMetric) -> dict[str, str]:
-        """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
+        """A number of whole runs is not a mean over tasks and cannot be paired with the baseline's, so it is shown unpaired."""
         found = self.comparison.run_value(group, metric)
         text = UNKNOWN if found.value is None else render_metric(found.value, metric.unit)
         return {"name": name_metric(metric).short, "text": text, "says": found.note}

@@ -1,4 +1,4 @@
-"""`/compare/lines/`: for each condition that got worse, the lines of its skills whose readers did worst beside no-skill."""
+"""`/compare/lines/`: for each condition that got worse, the skill lines whose readers did worst compared with no-skill."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from benchapp.papers.printing import Number, flatten_rows, lay_out
 from inspector.pages.compare.printed_lanes import MAIN, choose_metric, draw_printed, list_metrics, title_metric
 from inspector.web.responses import render_page
 
-# Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
+# Figures whose numbers appear nowhere in their paper's text or tables. They are not drawn here.
 NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
     "skillevolbench": ("Figure 5 (library size)", "Figure 6 (by environment)", "Figure 7 (cost)"),
     "skillflow": ("Figures 6 and 11 (gains by domain and family)", "Figures 7 and 8 (skill growth, kinds of files)"),

@@ -1,4 +1,4 @@
-"""`/compare/replay/`: replay against acquisition as a 2x2 per group, beside the noise that a second try alone brings."""
+"""`/compare/replay/`: replay against acquisition as a 2x2 per group, next to the noise that a second try alone brings."""
 
 from __future__ import annotations
 

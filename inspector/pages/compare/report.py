@@ -40,7 +40,7 @@ BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
 @dataclass(frozen=True, slots=True)
 class Plate:
-    """One chart in the report: its figure as JSON that can stand in a script element, and its table."""
+    """One chart in the report: its figure as JSON for a script element, and its table."""
 
     chart: Chart
     drawing: ChartDrawing
@@ -145,13 +145,13 @@ def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
 
 
 def _inside_script(text: bytes) -> SafeString:
-    """JSON in which nothing can end the element that holds it: inside its strings "<" may be written as its code."""
+    """Return JSON that cannot end the element that holds it: "<" inside its strings is written as its code."""
     return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
 
 
 def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tuple[str, str]]:
-    """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
-    apart beyond the condition."""
+    """Rows of the declared differences if a set was declared, else of the chosen metric; each with what distinguishes its
+    group beyond the condition."""
     if corrected:
         return [(each.sentence, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     judged = head.answer.judged if head else []
@@ -181,7 +181,7 @@ def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
     return [(PAPERS.get(paper, paper), ", ".join(names)) for paper, names in tables.items()]
 
 
-# --- what lies inside the file -----------------------------------------------------------------------------------------
+# --- what the file contains -------------------------------------------------------------------------------------------
 
 
 def _embed_assets(with_charts: bool) -> dict[str, object]:
@@ -205,7 +205,7 @@ def _bundle() -> str:
 
 @cache
 def static_text(name: str) -> str:
-    """A file of ours as text that can stand inside a style or script element."""
+    """Return a static file as text for a style or script element."""
     found = finders.find(name)
     if not isinstance(found, str):
         raise FileNotFoundError(f"static/{name}: needed for reports")
@@ -213,7 +213,7 @@ def static_text(name: str) -> str:
 
 
 def _unending(script: str) -> str:
-    """HTML ends a script at the first "</script", wherever it stands; inside strings the backslash changes nothing."""
+    """HTML ends a script at the first "</script" anywhere; inside strings the backslash changes nothing."""
     return script.replace("</script", "<\\/script").replace("\r\n", "\n")
 
 

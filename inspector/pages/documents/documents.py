@@ -104,12 +104,12 @@ def find_picture(name: str) -> Path:
 
 
 def _find_files(pattern: str) -> dict[str, Path]:
-    """Path below docs/ -> file. A name is looked up among what is there, so none leads out of the folder."""
+    """Return path below docs/ -> file. Names are looked up in this list, so none leads out of the folder."""
     return {path.relative_to(_FOLDER).as_posix(): path for path in _FOLDER.rglob(pattern)}
 
 
 def _name_commands(text: str) -> str:
-    """As they are typed here. Documents are written for a clone; what runs in a container is typed there as it stands."""
+    """Return the commands as they are typed here. Documents are written for a clone; what runs in a container is unchanged."""
     if not IS_INSTALLED:
         return text
     text = text.replace("make demo MODEL=small", f"{DEMO} --model small").replace("make demo", DEMO)

@@ -82,7 +82,7 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`says`: what it is now. `waits`: for whom or what, or what comes next. `acts`: the first is the next to do. `why`: of one
+    """`says`: its state. `waits`: who or what it waits for, or what comes next. `acts`: the first is the next to do. `why`: of one
     that stopped."""
 
     says: str

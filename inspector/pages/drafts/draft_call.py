@@ -20,7 +20,7 @@ DIFF = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class StepCall(Shaped):
-    """`chosen`: the one file that is shown whole; "" for all, within the room of a page. Without a call both texts are None."""
+    """`chosen`: the one file that is shown whole; "" for all, within the room of a page. Without a call, neither text exists (None)."""
 
     step: DraftedStep
     files: tuple[ShownFile, ...]

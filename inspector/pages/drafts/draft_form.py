@@ -1,4 +1,4 @@
-"""The form of a new draft: what is asked for, by whom it is drafted, and what it begins with."""
+"""The form of a new draft: what is asked for, which model drafts it, and what it begins with."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ START = {
 
 @dataclass(frozen=True, slots=True)
 class DraftWish:
-    """What stands in the form. `typed`: path and text of files that somebody wrote into it."""
+    """The values in the form. `typed`: path and text of files that somebody typed."""
 
     values: Mapping[str, str]
     typed: tuple[tuple[str, str], ...] = ()

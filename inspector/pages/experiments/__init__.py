@@ -1,1 +1,1 @@
-"""`/experiments/<id>/`: the conditions of one experiment beside each other."""
+"""`/experiments/<id>/`: the conditions of one experiment side by side."""

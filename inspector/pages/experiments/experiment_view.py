@@ -45,8 +45,8 @@ from inspector.pages.compare.runs_view import MEMBER, RUNS_PER_PAGE, build_membe
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, read_htmx, render_page, wants_fragment
 
-MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
-FAILS = Value("failing, retrying")  # the status of an episode that goes on, although the machine failed it
+MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning says what happened
+FAILS = Value("failing, retrying")  # the status of an episode that continues after a failure of the machine
 AXES_CHOSEN = ("condition", "agent_model", "harness")  # what most readers narrow; an address may name more
 GROUPS_PER_PAGE = 15  # condition x models x harness
 
@@ -128,8 +128,8 @@ def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, o
 
 
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
-    """What its probes found: that answers their question, which is not that of conditions. Nothing of a fork, of an import
-    that does not say what it probes, and of a run that the reader reviews blind."""
+    """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
+    say what they probe, and runs that the reader reviews blind."""
     closed = words_of(request).closed_runs().values("pk")
     probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)

@@ -78,7 +78,7 @@ class MeasuringPage:
 
 
 def read_asked(query: QueryDict) -> tuple[AskedMeasuring, str]:
-    """What an address or a form asks for, and what of it is no number."""
+    """Return what an address or a form asks for, and the parts that are not numbers."""
     times, usd = query.get("times", "").strip(), query.get("usd", "").strip()
     runs = tuple(dict.fromkeys(query.getlist("run")))
     if times and not (times.isascii() and times.isdigit() and len(times) < 7):

@@ -216,7 +216,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
 
 
 def _name_batches(batches: list[ImportBatch]) -> list[tuple[ImportBatch, str, list[Experiment]]]:
-    """Each with what was given, in short, and the experiments that are there of it, or that they were joined into."""
+    """Return each batch with its source in short, and its remaining experiments, or the ones they were joined into."""
     titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
     arrivals = list(
         ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")

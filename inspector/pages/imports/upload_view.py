@@ -1,6 +1,6 @@
 """`/imports/uploads/`: files come in, from a browser or a program, piece by piece, and are imported by a worker.
 
-All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md tells programs.
+All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md describes it for programs.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_path(request: HttpRequest) -> HttpResponse:
 
 
 def list_roots(request: HttpRequest) -> list[Path]:
-    """List the folders of the server that whoever asks may import from. A token does not stand for the person at the machine."""
+    """List the folders of the server that the reader may import from. A token does not count as the person at the machine."""
     at_machine = is_local(request.user) and not hasattr(request, "token")
     return settings.IMPORT_ROOTS or ([Path.home()] if settings.IMPORTS_FROM_HOME and at_machine else [])
 

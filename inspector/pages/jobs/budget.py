@@ -1,4 +1,4 @@
-"""A run's budget beside what it has spent, as bars."""
+"""A run's budget and what it has spent, as bars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `/jobs/` shows: who works on what, what waits, and what needs somebody. A few queries whatever there is."""
+"""What `/jobs/` shows: who works on what, what waits, and what needs somebody. A few queries for any number of jobs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _OF_RUN = ("public_id", "revision", "status", "experiment", "scripted", "agent_m
 class Trouble(StrEnum):
     """Why an episode needs somebody, the worst first. The order is that of the page."""
 
-    BLOCKED = "blocked"  # nothing goes on until an operator acts
+    BLOCKED = "blocked"  # nothing continues until an operator acts
     CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
     STUCK = "stuck"  # an attempt is held, and for long no step came
-    ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them go on
+    ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def group_troubles(rows: Iterable[Troubled]) -> list[SameTrouble]:
 
 @dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and how its episodes stand. `progress`, `budget`: of the newest `MAX_COUNTED`."""
+    """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`."""
 
     experiment: Experiment
     counts: dict[str, int]
@@ -110,7 +110,7 @@ class OpenExperiment(Shaped):
 
     @property
     def to_do(self) -> int:
-        """Episodes that go on by themselves, whether or not somebody is at them this moment."""
+        """Number of episodes that continue by themselves, running at this moment or not."""
         return sum(self.counts.get(status, 0) for status in _OPEN)
 
 
@@ -135,7 +135,7 @@ class EndedExperiment(Shaped):
 
 
 def find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
-    """The worst first, and how many there are in all."""
+    """Return the worst first, and the number in total."""
     wanted = (
         Q(status=Episode.Status.BLOCKED)
         | FAILING

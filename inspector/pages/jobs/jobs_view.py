@@ -1,4 +1,4 @@
-"""`/jobs/`: what runs now, what waits, and what needs somebody, which stands first."""
+"""`/jobs/`: what needs somebody, what runs now, and what waits."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Following = tuple[str, Target]  # kind and what the person is led to next
 def carry_out(
     act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User
 ) -> tuple[str, Following | None]:
-    """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
+    """Return a sentence about what was done, and the page to continue on if it is another one. RunnerError says why not."""
     if act == PAUSE.key:
         return (
             f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",
@@ -94,7 +94,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
 
 
 def _parse_number(text: str, unit: str) -> float | None:
-    """None for an empty field. SetupError for what is no finite number."""
+    """Return None for an empty field. SetupError for anything but a finite number."""
     if not text.strip():
         return None
     try:

@@ -1,4 +1,4 @@
-"""`/jobs/<kind>/<id>/`: how an experiment, a run or an episode stands, and what an operator can do with it."""
+"""`/jobs/<kind>/<id>/`: the state of an experiment, a run or an episode, and what an operator can do with it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _explain(trial: Trial, episode: Episode, words: Words) -> str:
 @require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
-    """Carries the act out and records who did it and why. A refusal stands at the form that was sent."""
+    """Carry the act out and record who did it and why. A refusal is shown at the form that was sent."""
     if act not in ACTS:
         raise Http404(f"there is no act {act}")
     target = _find_target(kind, public_id)

@@ -20,7 +20,7 @@ KINDS: dict[str, type[Target]] = {"experiment": Experiment, "run": Run, "episode
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`form`: what it asks for beside a reason. `grave`: it cannot be taken back."""
+    """`form`: what it asks for in addition to a reason. `grave`: it cannot be undone."""
 
     key: str  # in the address
     title: str
@@ -80,9 +80,9 @@ ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL
 
 @dataclass(frozen=True, slots=True)
 class ActStanding:
-    """How a target's episodes stand: the status of each. `answer`: key of the author's answer at which an episode stands;
-    `can_skip_trial`: it stands at a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
-    `no_plan`: why the plan of an episode cannot be had, so that nothing of it can be skipped.
+    """The states of a target's episodes. `answer`: key of the author's answer that an episode waits for;
+    `can_skip_trial`: it waits for a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
+    `no_plan`: why the plan of an episode is not available, so that no part of it can be skipped.
     """
 
     kind: str
@@ -109,7 +109,7 @@ def possible(standing: ActStanding) -> Iterator[Act]:
     if not standing.is_ours:
         return
     blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
-    if blocked > standing.spent:  # raising the budget is what lets the others go on
+    if blocked > standing.spent:  # raising the budget lets the others continue
         yield ASK_AGAIN if standing.answer else RETRY
     if paused or Episode.Wish.PAUSE in standing.wishes:
         yield RESUME
@@ -140,8 +140,8 @@ def episodes_of(target: Target) -> QuerySet[Episode]:
 
 
 def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
-    """For a page with a line for each: `told` begins what stopped it or failed last; whole tracebacks stay where they
-    are."""
+    """Load the episodes for a page with a line for each: `told` begins what stopped it or failed last, without whole
+    tracebacks."""
     return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(REASON, 500))
 
 
@@ -166,8 +166,8 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActSt
 
 
 def _find_place(episode: Episode) -> tuple[str, bool, str]:
-    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last where the
-    episode cannot go on as it is: its suite or setup is no longer that of the launch, or not on this machine."""
+    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last if the
+    episode cannot continue: its suite or setup is no longer that of the launch, or not on this machine."""
     ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
     if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
         return "", False, ""

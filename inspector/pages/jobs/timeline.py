@@ -57,7 +57,8 @@ class _Axis:
 
 
 def draw_timelines(experiments: Sequence[Experiment], now: datetime, words: Words) -> dict[int, Timeline]:
-    """Without the trials that this reader still reviews blind. By pk, without those whose first trial has not started. Four queries. Episodes at work come before those that wait and ended."""
+    """Return timelines by pk, without experiments whose first trial has not started and without trials that this reader
+    still reviews blind. Four queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted = {
         pk: counts

@@ -1,7 +1,7 @@
 """The launch form: the same experiment file as text and as fields.
 
-The file is the truth. What somebody changes in a field is written into the file; what they write into the file shows in
-the fields. A field that was not touched writes nothing, so whatever else the file says stays as it is.
+The file is the truth. A changed field is written into the file; a changed file shows in the fields. An untouched field
+writes nothing, so everything else in the file stays.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ MORE = (
     ),
     *AUTHOR_SETTINGS,
 )
-# What each agent is, in the order in which they are offered.
+# What each agent is, in the order of the form.
 AGENT_NOTES = {
     "shell": "Ours. The model works in a shell.",
     "claude-code": "Anthropic's program. Needs Docker.",
@@ -155,12 +155,12 @@ AGENT_NOTES = {
     "harbor-terminus-2": "Harbor's own agent. Needs the sandbox harbor.",
 }
 ONE_CALL = "one-call"  # the box that stands for null in `author_agents`
-SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
+SAME_AUTHOR = "same_author"  # a box: the agent that solves tasks also writes the skills
 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A field with what stands in it."""
+    """A field with its value."""
 
     field: LaunchField
     value: Value
@@ -191,7 +191,7 @@ def write(value: Mapping[str, object]) -> str:
 
 
 def values_of(file: Mapping[str, object]) -> dict[str, Value]:
-    """What stands in each field when the file says this; defaults where it says nothing."""
+    """Return the value of each field for this file; defaults for what the file leaves out."""
     plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
     if "prompts" in plural:
         plural["prompts"] = list_prompts(plural["prompts"])
@@ -226,7 +226,7 @@ def write_changes(
             if set(value) == set(old):  # boxes have an order of their own, which says nothing
                 continue
             value = [*(each for each in old if each in value), *(each for each in value if each not in old)]
-            if old and name in _MODELS and _names_none(found.get(name)):  # beside models; a box for it there is none
+            if old and name in _MODELS and _names_none(found.get(name)):  # next to the models; it has no box
                 found[name] = [None, *value]
                 continue
         if value != old:
@@ -293,7 +293,7 @@ def _show_value(each: LaunchField, value: object) -> Value:
 
 
 def _read_value(each: LaunchField, value: Value) -> object:
-    """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
+    """Return the file's value. What is not a number stays as typed: the check then says what was expected."""
     if each.kind == "number":
         return _parse_number(str(value))
     if each.name in _MODELS:
@@ -363,7 +363,7 @@ def _tell_limit(each: LaunchField, protocol: str) -> LaunchField:
 
 
 def find_field(problem: str) -> LaunchField | None:
-    """The field at which a problem is shown; None where it belongs to none."""
+    """Return the field that shows a problem; None if no field does."""
     return next((each for name, each in FIELDS.items() if _belongs_to(problem, name)), None)
 
 
@@ -472,7 +472,7 @@ def _list_forms(generator: str) -> Iterator[Option]:
         wire = find_generator(generator).wire
         presets = [read_preset_named(preset) for preset in sorted(preset_files())] if wire else []
     except SetupError:
-        wire, presets = "", []  # chosen all the same, it is told what is wrong
+        wire, presets = "", []  # if chosen anyway, the check says what is wrong
     if not wire:
         yield Option(name, name, "a program; for plug-in")
     for preset in presets:

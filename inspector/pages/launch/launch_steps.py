@@ -106,7 +106,7 @@ def _find_cell(ways: Sequence[Way], origin: Origin, step: int) -> tuple[Way, ...
 
 
 def split_models(shown: ShownField) -> ModelList:
-    """A model that somebody chose stands among those that are ready, whatever it lacks."""
+    """A chosen model is listed with the ready ones, even if something is missing."""
     chosen = shown.value if isinstance(shown.value, list) else []
     waiting: defaultdict[str, list[Option]] = defaultdict(list)
     ready = []
@@ -125,5 +125,5 @@ def has_same_author(values: Mapping[str, Value]) -> bool:
 
 
 def place_problems(problems: Sequence[SpecProblem]) -> list[tuple[LaunchField | None, SpecProblem]]:
-    """Each problem with the field at which it stands; None for those of the file as a whole."""
+    """Return each problem with its field; None for problems of the whole file."""
     return [(find_field(problem.field), problem) for problem in problems]

@@ -73,7 +73,7 @@ FEW = ("no-skill", "raw-trajectory", "selfgen-always")  # ways to begin with; of
 
 @dataclass(frozen=True, slots=True)
 class LaunchDraft:
-    """What stands on the page: the file, what its fields show, and what is wrong with it.
+    """What the page shows: the file, the values of its fields, and what is wrong with it.
 
     `drawn`: the file that the fields differ from by what somebody changed in them; None where they show this file.
     """
@@ -95,7 +95,7 @@ class LaunchDraft:
 
     @property
     def billed(self) -> str:
-        """A digest of all that the bill is made from: a name changes nothing of it."""
+        """Return a digest of everything the bill depends on; the experiment's name is not part of it."""
         text = form.write({**(self.file or {}), "name": ""}) if self.file else self.text
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -127,7 +127,7 @@ class CheckedLaunch(Shaped):
 
     @property
     def untried(self) -> int:
-        """Arms of which nothing ran here before."""
+        """Return the arms that never ran here."""
         return sum(not each.basis for each in self.estimate.arms.values())
 
     @property
@@ -233,15 +233,15 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
 
 
 def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
-    """What a button beside a step writes into the file: all conditions, a few, the tasks' own solutions, or one
-    episode to try first."""
+    """Return what a button next to a step writes into the file: all conditions, a few, the tasks' own solutions, or
+    one episode to try first."""
     file = dict(draft.file or {})
     try:
         known = list(conditions_of(str(draft.values["protocol"])))
     except SetupError:
         return draft
     if act == "all-ways":
-        file["conditions"] = [name for name in known if name != "plug-in"]  # that one needs a program of one's own
+        file["conditions"] = [name for name in known if name != "plug-in"]  # that one needs a program of your own
     elif act == "few-ways":
         file["conditions"] = [name for name in FEW if name in known] if set(FEW) <= set(known) else known[:3]
     elif act == "solutions":

@@ -1,6 +1,6 @@
-"""`/launch/server/`: a model server of one's own, or a preset: what it can do, and storing it as a preset.
+"""`/launch/server/`: your own model server, or a preset: what it can do, and storing it as a preset.
 
-A worker asks, as it will when runs use the model: this process makes no call, whatever address somebody writes here. A
+A worker calls the server, as it will when runs use the model; this process calls no address that somebody types here. A
 worker's keys are not the operator's: only an admin may pair a key with a new server.
 """
 
@@ -46,7 +46,7 @@ def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _require(asked: TryoutRequest, user: User) -> None:
-    """Whatever can be told without asking the server."""
+    """What is known without asking the server."""
     if asked.preset:
         if asked.preset not in preset_files():
             raise SetupError(f"there is no preset {asked.preset!r}")

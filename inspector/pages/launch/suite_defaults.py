@@ -1,7 +1,7 @@
 """What follows the suite and the protocol that somebody chose: a file that stays launchable, and what was changed in it.
 
-Own tasks are not trusted, have no roles and know nothing of another protocol's conditions. Without this, choosing them
-answers with a list of problems that nobody caused.
+Your own tasks are not trusted, have no roles and do not fit another protocol's conditions. Without this, choosing them
+would show a list of problems that nobody caused.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ THINGS = {
 
 
 def say_verb(verb: str) -> str:
-    """In words; an unknown one as it stands."""
+    """Return the act in words; an unknown one unchanged."""
     return VERBS.get(verb, verb.replace(".", " "))
 
 
@@ -158,7 +158,7 @@ def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
 
 
 def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], str]:
-    """(kind, id) -> name, for those that still stand in the record."""
+    """Return (kind, id) -> name, for those still in the record."""
     found: dict[tuple[str, UUID], str] = {}
     known = sorted({(kind, each) for kind, each in targets if each and kind in THINGS}, key=str)
     for kind, group in groupby(known, key=lambda target: target[0]):

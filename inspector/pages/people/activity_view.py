@@ -75,7 +75,7 @@ def _values(field: str) -> list[str]:
 
 
 def _unseen_queues(reader: User) -> frozenset[UUID]:
-    """Public ids of the queues in which something is hidden from the reader, by themselves or by another one. One query."""
+    """Return public ids of the queues that hide something from the reader, directly or through another queue. One query."""
     hides = Q(pk__in=[])
     for name in ("conditions", "models", "labels", "suggestions"):
         hides |= Q(**{f"queue__hides_{name}": True})
@@ -99,7 +99,7 @@ class ActRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ActLine:
-    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: each one's details.
+    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: their details.
     `things`: what was acted on, fewer than the acts where one was acted on again."""
 
     act: ActRow

@@ -1,4 +1,4 @@
-"""What was said on a page so far, and the addresses of the threads: one query for the page, whatever it shows."""
+"""The comments on a page so far, and the addresses of the threads: one query for any page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchapp.stats.comparing.choices import Choices
 
 @dataclass(frozen=True, slots=True)
 class CommentedSteps:
-    """`address` lacks the step. `counts`: step number -> comments that stand there."""
+    """`address` lacks the step. `counts`: step number -> number of comments there."""
 
     address: str
     counts: Mapping[int, int]

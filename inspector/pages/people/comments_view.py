@@ -1,4 +1,4 @@
-"""`/comments/`: what mentions me and what was said last; and the thread at one place, as a part of its page or alone."""
+"""`/comments/`: mentions of the reader and the latest comments; and the thread at one place, as a part of its page or alone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def about(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs(User.Level.REVIEWER)
 def write(request: HttpRequest) -> HttpResponse:
-    """The place stands in the address, the text in the form; `parent` is the comment it answers."""
+    """The place is in the address, the text in the form; `parent` is the comment it answers."""
     place, author = _place(request), user_of(request)
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
     parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
@@ -86,7 +86,7 @@ def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """Mentions of whoever asks are read from now on: all, or those at the place in the address. Open to every level."""
+    """Mark the reader's mentions as read: all, or those at the place in the address. Open to every level."""
     place = _place(request).name if request.GET else ""
     count = read_mentions(user_of(request), place=place)
     if wants_fragment(request):
@@ -138,7 +138,7 @@ def _thread(
 
 
 def _render_text(comment: Comment) -> tuple[Comment, SafeString | None]:
-    """With its text as HTML that can do no harm; a retracted one says nothing any more."""
+    """Return a comment with its text as harmless HTML; a retracted one has no text."""
     return comment, None if comment.retracted_at else render_markdown(comment.text)
 
 

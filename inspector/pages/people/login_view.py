@@ -110,7 +110,7 @@ class JoinForm(CodeForm):
 
 
 class Join(Braked):
-    """`/join/#CODE`: the code stands behind the #, so no server and no proxy writes it into a log; a script puts it into the form."""
+    """`/join/#CODE`: the code is behind the #, so no server or proxy logs it; a script puts it into the form."""
 
     template_name = "people/join.html"
     form_class = JoinForm

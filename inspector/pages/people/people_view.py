@@ -1,4 +1,4 @@
-"""`/people/`: accounts and their levels, for admins; `/people/me/`: what the record calls whoever asks."""
+"""`/people/`: accounts and their levels, for admins; `/people/me/`: the reader's own account."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def invitation_withdraw(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @needs(User.Level.ADMIN)
 def account_change(request: HttpRequest, name: str) -> HttpResponse:
-    """Another level, or on and off; the refusal is said on the page."""
+    """Change a level, or switch an account on or off; the page shows a refusal."""
     user = get_object_or_404(people(), username=name)
     form = ChangeAccountForm(request.POST)
     if not form.is_valid():
@@ -140,7 +140,7 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def token_make(request: HttpRequest) -> HttpResponse:
-    """Show a new token of one's own, this once."""
+    """Make a token for the reader and show it, this once."""
     if request.method != "POST":
         return redirect("account")
     form, user = TokenForm(request.POST), user_of(request)

@@ -36,7 +36,7 @@ from inspector.web.access import is_local, open_to_all
 
 log = logging.getLogger(__name__)
 
-# What a provider that is offline, or is none, ends in: no connection, no JSON, fields that are missing or of another type.
+# What an offline or wrong provider leads to: no connection, no JSON, fields that are missing or of another type.
 UNUSABLE = (RequestException, OAuth2Error, LookupError, TypeError, ValueError, AttributeError)
 STALE = "This login took too long, or began in another browser. Try again."
 CANCELLED = "You were not logged in: {name} reports that the login was cancelled or denied."
@@ -70,7 +70,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
-    """Log the person in whom the provider sends back."""
+    """Log in the person that the provider sends back."""
     if not provider_name():
         raise Http404
     try:

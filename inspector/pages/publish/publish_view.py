@@ -75,7 +75,7 @@ class PublishForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The address names the subject: `queue=`, or the choices of a comparison, of which one experiment alone has a site too."""
+    """The address names the subject: `queue=`, or the choices of a comparison. Only a single experiment also has a site."""
     subject = _read_subject(request)
     if request.method == "POST":
         form = PublishForm(request.POST)

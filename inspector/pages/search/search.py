@@ -35,7 +35,7 @@ HEADS = {"kind": "Found in", "is": "Trial ended", "phase": "Phase", "role": "Rol
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """`url` opens where the words stand. `trial` and `run` are None where the document has none."""
+    """`url` opens the place of the words. `trial`, `run`: None if the document has none."""
 
     kind: str
     title: str
@@ -158,7 +158,7 @@ class SearchFacet:
 
 
 def facets(query: SearchQuery, found: Found) -> list[SearchFacet]:
-    """Those with something to tell apart; `more` says how many values stay unlisted."""
+    """Return facets with more than one value; `more` is the number of values not listed."""
     listed = [_facet(name, found.facets.get(name, Counter()), query) for name in FACETS]
     return [facet for facet in listed if facet.values]
 

@@ -1,4 +1,4 @@
-"""What a suite's qualification says of its tasks, on the suite's page: verdicts, the runs behind them, how sure they are."""
+"""A suite's qualification as its page shows it: verdicts, the runs behind them, how sure they are."""
 
 from __future__ import annotations
 

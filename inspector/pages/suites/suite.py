@@ -39,7 +39,7 @@ HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is
 
 @dataclass(frozen=True, slots=True)
 class SuiteTask(Shaped):
-    """`rate`: over all recorded trials of standing experiments, probes and qualifications left out; None: nothing was recorded."""
+    """`rate`: over all recorded trials of experiments that were not deleted, without probes and qualifications; None: no trial."""
 
     key: str
     title: str
@@ -102,7 +102,7 @@ class SuiteFamily(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SuiteView:
-    """`read`: the suite as it lies in its folder; None, and `absent` says why. `format` as in the list of suites."""
+    """`read`: the suite as its folder has it; if None, `absent` says why. `format` as in the list of suites."""
 
     key: str
     name: str
@@ -220,7 +220,7 @@ def _read_folder(key: str, row: models.Suite | None) -> tuple[Suite | None, str]
 
 
 def find_task(suite: Suite | None, key: str) -> Task | None:
-    """As it lies in the folder."""
+    """Return the task as the folder has it."""
     return next((task for task in _iterate_tasks(suite) if task.key == key), None) if suite else None
 
 

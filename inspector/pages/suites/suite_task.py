@@ -1,4 +1,4 @@
-"""One task of a suite: what it tells an agent, what is checked, where it runs, and how often it was passed."""
+"""One task of a suite: what an agent is asked, what is checked, where it runs, and how often it was passed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FROM = re.compile(r"^[^\S\n]*FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE | re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSkill(Shaped):
-    """A skill that people wrote for the task's family: its SKILL.md, and how many files lie beside it."""
+    """A skill that people wrote for the task's family: its SKILL.md, and the number of files next to it."""
 
     name: str
     text: str

@@ -54,7 +54,7 @@ class ListedQualification(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`rate`: over all recorded trials, as in `SuiteTask`. `format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder lies here.
+    """`rate`: over all recorded trials, as in `SuiteTask`. `format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder is on this machine.
     `account`: of every task in its folder, when it was loaded."""
 
     key: str
@@ -81,7 +81,7 @@ class ListedSuite(Shaped):
 
     @property
     def not_loaded(self) -> str:
-        """What of its folder is no part of it, in words."""
+        """Return, in words, what its folder holds that was not loaded."""
         return (
             describe_account(self.account) if self.account and self.account["found"] != self.account["loaded"] else ""
         )
@@ -180,14 +180,14 @@ def _list_attributes() -> dict[str, list[str]]:
 
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
-    """Standing ones that were launched over it, or came in with trials of its tasks, without probes and qualifications; newest first."""
+    """Experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
     return Experiment.objects.standing().comparing().filter(mine).order_by("-created_at", "-pk")
 
 
 def count_experiments() -> Counter[str]:
-    """By the key of the suite; probes and qualifications are no experiments of their own."""
+    """By the key of the suite; probes and qualifications do not count as experiments."""
     standing = Experiment.objects.standing().comparing().order_by()
     found = Counter(key for key in standing.values_list("suite__key", flat=True) if key)
     imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()

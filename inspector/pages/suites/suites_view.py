@@ -165,7 +165,7 @@ def _describe_joins(row: Suite | None) -> dict[str, object]:
 
 
 def _describe(view: SuiteView) -> dict[str, object]:
-    """What the twin says of the suite, whatever was asked about it."""
+    """What the twin says about the suite in every answer."""
     return {
         "key": view.key,
         "id": view.row.public_id if view.row else None,

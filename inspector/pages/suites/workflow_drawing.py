@@ -13,7 +13,7 @@ from runner.suites.workflows.workflow import Workflow, WorkflowStep
 
 WIDTH, HEIGHT = 160, 40  # pixels of a step
 ACROSS, DOWN = 12, 24  # between steps
-LANE = 13  # pixels from one edge beside the steps to the next
+LANE = 13  # pixels between lanes next to the steps
 MAX_SHOWN = 23  # characters of a step's grounding
 
 Edge = tuple[str, str]
@@ -21,7 +21,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCanvas:
-    """Left upper corners of the steps, by id. `alone`: steps and edges that another workflow lacks; they stand out."""
+    """Left upper corners of the steps, by id. `alone`: steps and edges that another workflow lacks; they are highlighted."""
 
     workflow: Workflow
     places: dict[str, tuple[float, float]]
@@ -72,7 +72,7 @@ def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanva
 
 
 def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
-    """To the next layer straight down; others beside the steps, each in a lane of its own."""
+    """To the next layer straight down; others run next to the steps, each in a lane of its own."""
     lane = 0
     right = max(x for x, _ in canvas.places.values()) + WIDTH
     for edge in sorted(canvas.workflow.edges, key=lambda pair: (canvas.layers[pair[0]], canvas.layers[pair[1]], pair)):

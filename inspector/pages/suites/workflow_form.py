@@ -1,4 +1,4 @@
-"""The form in which a workflow is drawn: what it holds when it is opened, and what it sends."""
+"""The form that draws a workflow: what it holds when it opens, and what it sends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def blank_workflow() -> Workflow:
 
 
 def read_posted(sent: QueryDict) -> Workflow:
-    """The steps as they stand in the form. What the form could not have sent is dropped."""
+    """Return the steps in the form. What the form could not have sent is dropped."""
     ids = [each for each in dict.fromkeys(sent.getlist("step")) if STEP_ID.fullmatch(each)][:MOST]
     steps = tuple(
         WorkflowStep(
@@ -56,7 +56,7 @@ def read_revision(sent: QueryDict) -> int:
 
 
 def read_standing_id(sent: QueryDict) -> UUID | None:
-    """The settled workflow that stood when the form was opened; None for none."""
+    """The settled workflow at the time the form was opened, or None."""
     return parse_id(sent.get("seen", ""))
 
 
@@ -83,7 +83,7 @@ def drop_step(workflow: Workflow, step_id: str) -> Workflow:
 
 
 def renumber(workflow: Workflow) -> Workflow:
-    """In the order in which the steps are done, called s1, s2 and so on."""
+    """Name the steps s1, s2 and so on, in the order they are done."""
     ordered = workflow.in_order()
     names = {step.id: f"s{number}" for number, step in enumerate(ordered.steps, start=1)}
     steps = (

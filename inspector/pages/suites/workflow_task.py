@@ -27,7 +27,7 @@ from runner.suites.workflows.workflow_comparison import common_part
 
 @dataclass(frozen=True, slots=True)
 class DrawnWorkflow(Shaped):
-    """One person's, and what the one beside it lacks. `number`: which of those compared, from 0."""
+    """One person's workflow, and what the other one lacks. `number`: its place in the comparison, from 0."""
 
     row: TaskWorkflow
     alone: Collection[str | Edge]
@@ -117,7 +117,7 @@ def edit_own(seen: SeenWorkflows) -> WorkflowEditor:
 
 
 def edit_settling(seen: SeenWorkflows) -> WorkflowEditor:
-    """Their draft; else what stands; else what both annotators have, in the words of the first."""
+    """Return their draft; else the settled workflow; else what both annotators have, in the words of the first."""
     if seen.settling:
         return WorkflowEditor(seen.settling.workflow, seen.settling.revision)
     if seen.settled:

@@ -27,7 +27,7 @@ AGREEMENT = JsonShape("steps", "edges", "graph")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRow(Shaped):
-    """A task. `membership`: how it stands to what its family shares; None where it has no standing workflow yet."""
+    """A task. `membership`: how it compares with what its family shares; None without a settled workflow."""
 
     task: SuiteTask
     seen: SeenWorkflows
@@ -74,7 +74,7 @@ class WorkflowRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """`shared`: what all standing workflows of its tasks have; `standing`: how many there are. Tasks without a family share
+    """`shared`: what all settled workflows of its tasks have; `standing`: their number. Tasks without a family share
     nothing; `name` is then empty."""
 
     environment: str

@@ -77,7 +77,7 @@ def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
-    """What is wrong with it, line by line; nothing of it was taken in then."""
+    """Return what is wrong with it, line by line; then no part of it was stored."""
     file = request.FILES.get("file")
     if file is None:
         return ["Choose a file."]
@@ -97,7 +97,7 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: what the form sends as annotator, or what an annotator says of the other's."""
+    """POST: what the form sends as annotator, or what an annotator says about the other's workflow."""
     return _answer(request, name, task, settles=False, as_json=as_json)
 
 
@@ -169,7 +169,7 @@ def _take(drawn: Workflow, what: str, seen: SeenWorkflows) -> Workflow:
 
 
 def _row_of(view: SuiteView, key: str) -> Task:
-    """Of a suite that nobody used yet, once it is recorded."""
+    """The same for a suite that nobody used yet, after it is recorded."""
     suite = view.row or (record_suite(view.read).suite if view.read else None)
     found = Task.objects.filter(suite=suite, key=key).first() if suite else None
     if found is None:

@@ -1,1 +1,1 @@
-"""`/trials/<id>/`: a trial's steps and verdict, finished or at work, and two trials beside each other."""
+"""`/trials/<id>/`: a trial's steps and verdict, finished or running, and two trials side by side."""

@@ -57,7 +57,7 @@ class Cuts:
                     yield start, stop, f"cut-{kind}"
 
     def list_missed(self, number: int) -> str:
-        """The classes of readers that saw nothing of the step."""
+        """Return CSS classes of the readers who saw no part of the step."""
         return "".join(f" {kind}-cut" for kind, kept in self.kinds.items() if number not in kept.steps)
 
 

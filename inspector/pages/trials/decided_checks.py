@@ -1,4 +1,4 @@
-"""A verdict with the steps that most likely decided its checks, and what that says of each step."""
+"""A verdict with the steps that most likely decided its checks, and what each step is flagged with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIn
 from benchapp.analysis.deciding.named_values import read_named_values
 from inspector.pages.trials.verdict import CheckLine, CheckSection, VerdictView
 
-MAX_CHECKS = 60  # failed ones, and as many that passed, for which steps are looked for
+MAX_CHECKS = 60  # failed checks, and as many passed ones, that get a deciding step
 TRAIL = 4  # steps above the page
 
 
@@ -54,7 +54,7 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
 
 
 def _is_passed(group: CheckSection) -> bool:
-    """Groups in which a check failed come first."""
+    """Put groups with a failed check first."""
     return all(check.status == "skipped" for check in group.open)
 
 

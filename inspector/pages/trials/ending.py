@@ -88,12 +88,12 @@ def _say_check(check: CheckLine) -> str:
         what, first = f"{label or name_check(check)}: found {found}, not {expected}", f"{first}:"
     if check.wrong == 1:
         return what
-    # A list that is as long as what is read off a message may go on.
+    # A list as long as what is read from a message may be longer in the message.
     return f"{'several' if len(check.compared) == MOST else check.wrong} values are wrong, {first} {what}"
 
 
 def _choose_expectation(check: CheckLine) -> Expectation:
-    """The one whose value the deciding step prints, so that sentence and step name one number; else the first telling one."""
+    """Prefer the mismatch whose value the deciding step prints, so that sentence and step name one number; else the first distinctive one."""
     printed = [step.about for step in check.decided if step.rule is Rule.PRINTS]
     by_step = (each for each in check.compared if any(about.endswith(each.found) for about in printed))
     telling = (each for each in check.compared if is_telling(each.found))
@@ -101,7 +101,7 @@ def _choose_expectation(check: CheckLine) -> Expectation:
 
 
 def name_check(check: CheckLine) -> str:
-    """A test's function as words; any other name as it stands."""
+    """Return a test function's name as words; any other name unchanged."""
     match = _TEST.match(check.name)
     if not match:
         name = one_line(check.name, NAME_CHARS)

@@ -1,7 +1,7 @@
-"""A trial at work: the steps its agent has published so far, and those that came since somebody last asked.
+"""A running trial: the steps its agent has published so far, and those since the page last asked.
 
-What is shown comes from the broker's stream: shortened, capped, gone an hour after its end. The record has the whole once
-the attempt has ended.
+What is shown comes from the broker's stream: shortened, capped, gone an hour after its end. After the attempt has
+ended, the record has all of it.
 """
 
 from __future__ import annotations

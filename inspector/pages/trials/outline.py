@@ -1,6 +1,6 @@
 """The outline of a trajectory and the ways through it, without reading its steps.
 
-Whatever the length, a page reads one small summary per chunk, the outline rows of its window, and no more.
+For any length, a page reads one small summary per chunk and the outline rows of its window, no more.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSummary:
-    """What the summary of one chunk of steps tells."""
+    """What the summary of one chunk of steps holds."""
 
     first: int
     last: int

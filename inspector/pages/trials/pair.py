@@ -1,4 +1,4 @@
-"""Two trials of one task beside each other: what was given, how each ended, and the steps in two columns."""
+"""Two trials of one task side by side: what each was given, how each ended, and the steps in two columns."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PairLine:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What one side did at the parting. `is_next`: its step there has no counterpart on this side, which went on so."""
+    """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
 
     letter: str
     number: int | None
@@ -319,7 +319,7 @@ def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
 
 
 def _choose_labels(left: Trial, right: Trial) -> tuple[str, str]:
-    """What tells the two apart, as short as it can be said."""
+    """Return the shortest words that distinguish the two."""
     one, other = _list_facts(left), _list_facts(right)
     apart = [name for name in one if one[name] != other[name]]
     if apart == ["experiment"] or not apart:
@@ -357,7 +357,7 @@ def _split_units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit
 
 
 def _split_apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedRow | None) -> Iterator[PairUnit]:
-    """APART steps of either side at a time, so that what one did stands beside what the other did instead."""
+    """Yield APART steps of either side at a time, so that what one did is next to what the other did instead."""
     left = [row for row in rows if row.kind is RowKind.LEFT]
     right = [row for row in rows if row.kind is RowKind.RIGHT]
     pieces = zip_longest(*([side[at : at + APART] for at in range(0, len(side), APART)] for side in (left, right)))

@@ -16,7 +16,7 @@ from inspector.web.text.visible import visible
 from runner.base.types import CheckGroup, Source
 from runner.trajectories.fields import fields
 
-MAX_CHARS = 12_000  # of either text; longer ones stand beside each other, folded
+MAX_CHARS = 12_000  # of either text; longer ones are shown side by side, folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _order_names(views: Sequence[Mapping[str, CardText]]) -> list[str]:
 
 
 def _collect_compared(stored: StoredStep) -> set[str]:
-    """Words around a call are no difference, so they are not held against each other line by line."""
+    """Words around a call do not count as a difference, so they are not compared line by line."""
     step = stored.step
     acts = {"tool_calls"} if step.source is Source.AGENT and step.tool_calls else {"message"}
     return {*acts, "observations"}
@@ -94,7 +94,7 @@ def _pair_texts(
     is_same = left is not None and left == right
     if is_same or not compared or left is None or right is None or max(len(left), len(right)) > MAX_CHARS:
         return FieldPair(name, *views, is_same)
-    if name.startswith("tool_calls/"):  # the tool stands in the label
+    if name.startswith("tool_calls/"):  # the tool is in the label
         left, right = (text.partition("\n")[2] for text in (left, right))
     return FieldPair(name, *views, is_same=False, lines=tuple(_draw_lines(left, right)))
 

@@ -64,7 +64,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
 
 
 def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
-    """Why these two cannot stand beside each other; empty where they can."""
+    """Return why these two cannot be compared; empty if they can."""
     if left.task_id != right.task_id:
         return "These two trials have different tasks, so their steps cannot be aligned."
     if left == right and query.get("a", "") == query.get("b", ""):
@@ -92,7 +92,7 @@ def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:
 
 
 def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:
-    """Where the two had been told, or had got, something else before they first acted differently."""
+    """Where the two had read or received something different before they first acted differently."""
     action = this.parting.action
     if action is None:
         return {}
@@ -148,7 +148,7 @@ def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: li
 
 
 def _compare_revisions(this: TrialPair) -> bool | None:
-    """None where a side does not tell which revision it was."""
+    """None if a side does not report its revision."""
     revisions = [half.trial.task_revision for half in this.halves]
     if any(revision is None or revision.digest == "unknown" for revision in revisions):
         return None
@@ -156,7 +156,7 @@ def _compare_revisions(this: TrialPair) -> bool | None:
 
 
 def _sum_tokens(half: Half) -> list[int] | None:
-    """None where no step tells any."""
+    """None if no step reports any."""
     is_told = any(any(part is not None for part in step) for step in half.side.tokens)
     return sum_tokens(half.side.tokens) if is_told else None
 

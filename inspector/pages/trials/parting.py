@@ -47,7 +47,7 @@ def find_parting(trial: Trial, other: Trial) -> TrialParting:
 def _find_lone_skill(
     alignment: Alignment, left: Trajectory | None, right: Trajectory | None
 ) -> tuple[int, str, bool] | None:
-    """(the first row in which one side opens a skill that the other never does, its name, whether the left side did)"""
+    """Return (first row where one side opens a skill that the other never opens, its name, is it the left side?)."""
     mine, theirs = _list_opened(left), _list_opened(right)
     alone = {("left", mine[name]): name for name in mine.keys() - theirs.keys()}
     alone |= {("right", theirs[name]): name for name in theirs.keys() - mine.keys()}
@@ -76,8 +76,8 @@ def _find_main(trial: Trial) -> Trajectory | None:
 
 
 def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
-    """The first other action, before one that is only worded differently; where there is none, the first other result or
-    words. A longer prompt is no deed."""
+    """Return the first different action, before one that is only worded differently; without one, the first different
+    result or words. A longer prompt does not count as an action."""
     acted = [at for at, row in enumerate(alignment.rows) if DifferingPart.ACTION in row.differs]
     deeds = [at for at in acted if not _is_wording(alignment.rows[at], left)]
     parting = alignment.parting()
@@ -92,7 +92,7 @@ def _is_wording(row: AlignedRow, left: AlignedSide) -> bool:
 
 
 def _find_step(alignment: Alignment, row: int, side: str) -> int | None:
-    """The side's step at the row, else its next one that has no equal: there it went on its own way."""
+    """Return the side's step at the row, else its next step without an equal."""
     for later in alignment.rows[row:]:
         place: int | None = getattr(later, side)
         if place is not None and (later.differs or later is alignment.rows[row]):

@@ -34,7 +34,7 @@ from runner.trajectories.log_records import Record, read_count
 TITLE_CHARS = 200  # of the argument in the title of a call
 MAIN_KEYS = (*COMMAND_KEYS, *PATH_KEYS, "pattern", "query", "url", "skill")  # what a call is about
 PROSE_CHARS = 8_000  # a longer message is drawn as text, folded
-LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in one line is no prose
+LINE_CHARS = 2_000  # also a message with a longer line: a line of that length is not prose
 PROSE_LINES, PROMPT_LINES = 40, 6  # of a message, of a task's prompt that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")

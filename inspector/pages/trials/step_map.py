@@ -1,4 +1,4 @@
-"""The map of a trajectory: its outline, the marks beside it, and the ways to errors, skills and deciding steps.
+"""The map of a trajectory: its outline, the marks next to it, and the ways to errors, skills and deciding steps.
 
 Up to `MAX_STEPS` steps every one is a row. Of a longer trajectory there is a heading for each stored chunk, whose rows
 come when it is opened: no page reads more than one chunk of them. 337,351 steps are some 930 chunks, more than a

@@ -13,8 +13,8 @@ Tokens = Sequence[tuple[int | None, int | None]]  # input (cached ones among it)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`points` as SVG wants them; `at`: the place of the marked step. `known` of `steps` tell their tokens; where one of
-    them tells input or output alone, `total` is a lower bound."""
+    """`points` as SVG wants them; `at`: the place of the marked step. `known` of `steps` report tokens; if one of
+    them reports only input or only output, `total` is a lower bound."""
 
     points: str
     total: int
@@ -26,7 +26,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Both on one scale: `most` tokens high, `steps` wide. A side of which no step tells its tokens has no curve."""
+    """Both on one scale: `most` tokens high, `steps` wide. A side without a step that reports tokens has no curve."""
 
     left: Curve | None
     right: Curve | None
@@ -37,7 +37,7 @@ class Curves:
 
 
 def sum_tokens(tokens: Tokens) -> list[int]:
-    """Input and output up to each step. A step that does not tell adds nothing, and `Curve.known` says how many do."""
+    """Input and output up to each step. A step without a report adds nothing; `Curve.known` counts the steps with one."""
     found, total = [], 0
     for step in tokens:
         total += sum(part or 0 for part in step)

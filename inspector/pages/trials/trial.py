@@ -1,4 +1,4 @@
-"""Everything the trial page shows for one address: how the trial ended, its steps, its verdict, what came of it."""
+"""Everything the trial page shows for one address: how the trial ended, its steps, its verdict, and what followed from it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 @dataclass(frozen=True, slots=True)
 class SkillUsage(Shaped):
-    """One skill of the attempt: was it mounted, how was it used, and at which step first."""
+    """One skill of the attempt: was it mounted, how was it used, and its first step."""
 
     slug: str
     is_mounted: bool
@@ -121,7 +121,7 @@ class Inspection:
 
     @property
     def cut_switch(self) -> list[tuple[str, str, int]]:
-        """(kind, who was shown so, steps of which something was left out), of compactions that left any out."""
+        """Return (kind, reader, steps with a part left out) of compactions that left anything out."""
         counted = ((kind, READERS[kind], self._count_cut(kind)) for kind in self.reading.cuts.kinds if kind in READERS)
         return [found for found in counted if found[2]]
 
@@ -148,7 +148,7 @@ class Inspection:
 
 
 def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
-    """The page for a query string. Whatever the query says, a page comes out: nonsense falls back.
+    """Return the page for any query string; nonsense falls back to the defaults.
 
     `trial` as `Trial.objects.for_detail` gives it. The number of queries is the same for every length.
     """
@@ -205,7 +205,7 @@ def _read_held(snapshot: int | None) -> frozenset[str]:
 
 
 def read_more_steps(trial: Trial, query: Mapping[str, str]) -> StepReading:
-    """The steps that `?first=`, `?to=` or `?at=` asks for, without what else a page says of the trial."""
+    """The steps that `?first=`, `?to=` or `?at=` asks for, without the rest of the page."""
     attempt = choose_attempt(list(trial.attempts.order_by("number")), query.get("attempt", ""))
     trajectories = list_trajectories(attempt)
     trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
@@ -252,7 +252,7 @@ def build_skill_usages(uses: Sequence[SkillUse]) -> list[SkillUsage]:
 
 
 def _read_long(blob: str | None, bounds: slice) -> LongText | None:
-    """What lies within the bounds of the text with this digest."""
+    """Return the part of the text with this digest that is within the bounds."""
     if blob is None:
         return None
     text = Blob.objects.read_text(blob)
@@ -261,7 +261,7 @@ def _read_long(blob: str | None, bounds: slice) -> LongText | None:
 
 
 def find_surroundings(trial: Trial) -> Surroundings:
-    """Without a family its neighbours are those of the order in which the trials were recorded."""
+    """Without a family, neighbours follow the order of recording."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
         before, after = same.filter(pk__lt=trial.pk).order_by("-pk"), same.filter(pk__gt=trial.pk).order_by("pk")

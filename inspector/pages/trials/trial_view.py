@@ -57,8 +57,7 @@ class OutlineForm(forms.Form):
 
 
 class FieldPieceForm(forms.Form):
-    """Which piece of which field: offsets in characters of the field's canonical text. `part`: where the piece lies
-    between them."""
+    """A piece of a field: offsets in characters of the field's canonical text. `part`: its place between them."""
 
     trajectory = forms.UUIDField(required=False)
     step = forms.IntegerField(min_value=1, max_value=2**31)
@@ -179,8 +178,8 @@ def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpRespon
 @require_safe
 @of_trial_alone
 def field(request: HttpRequest, found: Trial) -> HttpResponse:
-    """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
-    is no such field."""
+    """Return one field: a bounded piece as HTML for htmx, otherwise all of it as plain text. 404 if the field does
+    not exist."""
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")
@@ -315,8 +314,8 @@ def _write_query(kept: Sequence[tuple[str, object]]) -> str:
 
 
 def _choose_passing(this: Inspection, others: Sequence[Counterpart]) -> Counterpart | None:
-    """The closest trial of the same task that passed, beside one that did not. No probe's, unless this is one of a probe: a
-    library that was edited for a test does not tell how a learning run could have passed."""
+    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is one:
+    a library edited for a test does not show how a learning run could have passed."""
     if this.trajectory is None or this.trial.success is not False:
         return None
     with_probes = this.trial.episode.run.is_probe
@@ -343,7 +342,7 @@ def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, object]:
 
 
 def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
-    """Every field with its length; a text over its share of the page is cut, and `length` tells."""
+    """Every field with its length; a text over its share of the page is cut, as `length` shows."""
     total = sum(1 for found in stored for _ in fields(found.step))
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
     return [{**STEP.read(found.step), "fields": list(_fields_twin(found, limit))} for found in stored]

@@ -53,8 +53,8 @@ class LinePiece:
 
 @dataclass(frozen=True, slots=True)
 class LineReaders:
-    """How the later trials ended that read a line, and the number of the decision that wrote it, 0 where none did.
-    `is_first`: of neighbouring lines that say the same, so that their numbers stand once."""
+    """How later trials that read a line ended, and the number of the decision that wrote it, 0 if none did.
+    `is_first`: the first of neighbouring lines with equal numbers, so that they are shown once."""
 
     passed: int
     scored: int
@@ -383,7 +383,7 @@ def _find_frontmatter_end(rows: list[DiffRow]) -> int:
 
 
 def _find_near_changes(rows: list[DiffRow]) -> list[bool]:
-    """Whether each row is a change or lies within the context of one."""
+    """Return, for each row, whether it is a change or within the context of one."""
     near = [False] * len(rows)
     for index, row in enumerate(rows):
         if row.sign is not LineSign.SAME:
@@ -393,7 +393,7 @@ def _find_near_changes(rows: list[DiffRow]) -> list[bool]:
 
 
 def _find_headings(rows: list[DiffRow], path: str) -> list[str]:
-    """For each row the Markdown heading or definition it stands under, itself included."""
+    """Return, for each row, the Markdown heading or definition it belongs to, itself included."""
     pattern = _HEADING if path.endswith((".md", ".markdown")) else _DEFINITION
     found, current, is_fenced = [], "", False
     for row in rows:
@@ -407,7 +407,7 @@ def _find_headings(rows: list[DiffRow], path: str) -> list[str]:
 
 
 def _pair_rows(rows: Sequence[DiffRow]) -> Iterator[RowPair]:
-    """Rows for the split view: unchanged lines on both sides, runs of deletions beside the additions after them."""
+    """Rows for the split view: unchanged lines on both sides, runs of deletions next to the additions after them."""
     gone: list[DiffRow] = []
     come: list[DiffRow] = []
     for row in rows:

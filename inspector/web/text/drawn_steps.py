@@ -1,6 +1,6 @@
 """Steps as a page draws them: every text made visible, long ones folded inside.
 
-Pure: steps in, values out. Every field of a step is there; where steps say very much, fewer of them make a page.
+Pure: steps in, values out. Every field of a step is kept; if steps are very long, a page has fewer of them.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def match_answers(step: Step) -> dict[int | None, list[int]]:
 
 
 def name_result(step: Step, result: Observation) -> str:
-    """A result stands below a call; one that names no call of its step must not be read as that call's."""
+    """A result is drawn below its call; one that names no call of its step must not look like that call's."""
     named = any(result.source_call_id == call.id for call in step.tool_calls)
     return "result" if named or not step.tool_calls else "result, call unknown"
 
@@ -206,7 +206,7 @@ def _make_text(stored: StoredStep, name: str, text: str) -> StepText:
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
-        # The name stands in the label; where it is too long for that and all there is, it is the text as well.
+        # The name is the label; if it is too long for that and there is nothing else, it is the text as well.
         skip = 0 if len(text) == len(label) > MAX_LABEL else min(len(label) + 1, len(text))
         return StepText(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":

@@ -1,6 +1,6 @@
 """A compaction as it was shown, cut at its own headings, with its marks for what was left out made plain.
 
-The text is the record and is drawn as it stands. Where a step begins is taken from the recorded spans, not from the
+The text is the record and is drawn unchanged. Where a step begins is taken from the recorded spans, not from the
 text alone: a heading counts only when it is the next kept step's, so a trial that prints such a line gains little.
 """
 

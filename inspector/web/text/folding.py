@@ -15,11 +15,11 @@ from typing import NamedTuple
 from inspector.web.text.visible import visible
 
 WHOLE_LINES, WHOLE_CHARS = 24, 4_000  # a text of no more is shown whole
-DECIDING_LINES = 80  # of what decided a check: the cause may stand anywhere in it
+DECIDING_LINES = 80  # of what decided a check: the cause may be anywhere in it
 LINES = 8, 5  # the first and the last
-ERROR_LINES = 3, 12  # of an error: what went wrong stands at the end
+ERROR_LINES = 3, 12  # of an error: what went wrong is at the end
 ERRORS_SHOWN = 4  # lines inside the fold, the first and the last of them
-LEAST_LINES, LEAST_CHARS = 12, 800  # a fold of less is no help
+LEAST_LINES, LEAST_CHARS = 12, 800  # folding less does not help
 LINE_CHARS, LINE_HEAD, LINE_TAIL = 1_200, 700, 300  # a longer line is folded in its middle
 AROUND = 2  # lines on either side of a value that a check names
 
@@ -90,7 +90,7 @@ def fold(
     whole: int = WHOLE_LINES,
 ) -> tuple[FoldedPart, ...]:
     """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded,
-    and their end as `tail`. Lines with an error are looked for in results only: prompts and skills speak of errors without having any. `places`:
+    and their end as `tail`. Only results are searched for error lines: prompts and skills mention errors without having any. `places`:
     characters of `text` that stay in sight, with the lines around them. `whole`: lines of a text that is not folded."""
     rows = list(_split_rows(text))
     missing = length - offset - len(text)
@@ -108,7 +108,7 @@ def fold(
 def _fold_cut(
     rows: Sequence[_Row], text: str, tail: str, offset: int, length: int, last: int
 ) -> tuple[FoldedPart, ...]:
-    """Beginning and end of a text of which only these are loaded; between them one fold. `last`: of the rows shown first."""
+    """The beginning and end of a text that is not loaded whole; between them one fold. `last`: of the rows shown first."""
     head = rows[: last + 1]
     ending = list(_split_rows(tail))[1:][-ERROR_LINES[1] :]  # its first line is but the end of one
     at = head[-1].end if head else 0
@@ -142,8 +142,8 @@ def _find_errors(text: str, rows: Sequence[_Row]) -> list[int]:
 def _choose_shown(
     rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int], near: Set[int] = frozenset()
 ) -> list[bool]:
-    """Which rows stay: the first, the last, some with errors, those in `near`, and what lies between them where that is
-    little."""
+    """Choose the rows that stay: the first, the last, some with errors, those in `near`, and small gaps between
+    them."""
     head, tail = ends[0], len(rows) - ends[1]
     inside = [index for index in errors if head <= index < tail]
     named = {*inside[: ERRORS_SHOWN // 2], *inside[-ERRORS_SHOWN // 2 :], *near}

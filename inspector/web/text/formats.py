@@ -1,4 +1,4 @@
-"""How numbers are written, on pages and in charts. One rule for all: what is not known says "unknown", never 0."""
+"""How numbers are written, on pages and in charts. One rule for all: an unknown value says "unknown", never 0."""
 
 from __future__ import annotations
 

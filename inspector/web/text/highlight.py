@@ -115,7 +115,7 @@ def _make_lexer(path: str) -> Lexer | None:
 
 @lru_cache(1_000)
 def _find_language(name: str) -> type[Lexer] | None:
-    """By a file's name, which is held against the patterns of some five hundred languages."""
+    """Choose by the file's name, which is compared with the patterns of some five hundred languages."""
     return find_lexer_class_for_filename(name)
 
 

@@ -1,4 +1,4 @@
-"""Markdown files from templates, in which text of strangers cannot be HTML."""
+"""Markdown files from templates; text from outside cannot become HTML in them."""
 
 from __future__ import annotations
 

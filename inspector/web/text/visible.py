@@ -1,4 +1,4 @@
-"""Whole pages made visible. A name of a stranger may stand anywhere in one: in a title, a label, an option."""
+"""Whole pages made visible. Text from outside may be anywhere in one: in a title, a label, an option."""
 
 from __future__ import annotations
 
