@@ -4,6 +4,7 @@
 const form = document.querySelector("form[data-resolve]");
 const find = document.getElementById("find");
 const memo = document.getElementById("memo");
+const others = form?.querySelector(".other-codes");
 const nothing = form?.querySelector('[name="nothing_wrong"]'); // said aloud: nothing is wrong here
 let armed = null;
 let typed = ""; // the first keys of a code in a group
@@ -54,6 +55,7 @@ function exclude(ticked) {
 
 function narrow() {
   const text = find.value.trim().toLowerCase();
+  if (text) others.open = true;
   for (const box of boxes()) {
     const name = box.parentElement.querySelector(".choice-name").textContent.toLowerCase();
     box.closest("li").hidden = !name.includes(text);
@@ -70,6 +72,7 @@ function leaveFind() {
 function code(keys) {
   const isGroup = form.querySelector(`[data-direct^="${CSS.escape(keys)}"]:not([data-direct="${CSS.escape(keys)}"])`);
   typed = isGroup ? keys : "";
+  if (others.contains(boxOf(keys))) others.open = true;
   for (const box of boxes()) box.closest("li").classList.toggle("is-next", Boolean(typed) && (box.dataset.direct ?? "").startsWith(typed));
   if (isGroup) boxOf(keys)?.scrollIntoView({ block: "nearest" });
   else boxOf(keys)?.click();
