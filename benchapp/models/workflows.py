@@ -33,9 +33,7 @@ class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
 
 
 class TaskWorkflow(GuardedModel, PublicModel):
-    """A task's workflow as one person drew it, as annotator or (`is_settled`) as adjudicator.
-
-    A draft may change; what was handed in never does (FinalWorkflow).
+    """A task's workflow as one person drew it: draft, then final (FinalWorkflow). `is_settled`: drawn as adjudicator.
 
     `by`: pseudonym of the person, or the author that the imported file names; `annotator` is then empty. `graph`: as
     `to_plain` writes it. `finds_consistent`: the annotator's opinion of the other one, after both handed in.

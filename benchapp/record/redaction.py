@@ -123,11 +123,9 @@ _SLASHED = tuple(each for each in HINTS if "/" in each[0])
 
 
 def list_hints_inside(document: str, hints: Hints) -> Hints | None:
-    """List the hints that the texts of this JSON document may have, given its own `hints`. None where this is unclear.
-
-    Without disguises the letters of a hint are neighbours in the document too. That does not hold for whole secrets:
-    what they begin behind, such as "\\n", ends in a letter there.
-    """
+    """List the hints that a JSON document's texts may have, given its own `hints`. None where this is unclear. Without
+    disguises the letters of a hint are neighbours in the document too. Not so for whole secrets: what they begin
+    behind, such as "\\n", ends in a letter there."""
     if any(disguise in document for disguise in _DISGUISES):
         return None
     return [*hints, *(each for each in _SLASHED if each not in hints)]

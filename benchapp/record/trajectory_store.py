@@ -2,8 +2,7 @@
 
 A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A text over 32 KiB leaves its step for blobs
 of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Images are blobs
-too, which their parts name by digest. Every chunk has an outline (one small JSON row per step) in a blob of its own and
-a summary on its row.
+too, named by digest. Every chunk has a blob with its outline (one small JSON row per step), and a summary on its row.
 
 Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `save_packed` adds the
 rows inside the transaction that records the attempt. Rows therefore never point at missing content.

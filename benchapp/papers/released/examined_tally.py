@@ -1,8 +1,7 @@
 """Findings in the libraries of one method, counted, and how much of them is in the human skills of their tasks.
 
-The release's own contamination: generated skills that are copies of the reference, and paths such as
-/root/.claude/skills/<human skill>/... that an author can only have seen inside the container
-(github.com/cxcscmu/SkillLearnBench).
+The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
+skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Read the oracles' logs of a release: skills used, tool calls counted in two ways, tokens.
 
-Claude Code's stream-json has one content block a line. Upstream's evaluator keeps only the last line of each message,
-so that a message's thinking, text and earlier calls go missing. Here every block counts
-(github.com/cxcscmu/SkillLearnBench).
+Claude Code's stream-json has one content block a line. Upstream's evaluator (github.com/cxcscmu/SkillLearnBench) keeps
+only the last line of each message, and so loses its thinking, text and earlier calls. Here every block counts.
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ MAX_MESSAGES = 1_000_000  # of one log
 
 @dataclass(frozen=True, slots=True)
 class OracleLog:
-    """One log with its sub-agents. Tokens are unknown where the log has no totals; input includes cached ones.
-
-    `used`: skill -> kinds of use. `mounted`: the task's human skills, None where the folder has none. calls: one per
-    block. calls_of_last_lines: as upstream counts, None where the log is of another format.
-    """
+    """One log with its sub-agents. `used`: skill -> kinds of use. `mounted`: the task's human skills, None where the
+    folder has none. calls: one per block. calls_of_last_lines: as upstream counts, None in other formats. Tokens are
+    unknown in a log without totals; input includes cached ones."""
 
     task: str
     instance: str

@@ -52,9 +52,7 @@ class Drawn:
 
 
 def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]:
-    """Draw items in the order of review, which mixes strata and controls.
-
-    `passes`: candidates for controls, by stratum.
+    """Draw items in the order of review, which mixes strata and controls. `passes`: control candidates by stratum.
 
     Undrawable where a number makes no sense, or where a stratum would be left out: what can never be drawn cannot be
     weighted for.

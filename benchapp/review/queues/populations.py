@@ -173,12 +173,10 @@ class Population:
 
 
 def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Population, list[str]]:
-    """Return the population of an address, and a sentence for each part without meaning.
+    """Return the population of an address, and a sentence for each invalid part. `preset`: default for trials.
 
-    With any of these, nothing may be drawn: less narrowing would draw from more than was asked for. `preset`: of
-    trials, where the address names none.
-
-    `outcome=failed` of Compare's list of trials means the same as the preset, and becomes it.
+    With an invalid part nothing may be drawn: less narrowing would draw from more than was asked for. `outcome=failed`
+    of Compare's list of trials becomes the preset of the same meaning.
     """
     choices, narrowing, problems = parse_trials_request(query, besides=FORM)
     unit = query.get("unit") or Unit.TRIAL

@@ -143,9 +143,7 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
 
 
 def raise_reviews(queue: Queue, total: int, *, user: User) -> None:
-    """Ask for more reviews of each shared item, or of every item where none is shared.
-
-    Only for an open queue; never fewer.
+    """Raise the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
 
     The items stay as drawn, and no review is lost. People who may answer an item again are blind to it again. If they
     have read other people's answers since, theirs does not count for agreement (`seeing`).

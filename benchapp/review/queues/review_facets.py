@@ -88,9 +88,8 @@ PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, b
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts of one unit. Empty texts: unknown, or none. cluster: units that share luck: an episode, whose trials share
-    a library; for a plain import, where it is only a folder, the task. failed: None without a verdict, or for other
-    units."""
+    """Facts of one unit; empty texts: unknown, or none. cluster: units that share luck: an episode, whose trials share
+    a library, but the task for plain imports. failed: None without a verdict, or for other units than trials."""
 
     unit_kind: str
     unit: tuple[int, ...]

@@ -127,9 +127,8 @@ def _fill_empty(parts: list[_Part]) -> tuple[_Part, _Part]:
 def _interval(
     sample: CodedSample, said: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
 ) -> Interval:
-    """Combine the errors of the two parts and of how often the judge answers yes. Each comes from Wilson's interval;
-    they are added as squares on each side (MOVER; Zou & Donner 2008). So a judge that agreed by luck on few items still
-    has an interval with width."""
+    """Combine Wilson's errors of the two parts and of how often the judge answers yes, as squares on each side (MOVER;
+    Zou & Donner 2008). So a judge that agreed by luck on few items still has an interval with width."""
     yes, no = parts
     value = yes.size * yes.carrying + no.size * no.carrying
     clusters = len(np.unique(sample.clusters[settled]))

@@ -146,9 +146,8 @@ def count_effective(weights: Floats) -> float:
 
 
 def _interval(value: float, variance: float, most: float, freedom: int, method: str) -> Interval:
-    """Return Wilson's interval on the number of independent units with the same variance (Korn & Graubard 1998; Franco
-    et al. 2019), widened for few degrees of freedom. Never more than `most`: where all units agree no variance
-    shows."""
+    """Return Wilson's interval for the number of independent units with this variance (Korn & Graubard 1998; Franco et
+    al. 2019), widened for few degrees of freedom. Never more than `most`: units that all agree show no variance."""
     if np.isinf(most):
         return Interval(float(value), float(value), LEVEL, "every unit was coded")
     spread = value * (1 - value)

@@ -68,7 +68,7 @@ class Coded:
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """One submitted review, independent of later resolutions. guess: the condition the reviewer took it for; empty:
-    they did not know; null: nobody asked."""
+    they did not know; None: nobody asked."""
 
     pk: int
     item: int

@@ -106,7 +106,7 @@ class CodeMatch:
 class RuleRecord:
     """One rule: on how many items it spoke, and for settled items how often it was right and what it found.
 
-    right and found are null where the version has no code for it.
+    right, found: None where the version has no code for it.
     """
 
     rule: TrialRule

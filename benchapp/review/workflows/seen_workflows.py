@@ -18,9 +18,8 @@ PLACES = 2  # annotators of a task
 
 @dataclass(frozen=True, slots=True)
 class SeenWorkflows:
-    """One task's workflows for one person. `own`: their work as annotator, drafts too; `settling`: their draft as
-    adjudicator. `annotations`: handed in, in that order; they and `settled` are empty where hidden. `handed_in` counts
-    all."""
+    """One task's workflows for one person. `own`: theirs as annotator, drafts too; `settling`: their draft as
+    adjudicator. `annotations`: handed in, in order; they and `settled` are empty if hidden. `handed_in` counts all."""
 
     own: TaskWorkflow | None = None
     settling: TaskWorkflow | None = None
