@@ -157,7 +157,7 @@ class Decision(PublicModel):
         return patch if patch and (patch.upsert_files or patch.delete_paths) else None
 
     def read_reply(self) -> str:
-        """Return the author's unparsed answer, empty where none is recorded."""
+        """Return the author's answer verbatim, empty where none is recorded."""
         if self.call is None or self.call.reply_id is None:
             return ""
         return str(orjson.loads(Blob.objects.read(self.call.reply_id)).get("text", ""))

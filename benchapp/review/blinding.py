@@ -45,7 +45,7 @@ SWITCHES = ("queue__hides_conditions", "queue__hides_models", "queue__hides_labe
 def open_to(user: User) -> QuerySet[QueueItem]:
     """The items that this person may still answer, in open queues that name them; no query of its own.
 
-    Until they answer, other people's comments on an item and what its queue hides are kept from them, and from nobody
+    Until they answer, other people's opinions of an item and what its queue hides are kept from them, and from nobody
     else. All pages use this, so that none reveals what another hides. An item without free places is open only to those
     with a draft of it: they may still hand it in.
     """

@@ -39,7 +39,7 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
 
 
 def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
-    """Log the same for a page with answers on several items, each by itself. One query where all is logged."""
+    """Log the same for a page with answers on several items, each by itself. One query if nothing is new."""
     known = _acts(user).filter(target_id=OuterRef("public_id"))
     found = list(_select_said_by_others(user, items).filter(~Exists(known)))
     if found:

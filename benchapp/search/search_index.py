@@ -134,7 +134,7 @@ def _list_among(numbers: Sequence[int], documents: QuerySet[SearchDocument], lim
 
 
 def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
-    """Wrap for `pk__in`: on PostgreSQL one array, because the driver writes a thousand single numbers in 5 ms."""
+    """Wrap for `pk__in`. On PostgreSQL one array: the driver needs 5 ms to write a thousand numbers one by one."""
     if connection.vendor == "sqlite":
         return numbers
     return RawSQL("SELECT unnest(%s::bigint[])", [f"{{{','.join(map(str, numbers))}}}"])

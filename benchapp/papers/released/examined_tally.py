@@ -28,7 +28,7 @@ COPIED = 0.5  # more than this share of its runs of eight words
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """One SKILL.md. `share`: runs of eight words that are also in a human skill of the task, of all; None without runs.
+    """One SKILL.md. `share`: the part of its runs of eight words that is in a human skill of the task; None without.
 
     shares: more than chance gives (runner.authoring.word_overlap). cites: absolute paths into a human skill's folder.
     """

@@ -1,8 +1,8 @@
 """A loaded suite and imported runs of the same tasks as one suite.
 
 A joined task of an import points at the loaded one (`Task.same_as`). Its trials become trials of the loaded task, so
-every list, chart and page counts them there. Each keeps its revision of the imported task, to be separated by. Tasks of
-equal content are joined automatically. Equal names are only a proposal, which a person confirms.
+every list, chart and page counts them there. Each keeps its revision of the imported task, so they can be separated.
+Tasks of equal content are joined automatically. Equal names are only a proposal, which a person confirms.
 """
 
 from __future__ import annotations

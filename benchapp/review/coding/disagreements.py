@@ -78,7 +78,7 @@ def compared_items(queue: Queue) -> list[Compared]:
 
 
 def differences(item: Answered) -> frozenset[About]:
-    """Compare answers. No attribution equals none; a first failure that only one person names differs."""
+    """Compare the answers. A missing attribution is not a difference; a missing first failure is."""
     answers = item.answers
     found = set()
     if differ(answer.codes for answer in answers):

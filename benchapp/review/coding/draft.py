@@ -17,7 +17,7 @@ MAX_NUMBER = 2**31 - 1
 
 
 def storable(text: object) -> object:
-    """Replace what PostgreSQL cannot store: NUL and halves of surrogate pairs. Others than texts fail later."""
+    """Replace what PostgreSQL cannot store: NUL and halves of surrogate pairs. What is not text fails later."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 

@@ -84,17 +84,17 @@ class CodeMatch:
 
     @property
     def found(self) -> Rate:
-        """TPR: the source's share of the items that people gave the code."""
+        """TPR: of the items that people gave the code, how many the source gave it too."""
         return _rate(self.both, self.both + self.people_only)
 
     @property
     def left_alone(self) -> Rate:
-        """TNR: the share that the source left alone, of the items that people did not give the code."""
+        """TNR: of the items that people did not give the code, how many the source did not give it either."""
         return _rate(self.neither, self.neither + self.source_only)
 
     @property
     def right(self) -> Rate:
-        """Precision: people's share of the items that the source gave the code."""
+        """Precision: of the items that the source gave the code, how many people gave it too."""
         return _rate(self.both, self.both + self.source_only)
 
     @property

@@ -63,7 +63,8 @@ def _why_no_interval(found: AlphaTally) -> str:
 def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
     """Return bootstrap-t from ten tasks on; with fewer or if it fails, Student's t with the same error.
 
-    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Needs some disagreement.
+    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Needs some disagreement, and at
+    least two clusters.
     """
     drawn = bootstrap_t(found, weights) if found.clusters >= MIN_TASKS_DRAWN else None
     return drawn or student(found)

@@ -87,7 +87,7 @@ class Difference(Shaped):
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % interval for all comparisons together. It ends at zero at most where the correction excludes it."""
+        """The 95 % interval for all comparisons together. Where the correction excludes zero, it stops there."""
         found = self._around(self.test)
         if found is None or self.p is None or self.p > ALPHA:
             return found

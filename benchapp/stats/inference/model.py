@@ -120,9 +120,10 @@ def estimate_difference(
 
 
 def measure_run_factor(conditions: Sequence[Floats], *, is_block: bool) -> RunFactor | None:
-    """Measure over all conditions with replicates, [replicates, episodes] each. None unless there are two of each.
+    """Measure over all conditions with replicates, [replicates, episodes] each. None below two replicates or episodes.
 
-    The mean square of condition x replicate over that of cells. In blocks, the common part of a replicate drops out.
+    The mean square of condition x replicate over that of cells. In blocks, what all conditions of a replicate share
+    drops out, which takes two conditions.
     """
     several = [cells for cells in conditions if count_runs(cells) > 1]
     if not several:

@@ -67,7 +67,7 @@ class Following:
 
 
 def cues_of(files: Mapping[str, str]) -> tuple[str, ...]:
-    """List what a skill names. `files`: path inside the skill -> text, where only prose counts, else the path."""
+    """List a skill's names. `files`: path inside the skill -> text. Of files other than prose only the path counts."""
     found: dict[str, None] = {}
     for path in sorted(files, key=lambda name: (name != "SKILL.md", name)):
         if path != "SKILL.md" and path.startswith(("scripts/", "references/", "assets/")):

@@ -68,7 +68,7 @@ def noise_of(runs: Sequence[Run], outcomes: Mapping[int, Outcomes]) -> Noise:
 
 
 def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: int, retrieved: set[int]) -> Noise:
-    """Count flips. `empty`: key of the empty library's snapshot, or -1. `retrieved`: trials shown earlier ones."""
+    """Count flips. `empty`: the empty library's snapshot, or -1. `retrieved`: trials shown earlier trajectories."""
     benches: dict[tuple[object, ...], int] = {}
     cells: dict[tuple[object, ...], int] = {}
     columns: list[Ints] = []
