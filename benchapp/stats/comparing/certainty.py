@@ -175,7 +175,7 @@ def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: Tr
 
 
 def list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCost]:
-    """List a verdict metric's costs: in USD if every trial of all groups has a cost, else in tokens if all have these."""
+    """List a verdict metric's costs: in USD if every trial of all groups has a cost, in tokens if all have those."""
     if not metric.is_of_verdicts:
         return []
     groups = arrange(comparison.groups.all)

@@ -65,7 +65,7 @@ class Group:
 
     @property
     def parts(self) -> tuple[tuple[Run, ...], ...]:
-        """The runs of each replicate. On a side, runs with equal setup and suite are replicates; others are one whole."""
+        """The runs of each replicate. On a side, runs with equal setup and suite are replicates; others form one."""
         if self.side:
             is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
             if not is_alike:

@@ -1,7 +1,7 @@
 """Which family a skill was written after, and which family's tasks read it: do lessons transfer between families?
 
-A skill counts for the family just before its first appearance; the initial contents of a library have no author here. Trials
-that read a skill differ from others before they read it. So a difference to the baseline on the same tasks is
+A skill counts for the family just before its first appearance; the initial contents of a library have no author here.
+Trials that read a skill differ from others before they read it. So a difference to the baseline on the same tasks is
 descriptive, and nothing tests it.
 """
 
