@@ -36,7 +36,7 @@ from urllib.parse import parse_qsl, urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"""\b(?:href|hx-get|src)="(/[^"#]*)""")
 PASSING = re.compile(  # differs from one answer to the next
-    r'name="csrfmiddlewaretoken" value="[^"]*"|nonce="[^"]*"|hx-headers=\'[^\']*\'|nonce-[\w+/=-]+'
+    r'name="(?:csrfmiddlewaretoken|once)" value="[^"]*"|nonce="[^"]*"|hx-headers=\'[^\']*\'|nonce-[\w+/=-]+'
 )
 KINDS, OF_PAGE = 2, 16  # addresses of one page with the same keys, and of one page
 NO_PAGE = ("/static/", "/logout/", "/health")

@@ -1,2 +1,2 @@
-"""Why runs went as they did: findings in libraries, failure classes, blame, aligned trials. How good they were is in
-`stats`; what people say of them is in `review`."""
+"""Why runs went as they did: findings in libraries, failure classes, blame, aligned trials. `stats` measures how good
+they were; `review` holds people's judgements about them."""

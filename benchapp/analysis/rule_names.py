@@ -1,4 +1,4 @@
-"""Every rule in words that a reader understands without its key: rules of patches, of libraries and of trials."""
+"""Name every rule in words that a reader understands without its key: rules of patches, of libraries and of trials."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ RULE_NAMES: Mapping[str, str] = {
 
 
 def name_rule(key: str) -> str:
-    """In words; the key itself for a rule that this version no longer has."""
+    """Return the rule's name; the key itself for a rule that this version no longer has."""
     return RULE_NAMES.get(key, key)

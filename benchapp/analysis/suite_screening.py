@@ -1,4 +1,4 @@
-"""What screening found in a suite, kept below the var folder: reading all files of a release takes too long for a page."""
+"""Cache a suite's screening below the var folder: reading all files of a release takes too long for a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.screening.suite_findings import Screening, Weight
 
 
 def take_screening(suite: Suite) -> Screening | None:
-    """None where this state of the suite was not screened, or what is kept cannot be read."""
+    """Return the cached screening; None if this state of the suite was not screened, or the cache cannot be read."""
     try:
         return decode(Screening, json.loads(_path(suite).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError, Undecodable):
@@ -22,7 +22,7 @@ def take_screening(suite: Suite) -> Screening | None:
 
 
 def screen_once(suite: Suite) -> Screening:
-    """What is kept, else a new screening, which is kept from then on in place of those of other states of the suite."""
+    """Return the cached screening, or make a new one that replaces those of other states of the suite."""
     found = take_screening(suite)
     if found is None:
         found = screen_suite(suite)
@@ -32,7 +32,7 @@ def screen_once(suite: Suite) -> Screening:
 
 
 def summarise_screening(found: Screening) -> str:
-    """In one sentence."""
+    """Summarise in one sentence."""
     leaks, looks = found.count(Weight.LEAK), found.count(Weight.LOOK)
     if not found.findings:
         return "Nothing found."

@@ -1,4 +1,4 @@
-"""One experiment as one file that another installation takes in to an equal `record_digest`.
+"""One experiment as one file that another installation imports with an equal `record_digest`.
 
 The file is a plain tar in zstd (`.tar.zst`) or gzip (`.tar.gz`), its members in this order:
 
@@ -7,9 +7,9 @@ The file is a plain tar in zstd (`.tar.zst`) or gzip (`.tar.gz`), its members in
     shared.jsonl      the experiment, its suites, tasks and library snapshots
     runs/<n>.jsonl    one file a run: its episodes, trials, attempts, trajectories, decisions, calls, spine
 
-A line is `[table, {column: value}]`; a reference is the place of its target among the lines of that table. What people
-did about it (reviews, labels, comments, saved comparisons, the activity log) is no part of it, nor are hosts, workers,
-leases, paths and times of import.
+A line is `[table, {column: value}]`; a reference is the place of its target among the lines of that table. Left out are
+what people did with the experiment (reviews, labels, comments, saved comparisons, the activity log), and hosts,
+workers, leases, paths and times of import.
 """
 
 from __future__ import annotations

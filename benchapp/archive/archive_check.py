@@ -1,4 +1,4 @@
-"""The first reading of an archive: everything is held against its digest and its model before anything is written."""
+"""The first reading of an archive, which checks everything against its digest and its model before any write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skillglass.envelope import MAX_LINE, Member, open_members
 
 MAX_MANIFEST = 16 * 1024 * 1024
 MAX_CONTENTS = 20_000_000
-MAX_TOTAL = 512 * 1024**3  # bytes of all members: where a bomb is given up
+MAX_TOTAL = 512 * 1024**3  # bytes of all members, as protection from bombs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Manifest:
 
 @dataclass(slots=True)
 class Checked:
-    """What the first reading learned. `ids`: public ids by table, which must be nobody's here."""
+    """What the first reading found. `ids`: public ids by table, which must not be taken here."""
 
     manifest: Manifest
     counts: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Checked:
 
 
 def check_archive(path: Path) -> Checked:
-    """Reads the whole file once. ArchiveError for the first thing that is not as it should be."""
+    """Read the whole file once. Raise ArchiveError for the first fault."""
     with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         found = _Reading(Checked(manifest))
@@ -109,7 +109,7 @@ def _at_most(raw: object, most: int) -> int:
 
 
 def read_content(member: Member | None) -> tuple[str, bytes]:
-    """(digest, content) of the member for one content, which is what its name says."""
+    """Return (digest, content) of the member for one content, which must match its name."""
     if member is None or not member.name.startswith("blobs/") or not DIGEST.fullmatch(digest := member.name[6:]):
         raise ArchiveError(ascii(member.name)[:80] if member else "", "a content named by its digest", "something else")
     content = member.whole(MAX_BLOB_BYTES)
@@ -121,14 +121,14 @@ def read_content(member: Member | None) -> tuple[str, bytes]:
 def iterate_files(
     members: Iterator[Member], manifest: Manifest
 ) -> Iterator[tuple[tuple[str, int, str], Iterator[ArchiveRow]]]:
-    """(what the manifest says of it, rows) of each file; read its rows before you ask for the next."""
+    """Yield the manifest's entry and the rows of each file; read its rows before you ask for the next."""
     shared: Counts = {}
     for place, told in enumerate(manifest.files):
         yield told, read_rows(_check_lines(next(members, None), told), told[0], shared, of_run=place > 0)
 
 
 def _check_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[bytes]:
-    """The lines of a file of rows, which is what the manifest says of it; known only once the last one is read."""
+    """Yield the lines of a file of rows. A mismatch with the manifest is only found after the last line."""
     name, size, sha256 = told
     if member is None or (member.name, member.size) != (name, size):
         found = f"{member.name!r:.80}, {member.size:,} bytes" if member else "the archive ends"

@@ -1,4 +1,4 @@
-"""Writing one experiment into an archive. Memory: the keys of one run's rows and the digests of its contents."""
+"""Write one experiment into an archive. Memory: the keys of one run's rows and the digests of its contents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from benchapp.record.record_digest import record_digest
 from runner.base.var_folder import MANAGE
 from skillglass.envelope import Writer, open_writer
 
-READ_AT_ONCE = 200  # contents asked for in one query
+READ_AT_ONCE = 200  # contents fetched in one query
 ROWS_AT_ONCE = 2_000
 NOT_IN_IT = (
     "reviews, labels, comments, saved comparisons, the activity log, hosts, workers, paths; "
@@ -55,7 +55,7 @@ Numbers = dict[int, int]  # key of a row -> its place among the lines of its tab
 
 @dataclass(frozen=True, slots=True)
 class WrittenArchive:
-    """`sha256`: of the file, for whoever hands it on."""
+    """`sha256`: of the file, for its recipients."""
 
     record_digest: str
     runs: int
@@ -65,9 +65,9 @@ class WrittenArchive:
 
 
 def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
-    """The whole experiment as one file, which appears when it is whole. `.tar.zst`, or by its name `.tar.gz`.
+    """Write the whole experiment as one file, which appears when complete. `.tar.zst`, or by its name `.tar.gz`.
 
-    ArchiveError while something of it is running, or when its record changed meanwhile.
+    Raise ArchiveError while something of it is running, or if its record changed during the export.
     """
     _refuse_open(experiment)
     digest = record_digest(experiment)
@@ -191,7 +191,7 @@ class _WrittenRows:
 
 
 def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
-    """What its runs share with others: only the tasks it has trials of, with all that these hang below."""
+    """Return what its runs share with others: only the tasks it has trials of, with everything they belong to."""
     episodes = Episode.objects.filter(run__experiment=experiment)
     trials = Trial.objects.filter(episode__run__experiment=experiment)
     decisions = Decision.objects.filter(episode__run__experiment=experiment)
@@ -202,7 +202,7 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     revisions = TaskRevision.objects.filter(pk__in=trials.values("task_revision"))
     tasks = Task.objects.filter(
         Q(pk__in=trials.values("task"))
-        | Q(pk__in=revisions.values("task"))  # another one where suites were joined
+        | Q(pk__in=revisions.values("task"))  # another task if suites were joined
         | Q(pk__in=judged.values("task"))
     )
     families = Family.objects.filter(

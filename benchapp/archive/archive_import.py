@@ -1,4 +1,4 @@
-"""An archive into the record: checked to its last byte first, then all of its rows in one transaction, or none."""
+"""Import an archive into the record: checked to its last byte first, then all of its rows in one transaction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ASKED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """`counts`: lines by table, and `steps`. is_new: False where the same record was here already."""
+    """`counts`: lines by table, and `steps`. is_new: False if the same record was here already."""
 
     experiment: Experiment
     is_new: bool
@@ -51,10 +51,9 @@ class TakenIn:
 
 
 def take_in(path: Path, *, source: str) -> TakenIn:
-    """The experiment in the record, with the record digest that the archive names.
+    """Import the experiment, with the record digest that the archive names. `source`: the file as the person named it.
 
-    ArchiveError, and nothing is changed, where the file is not what it says, or another record has its place here.
-    source: the file as the person named it.
+    Raise ArchiveError, with nothing changed, if the file is faulty, or another record has its place here.
     """
     checked = check_archive(path)
     standing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
@@ -88,7 +87,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
 
 
 def _refuse_taken(checked: Checked) -> None:
-    """Ids come from a source or were drawn at random: one that is taken belongs to the same thing, elsewhere here."""
+    """Refuse taken ids. They come from a source or are random, so a taken one is the same thing elsewhere here."""
     for table in PUBLIC:
         ids = checked.ids.get(table.name, [])
         for start in range(0, len(ids), ASKED_AT_ONCE):
@@ -100,7 +99,7 @@ def _refuse_taken(checked: Checked) -> None:
 
 
 def _put_contents(members: Iterator[Member], total: int) -> None:
-    """Before the rows that point at them. What no row comes to point at is swept."""
+    """Store contents before the rows that refer to them. Unused ones are swept."""
     waiting: list[bytes] = []
     for _ in range(total):
         waiting.append(read_content(next(members, None))[1])
@@ -112,7 +111,7 @@ def _put_contents(members: Iterator[Member], total: int) -> None:
 
 @dataclass(slots=True)
 class _ReadRows:
-    """Lines as rows. `keys`: by table, the key of each line's row here."""
+    """Turn lines into rows. `keys`: by table, the key of each line's row here."""
 
     manifest: Manifest
     source: str
@@ -162,7 +161,7 @@ class _ReadRows:
         return values
 
     def _add_shared(self, row: ArchiveRow, values: dict[str, Stored]) -> None:
-        """What is here already stays as it is here."""
+        """Add a shared row. An existing one stays unchanged."""
         table = row.table
         parent = table.references.get(table.known_by[0])
         if parent is None or (parent, row.value_of(table.known_by[0], int)) not in self.fresh:
@@ -182,12 +181,12 @@ class _ReadRows:
 
 
 def _origin(told: Stored) -> str:
-    """What ran elsewhere was imported: nobody here goes on with it. What was made up stays so."""
+    """Return imported for what ran elsewhere: nobody here continues it. Synthetic stays synthetic."""
     return Experiment.Origin.SYNTHETIC if told == Experiment.Origin.SYNTHETIC else Experiment.Origin.IMPORTED
 
 
 def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
-    """As far as the runs they were forked from are here; repeating the import links what came since."""
+    """Link forks to the runs they come from, if those are here; repeating the import links what was added since."""
     origins: dict[UUID, int] = dict(
         Run.objects.filter(public_id__in=manifest.forked_from.values()).values_list("public_id", "pk")
     )
@@ -197,8 +196,8 @@ def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
 
 
 def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
-    """As far as the episodes they come from are here, and only where an episode's own record makes the library that was
-    mounted: anybody can write an id into an archive, and a probe is shown beside the decision it is about."""
+    """Link probes to the episodes they come from, if those are here. The episode's own record must produce the library
+    that was mounted: anybody can write an id into an archive, and a probe is shown next to the decision it is about."""
     for probe in Probe.objects.filter(run__experiment=experiment, origin=None, public_id__in=manifest.probe_of):
         episode, decision = manifest.probe_of[probe.public_id]
         probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()

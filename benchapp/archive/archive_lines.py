@@ -1,4 +1,4 @@
-"""Lines of an archive -> checked values. Every column is one the model has, every reference points back."""
+"""Read lines of an archive as checked values. Every column exists in the model, and every reference points back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = TypeVar("Value", str, int, UUID)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRow:
-    """One line: references as places among the lines of their table, contents as digests, the rest as the column has it."""
+    """One line: references as places among the lines of their table, contents as digests, the rest as in the column."""
 
     table: ArchiveTable
     number: int  # its place among the lines of its table, from 0
@@ -29,7 +29,7 @@ class ArchiveRow:
     place: str  # for a message
 
     def value_of(self, column: str, kind: type[Value]) -> Value:
-        """The value of a column that the reader needs; a reference is the place of a line."""
+        """Return the value of a column that the reader needs; a reference is the place of a line."""
         value = self.values.get(column)
         if not isinstance(value, kind):
             raise ArchiveError(self.place, f"a {self.table.name} with its {column}", "there is none")
@@ -37,7 +37,7 @@ class ArchiveRow:
 
 
 def read_rows(lines: Iterable[bytes], name: str, shared: Counts, *, of_run: bool) -> Iterator[ArchiveRow]:
-    """`shared` is filled from the lines that runs share, and is what the runs' lines may refer to."""
+    """Read rows. `shared` is filled from the lines that runs share; the runs' lines may refer to it."""
     counts, allowed = (dict(shared), RUN_TABLES) if of_run else (shared, SHARED_TABLES)
     order = {table.name: place for place, table in enumerate(allowed)}
     counts.update(dict.fromkeys(order, 0))

@@ -1,6 +1,6 @@
-"""Which rows make up an experiment's record, in an order in which every reference points back.
+"""The rows that make up an experiment's record, ordered so that every reference points back.
 
-Columns are those of the models: one that is added later travels by itself. What stays at home is named here.
+Columns are those of the models: one that is added later is included automatically. Columns left out are named here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Column: TypeAlias = "Field[Any, Any]"  # what it takes and gives differs by colu
 class ArchiveTable:
     """`within`: the lookup from its rows to the run they belong to; empty for what runs share.
 
-    `known_by`: the columns that name the same thing anywhere; a row that is there already is not written again.
+    `known_by`: the columns that identify the same thing anywhere; an existing row is not written again.
     """
 
     name: str
@@ -28,14 +28,14 @@ class ArchiveTable:
     within: str = ""
     at_home: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
-    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order in which they were recorded
+    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order of recording
     among: tuple[
         tuple[str, str], ...
-    ] = ()  # column -> table, where the rows it points at are another table's of their model
+    ] = ()  # column -> table, if the rows it points at belong to another table of their model
 
     @cached_property
     def columns(self) -> dict[str, Column]:
-        """Everything that travels, by name. People do not."""
+        """Return every column that is exported, by name. Users are not."""
         return {
             field.name: field
             for field in self.model._meta.concrete_fields
@@ -44,7 +44,7 @@ class ArchiveTable:
 
     @cached_property
     def references(self) -> dict[str, str]:
-        """Column -> table of the rows it points at. Contents are named by their digest and are no rows."""
+        """Return column -> table of the rows it points at. Contents have digests instead of rows."""
         return {
             name: dict(self.among).get(name) or NAMES[field.related_model]
             for name, field in self.columns.items()
@@ -53,7 +53,7 @@ class ArchiveTable:
 
     @cached_property
     def contents(self) -> tuple[str, ...]:
-        """The columns that hold the digest of a content."""
+        """Return the columns that hold the digest of a content."""
         return tuple(name for name, field in self.columns.items() if field.related_model is models.Blob)
 
 
@@ -81,7 +81,7 @@ SHARED_TABLES = (
     ArchiveTable(
         "task group",
         models.TaskGroup,
-        known_by=("task", "attribute"),  # what is said of a task here is not added to from elsewhere
+        known_by=("task", "attribute"),  # a task with values here gets none from elsewhere
         order=("task__suite__key", "task__key", "attribute", "value"),
     ),
     ArchiveTable("snapshot", models.Snapshot, known_by=("digest",), order=("digest",)),
@@ -110,7 +110,7 @@ RUN_TABLES = (
     ArchiveTable("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
     ArchiveTable("use", models.SkillUse, ATTEMPT_OF),
     ArchiveTable("call", models.ModelCall, "episode__run"),
-    # Trajectories of authors. Archives of before there were any have calls behind trajectories, so these are tables of their own.
+    # Trajectories of authors have their own tables: older archives have calls after trajectories.
     ArchiveTable(
         "session", models.Trajectory, "call__episode__run", at_home=("attempt",), among=(("parent", "session"),)
     ),

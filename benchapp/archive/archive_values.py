@@ -1,4 +1,4 @@
-"""One column's value <-> JSON, checked on the way in: a file from elsewhere may say anything."""
+"""One column's value <-> JSON, checked when read: a file from elsewhere may hold anything."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def encode_value(value: Stored) -> JsonValue:
-    """A value of a row as JSON can say it."""
+    """Return a value of a row as JSON."""
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
 def decode_value(field: Column, value: JsonValue) -> Stored:
-    """The value for this column. ValueError, which says what was expected, for anything the column cannot hold."""
+    """Return the value for this column. Raise ValueError, with what was expected, if it cannot be stored."""
     if value is None:
         if not field.null:
             raise ValueError("a value")
@@ -48,7 +48,7 @@ def decode_value(field: Column, value: JsonValue) -> Stored:
             return _check_whole(field, value)
         case models.CharField() | models.TextField():
             return _check_text(field, value)
-    raise TypeError(f"{field}: no such column can be in an archive")  # a model grew a kind that is not known here
+    raise TypeError(f"{field}: no such column can be in an archive")  # a model got a kind of field that is unknown here
 
 
 def _check_type(kind: type[Scalar], value: JsonValue, expected: str) -> Scalar:

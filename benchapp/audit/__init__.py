@@ -1,4 +1,4 @@
-"""Re-reads the whole record and says what does not hold. Reads only; memory is bounded by one chunk or one episode."""
+"""Check the whole record and report what does not hold. Reads only; memory is bounded by one chunk or one episode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Flaw", "Unchecked", "findings", "flaws"]
 
 
 def findings() -> Iterator[Flaw | Unchecked]:
-    """Everything wrong with the record, area by area, and what could not be checked."""
+    """Yield everything wrong with the record, area by area, and what could not be checked."""
     yield from check_contents()
     yield from check_trials()
     yield from check_compactions()

@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Model)
 @dataclass(frozen=True, slots=True)
 class _Remark:
     kind: str  # what sort of row it is
-    ident: str  # the public id where the row has one, else a digest
+    ident: str  # the public id if the row has one, else a digest
     message: str
 
     def __str__(self) -> str:
@@ -28,12 +28,12 @@ class Flaw(_Remark):
 
 
 class Unchecked(_Remark):
-    """Something that may well hold, but nothing is left to hold it against."""
+    """Something that may well hold, but there is nothing left to compare it with."""
 
     __slots__ = ()
 
 
 def flaw_each(rows: QuerySet[M], kind: str, message: str, ident: str = "public_id") -> Iterator[Flaw]:
-    """One flaw per row, named by the public id found along `ident`."""
+    """Yield one flaw per row, named by the public id found along `ident`."""
     for found in rows.order_by("pk").values_list(ident, flat=True).iterator():
         yield Flaw(kind, str(found), message)

@@ -1,4 +1,4 @@
-"""Contents: are they there, whole, and what their digests say? Compactions: do text, spans and numbers fit together?"""
+"""Contents: do they exist, whole, with the right digests? Compactions: do text, spans and numbers fit together?"""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def check_contents() -> Iterator[Flaw]:
 
 
 def _check_references() -> Iterator[Flaw]:
-    """Rows and contents that something points at and that are not there. The database forbids it; a torn file or a
-    restored dump may not, and a join would pass over such a row in silence."""
+    """Find rows and contents that something refers to and that do not exist. The database forbids it, but a torn file
+    or a restored dump may not, and a join would silently skip such a row."""
     for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
         for key in (field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)):
             target = key.target_field.model
@@ -99,7 +99,7 @@ COMPACTION_HEADER = "# Trajectory of "
 
 
 def check_compactions() -> Iterator[Flaw]:
-    """Check compactions of the present version; how older versions cut their texts is no longer known."""
+    """Check compactions of the current version; how older versions cut their texts is no longer known."""
     rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
     for row in rows.order_by("id").iterator(chunk_size=100):
         ident = f"{row.trajectory.public_id} {row.kind}"
@@ -126,8 +126,8 @@ def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str
 
 
 def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
-    """Whether the text below the header is what the spans keep. The header (title, verdict as far as it was shown) is
-    taken as it stands. An unreadable trajectory counts as rebuilt: the check of its chunks has named it."""
+    """Is the text below the header what the spans keep? The header (title, verdict as far as it was shown) is not
+    checked. An unreadable trajectory counts as rebuilt: the check of its chunks has reported it."""
     try:
         rebuilt = render(spans, iterate_steps(row.trajectory), verdict=None, title="", with_checks=False)
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):

@@ -1,4 +1,4 @@
-"""Drafts of tasks: does each answer that was taken have its request and its reply, and do the files come from a step?"""
+"""Drafts of tasks: does each accepted answer have its request and its reply, and do the files come from a step?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes: does the spine tell one history, from the empty library to the seal?"""
+"""Episodes: does the spine form one history, from the empty library to the seal?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _check_off_spine(episode: Episode) -> Iterator[Flaw]:
 
 
 def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """Along the spine every step takes the library from where the one before left it."""
+    """Check that along the spine every step starts from the library that the one before left."""
     current, rounds = EMPTY_LIBRARY, 0
     for entry in entries:
         if entry.seeding is not None:
@@ -80,7 +80,7 @@ def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[F
 
 
 def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """An import may come from a source that never says when its library was frozen; one that says so is held to it."""
+    """Check the seal. An import may not say when its library was frozen; if it does, it must be consistent."""
     sealed: Seal | None = None
     is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
@@ -109,7 +109,7 @@ def _check_seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
 
 
 def _check_fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """What a fork took over is what its origin recorded, as long as that is still there."""
+    """Check that a fork copied what its origin recorded, while that still exists."""
     ident, copied = str(episode.public_id), episode.copied_entries
     strays = [entry for entry in entries[copied:] if entry.attempt is not None and entry.attempt.is_copy]
     own = [entry for entry in entries[:copied] if entry.attempt is not None and not entry.attempt.is_copy]
@@ -124,7 +124,7 @@ def _check_fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
 
 
 def _describe_entry(entry: Entry) -> list[object]:
-    """An entry by what it says, without the keys of its rows."""
+    """Describe an entry by its content, without the keys of its rows."""
     told: list[object] = [entry.sequence, entry.kind]
     if entry.attempt is not None:
         trial = entry.attempt.trial

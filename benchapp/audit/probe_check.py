@@ -1,4 +1,4 @@
-"""Probes: is what was mounted the round it names, without exactly the hunks it names?"""
+"""Probes: is the mounted library the named round without exactly the named hunks?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
 
 
 def check_remaking(probe: Probe) -> Iterator[Flaw]:
-    """Where the origin's own record does not make the mounted library again, as it did at the launch."""
+    """Yield probes whose library the origin's record no longer produces as it did at the launch."""
     assert probe.origin is not None
     ids = [hunk["id"] for hunk in probe.reverted]
     number = probe.decision.number if probe.decision else None

@@ -1,4 +1,4 @@
-"""Our own episodes: does every entry answer the step that the protocol asked for at its place?"""
+"""Our own episodes: does every entry match the step that the protocol required at its place?"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out
 
 
 class ProtocolCheck:
-    """Holds a suite for as long as its experiment lasts: episodes come in the order they were launched."""
+    """Caches a suite while episodes of its experiment are checked: they come in the order they were launched."""
 
     def __init__(self) -> None:
         self._experiment: int | None = None
         self._suite: Suite | SetupError | ValueError | None = None
 
     def check_episode(self, episode: Episode) -> Iterator[Flaw | Unchecked]:
-        """Nothing for imports and synthetic records: they were not made by a plan of ours."""
+        """Check an episode. Imports and synthetic records pass: no plan of ours made them."""
         experiment = episode.run.experiment
         if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:
             return
@@ -42,7 +42,7 @@ class ProtocolCheck:
             yield Flaw("episode", ident, message[:MAX_MESSAGE])
 
     def _suite_of(self, episode: Episode) -> Suite:
-        """Read once per experiment, also where it cannot be read."""
+        """Return the suite, read once per experiment, even if it cannot be read."""
         if self._experiment != episode.run.experiment_id:
             self._experiment = episode.run.experiment_id
             try:

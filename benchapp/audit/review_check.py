@@ -1,6 +1,6 @@
 """Codebooks: is every frozen version what it was when frozen, and does it follow from the one before it?
 
-Reviews: does every place, slot, mark, label and answer belong to the item and the version it speaks of?
+Reviews: does every place, slot, mark, label and answer belong to its item and version?
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _check_marks() -> Iterator[Flaw]:
 
 
 def _check_range(mark: Mark) -> Iterator[Flaw]:
-    """Skip an unreadable trajectory: the check of its chunks has named it."""
+    """Skip an unreadable trajectory: the check of its chunks has reported it."""
     try:
         steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
@@ -135,7 +135,7 @@ def _flaw_mark(mark: Mark, message: str) -> Flaw:
 
 
 def _check_labels() -> Iterator[Flaw]:
-    """A draft that was carried over may hold codes of the version before until somebody looked; an answer may not."""
+    """Check labels. A carried-over draft may hold codes of the earlier version until a person looks; no answer may."""
     ident = "mark__review__public_id"
     version = F("mark__review__item__queue__version")
     strange = Label.objects.exclude(code__version=version)
@@ -148,7 +148,7 @@ def _check_labels() -> Iterator[Flaw]:
 
 
 def _check_beside() -> Iterator[Flaw]:
-    """Resolutions, suggestions and questions to a judge."""
+    """Check resolutions, suggestions and questions to a judge."""
     used = Resolution.codes.through._default_manager.exclude(code__version=F("resolution__item__queue__version"))
     yield from flaw_each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
     coded = Suggestion.objects.exclude(code=None).exclude(code__version=F("item__queue__version"))
@@ -161,7 +161,7 @@ def _check_beside() -> Iterator[Flaw]:
 
 
 def _check_carried() -> Iterator[Flaw]:
-    """Every review and label of a carried queue leads back to the same thing of the same person in the queue before."""
+    """Check that every review and label of a carried queue matches one of the same person in the queue before."""
     queues = Queue.objects.exclude(carried_from=None)
     odd = queues.exclude(version__codebook=F("carried_from__version__codebook"))
     yield from flaw_each(odd, "queue", "was carried over from a queue of another codebook")
@@ -186,7 +186,7 @@ def _check_carried() -> Iterator[Flaw]:
 
 
 def _check_uncarried() -> Iterator[Flaw]:
-    """Submitted reviews of a queue that was carried over: each has its follower there."""
+    """Check that every submitted review of a carried queue has its follower there."""
     for queue in Queue.objects.exclude(carried_from=None).order_by("pk"):
         old = Review.objects.filter(item__queue=queue.carried_from_id, state=State.SUBMITTED)
         followed = Review.objects.filter(item__queue=queue).exclude(carried_from=None).values("carried_from")
@@ -221,7 +221,7 @@ def _check_version(version: CodebookVersion) -> Iterator[str]:
 
 
 def _is_circling(code: int, parents: dict[int, int | None]) -> bool:
-    """Whether the way up from the code never ends at the top of its version."""
+    """Return whether the parents of the code form a circle."""
     at: int | None = code
     for _ in parents:
         if at not in parents:
@@ -240,7 +240,7 @@ def _check_origins() -> Iterator[Flaw]:
 
 
 def _check_examples() -> Iterator[Flaw]:
-    """Those in a step: some trajectory of their trial must have it, a superseded one included."""
+    """Check examples in a step: some trajectory of their trial must have it, a superseded one included."""
     there = Trajectory.objects.filter(attempt__trial=OuterRef("trial"), steps_total__gte=OuterRef("step"))
     stepped = CodeExample.objects.exclude(step=None)
     for example in stepped.exclude(Exists(there)).order_by("pk").iterator():

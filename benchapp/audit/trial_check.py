@@ -1,4 +1,4 @@
-"""Trials, attempts and calls: is what a row carries for lists what the rows below it say?"""
+"""Trials, attempts and calls: do the numbers that a row has for lists match the rows below it?"""
 
 from __future__ import annotations
 
@@ -49,13 +49,11 @@ def _check_attempts() -> Iterator[Flaw]:
 
 
 def _check_trials() -> Iterator[Flaw]:
-    """The numbers a trial carries for lists are those of its counting attempt."""
+    """Check that a trial's numbers for lists are those of its counting attempt."""
     counting = Q(attempts__counts=True)
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
     yield from flaw_each(missing, "trial", "done, but no attempt counts")
-    verdicts = Verdict.objects.filter(
-        is_primary=True, attempt__counts=True
-    )  # stages have theirs beside the primary one
+    verdicts = Verdict.objects.filter(is_primary=True, attempt__counts=True)  # stages have verdicts of their own
     for name in ("success", "reward", "outcome", "process", "overall"):
         differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
             Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})
@@ -73,7 +71,7 @@ def _any_known(names: Iterable[str]) -> Q:
 
 
 def _check_copied_numbers() -> Iterator[Flaw]:
-    """See Trial.settle: what it copies from columns."""
+    """Check what Trial.settle copies from columns."""
     counting = Attempt.objects.filter(counts=True)
     for name in COPIED:
         known = Q(**{f"{name}__isnull": False}) | Q(**{f"trial__{name}__isnull": False})
@@ -85,7 +83,7 @@ def _check_copied_numbers() -> Iterator[Flaw]:
 
 
 def _check_counted_numbers() -> Iterator[Flaw]:
-    """See Trial.settle: what it counts in the rows below the attempt."""
+    """Check what Trial.settle counts in the rows below the attempt."""
     attempts = Attempt.objects.filter(counts=True).order_by("pk")
     ended = ~Q(verdicts__checks__status="skipped")
     checked = attempts.filter(verdicts__is_primary=True).annotate(

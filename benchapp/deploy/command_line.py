@@ -1,4 +1,4 @@
-"""The commands as a person at a terminal meets them: names of strangers made visible, failures of the machine in one line."""
+"""The commands at a terminal: unprintable characters made visible, failures of the machine in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchapp.record.visible import visible
 
 
 class VisibleOutput(OutputWrapper):
-    """Output of a command, with every character that a reader could not see written out."""
+    """Output of a command, with every invisible character written out."""
 
     def write(  # type: ignore[override]  # as Django's own is, of a text stream's
         self, msg: object = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
@@ -24,12 +24,12 @@ class VisibleOutput(OutputWrapper):
 
 
 class CommandLine(ManagementUtility):
-    """Django's commands; those of this project write visible output, and begin without the checks that load every page:
-    `manage.py check` and the tests run these."""
+    """Django's commands. Those of this project write visible output and skip the checks that load every page, which
+    `manage.py check` and the tests run."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command: BaseCommand = super().fetch_command(subcommand)
-        if type(command).__module__.startswith(("benchapp.", "inspector.")):  # Django's own colour what they say
+        if type(command).__module__.startswith(("benchapp.", "inspector.")):  # Django colours its own output
             command.stdout = VisibleOutput(sys.stdout)
             told = command.stderr.style_func
             command.stderr = VisibleOutput(sys.stderr)
@@ -40,7 +40,7 @@ class CommandLine(ManagementUtility):
 
 
 def run(arguments: list[str]) -> None:
-    """Runs the command that the arguments name. SystemExit with one line where the machine or the database lets it down,
+    """Run the command that the arguments name. If the machine or the database fails, raise SystemExit with one line,
     unless the person asks for the traceback."""
     try:
         CommandLine(arguments).execute()

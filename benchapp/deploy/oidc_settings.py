@@ -1,4 +1,4 @@
-"""Checks of the OIDC_* variables at the start, so that nobody finds out at the login form."""
+"""Check the OIDC_* variables at the start, before anyone meets an error at the login form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-LEVELS = ("none", "viewer", "reviewer", "operator")  # an admin is made by an admin
+LEVELS = ("none", "viewer", "reviewer", "operator")  # only an admin makes an admin
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MAX_ISSUER = 200  # characters; it is kept with each account
 

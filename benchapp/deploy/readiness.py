@@ -1,4 +1,4 @@
-"""Whether this process can do its work now: what a load balancer or an orchestrator asks before it sends people here."""
+"""Can this process do its work now? A load balancer or an orchestrator asks before it sends requests here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
+    """One requirement. `missing` is in our own words: errors of clients name hosts and users."""
 
     name: str
     missing: str = ""
@@ -31,7 +31,7 @@ class ReadinessCheck:
 
 
 def checks() -> list[ReadinessCheck]:
-    """Database, migrations, broker. Never raises for what is away."""
+    """Check database, migrations and broker. Never raises for what cannot be reached."""
     return [*_database(), _broker()]
 
 
@@ -52,7 +52,7 @@ def _database() -> list[ReadinessCheck]:
 
 
 def what_migrate_would_mend() -> str:
-    """One line for a command that met a missing table; "" where no migration is missing, or the database is away."""
+    """Return a line for a command that misses a table; "" if no migration is missing or the database is offline."""
     try:
         applied = _read_applied()
     except (DatabaseError, OSError):
@@ -66,7 +66,7 @@ def what_migrate_would_mend() -> str:
 
 
 def set_up_once() -> None:
-    """Migrate a database that nobody has set up. One of an older version stays as it is."""
+    """Migrate a database that nobody has set up. An older version stays as it is."""
     if not _is_set_up(_read_applied()):
         call_command("migrate", interactive=False, verbosity=0)
 
@@ -81,7 +81,7 @@ def _read_applied() -> set[tuple[str, str]]:
 
 @cache
 def _list_shipped() -> frozenset[tuple[str, str]]:
-    """(app, name) of every migration of this version; files do not change while a process lives."""
+    """Return (app, name) of every migration of this version; files do not change while a process lives."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 

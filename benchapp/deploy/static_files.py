@@ -1,4 +1,4 @@
-"""Collecting static files only when one of them changed, so that a second start takes seconds."""
+"""Collect static files only when one of them changed, so that a second start takes seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.base.digests import digest_json
 
 
 def collect_if_changed() -> bool:
-    """True when files were collected."""
+    """Return True when files were collected."""
     stamp = Path(settings.STATIC_ROOT).with_suffix(".digest")
     digest = sources_digest()
     if Path(settings.STATIC_ROOT).is_dir() and stamp.is_file() and stamp.read_text() == digest:
@@ -23,7 +23,7 @@ def collect_if_changed() -> bool:
 
 
 def sources_digest() -> str:
-    """Over path, size and time of every file that collecting would take."""
+    """Digest path, size and time of every file that collecting would take."""
     rows = []
     for finder in get_finders():
         for name, storage in finder.list(None):

@@ -1,4 +1,4 @@
-"""Starting several processes, keeping them alive, and ending every one of them.
+"""Start several processes, keep them alive, and end every one of them.
 
 Each child leads a session of its own, so that Ctrl-C reaches only the supervisor, which then ends the children in
 order. What it started is kept in a file: after a `kill -9` of the supervisor the next one ends what was left.
@@ -23,7 +23,7 @@ from benchapp.record.processes import ProcessName, read_start_of_process, this_m
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_SECONDS = 30.0
-STEADY_SECONDS = 10.0  # a child that lived this long is started again without a pause
+STEADY_SECONDS = 10.0  # a child that lived this long is restarted without a pause
 
 
 class AlreadyRunning(Exception):
@@ -32,7 +32,7 @@ class AlreadyRunning(Exception):
 
 @dataclass(slots=True)
 class Child:
-    """A process that is started again whenever it ends, with growing pauses when it ends early."""
+    """A process that is restarted whenever it ends, with growing pauses when it ends early."""
 
     name: str
     command: Sequence[str]
@@ -63,7 +63,7 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def keep_alive(self) -> bool:
-        """Starts it again when it ended. True when it did."""
+        """Restart it if it ended. Return True if it did."""
         if self.is_running:
             return False
         now = time.monotonic()
@@ -86,7 +86,7 @@ class Child:
                 self.process.terminate()
 
     def end(self) -> None:
-        """Waits for what was asked, then ends the whole session with force."""
+        """Wait for the requested end, then kill the whole session."""
         if self.process is None:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -98,11 +98,11 @@ class Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Holds `folder` (one supervisor at a time) and what it started there."""
+    """The holder of `folder` (one supervisor at a time) and of what it started there."""
 
     folder: Path
     children: list[Child] = field(default_factory=list)
-    sessions: set[int] = field(default_factory=set)  # of every child there ever was, the killed ones included
+    sessions: set[int] = field(default_factory=set)  # of all children so far, including killed ones
     _lock: int | None = None
 
     @property
@@ -110,7 +110,7 @@ class Supervisor:
         return self.folder / "children.json"
 
     def hold(self) -> None:
-        """Takes the folder and ends what an earlier, killed supervisor left. AlreadyRunning when it is held."""
+        """Take the folder and end what an earlier, killed supervisor left. Raise AlreadyRunning when it is held."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -125,7 +125,7 @@ class Supervisor:
         self._remember()
 
     def end_orphans(self, pids: Iterable[int]) -> None:
-        """Ends those of these processes that descend from a child of ours: they share its session, not its group."""
+        """End those of these processes that descend from a child of ours: they share its session, not its group."""
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.getsid(pid) in self.sessions:
@@ -137,7 +137,7 @@ class Supervisor:
             self._remember()
 
     def end(self, end_orphans: Callable[[], None]) -> None:
-        """Ends the children, last started first: what others need (the broker) goes last. Then what they left."""
+        """End the children, last started first: what others need (the broker) goes last. Then end what they left."""
         for child in reversed(self.children[1:]):
             child.ask_to_end()
         for child in reversed(self.children):
@@ -148,7 +148,7 @@ class Supervisor:
         self._register.unlink(missing_ok=True)
 
     def _remember(self) -> None:
-        """Written beside and moved into place, so that a kill never leaves half a file."""
+        """Write to a temporary file and move it into place, so that a kill never leaves half a file."""
         pids = [child.process.pid for child in self.children if child.process is not None]
         self.sessions.update(pids)
         names = [str(ProcessName(this_machine(), pid, read_start_of_process(pid) or "unknown")) for pid in pids]
@@ -171,7 +171,7 @@ class Supervisor:
 
 
 def end_group(leader: int) -> None:
-    """Kills a process group and waits (briefly) until its leader is gone."""
+    """Kill a process group and wait (briefly) until its leader is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     until = time.monotonic() + 2

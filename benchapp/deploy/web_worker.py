@@ -1,9 +1,9 @@
-"""A gunicorn worker that gives a thread only to requests that are here whole.
+"""A gunicorn worker that gives a thread only to complete requests.
 
-gunicorn's threaded worker reads head and body in a thread, as slowly as the client sends them: a few clients that
-send half a request each take every thread. Here the main loop collects the bytes, and a thread never waits for a
-client's next byte. What waits is bounded in number, bytes and time; where there is no room left, whoever has waited
-longest makes place. Bodies beyond `DATA_UPLOAD_MAX_MEMORY_SIZE` and bodies of unknown length are refused unread.
+gunicorn's threaded worker reads head and body in a thread, as slowly as the client sends them: a few clients that send
+half a request each take every thread. Here the main loop collects the bytes, and a thread never waits for a client's
+next byte. What waits is bounded in number, bytes and time; when the room is used up, the longest waiting connection is
+closed. Bodies beyond `DATA_UPLOAD_MAX_MEMORY_SIZE` and bodies of unknown length are refused unread.
 
 Built on gunicorn's ThreadWorker, whose threads still do the work: `accept` and `finish_request` are replaced.
 """
@@ -27,7 +27,7 @@ from gunicorn.http.errors import NoMoreData
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 MAX_HEAD = 64 * 1024
-MAX_WAITING = 64 * 1024 * 1024  # bytes of requests that are not here whole
+MAX_WAITING = 64 * 1024 * 1024  # bytes of incomplete requests
 REQUEST_SECONDS = 60  # from the first byte to the last
 LINGER_SECONDS = 2  # for a client to read its answer before the connection is cut
 SEND_SECONDS = 20  # for one piece of an answer to find room on its way
@@ -36,7 +36,8 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 class Connection(TConn):
-    """`received`: of the next request. `total`: its length, 0 until its head is here. `is_over`: nothing is expected."""
+    """`received`: of the next request. `total`: its length, 0 while its head is incomplete. `is_over`: nothing
+    follows."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -47,17 +48,17 @@ class Connection(TConn):
 
 
 class WebWorker(ThreadWorker):
-    """`waiting`: connections without a whole request, those that have waited longest first."""
+    """`waiting`: connections with an incomplete request, the longest waiting first."""
 
     def init_process(self) -> None:
         self.waiting: dict[Connection, None] = {}
         super().init_process()
 
     def accept(self, listener: socket.socket) -> None:
-        """Takes a client in; the longest waiting one leaves where all places are taken."""
+        """Accept a client; if all places are taken, the longest waiting one is closed."""
         try:
             client, address = listener.accept()
-        except OSError:  # another worker was faster, the client is gone, or no file is left: the loop comes back
+        except OSError:  # another worker was faster, the client is gone, or no file is left: the loop retries
             return
         self.nr_conns += 1
         if self.nr_conns >= self.worker_connections and self.waiting:
@@ -68,7 +69,7 @@ class WebWorker(ThreadWorker):
     def finish_request(  # type: ignore[override]  # `accept` makes no other connections
         self, conn: Connection, fs: Future[bool]
     ) -> None:
-        """After an answer: waits for the next request, or for the client to read the last one to its end."""
+        """Wait, after an answer, for the next request, or for the client to read the last one to its end."""
         if fs.cancelled() or fs.exception() or not fs.result():
             self._end(conn)
         elif conn.received:
@@ -78,7 +79,7 @@ class WebWorker(ThreadWorker):
             self._wait(conn, self.cfg.keepalive)
 
     def murder_pending(self) -> None:
-        """gunicorn asks for this once a second, also while it stops."""
+        """Called by gunicorn once a second, also while it stops."""
         now = time.monotonic()
         for conn in list(self.waiting):
             if not self.alive:
@@ -110,7 +111,7 @@ class WebWorker(ThreadWorker):
             self._look_at(conn)
 
     def _look_at(self, conn: Connection) -> None:
-        """Hands the request to a thread where it is whole, refuses it where it never will be."""
+        """Hand a complete request to a thread, and refuse one that never will be."""
         if not conn.total:
             end = conn.received.find(END_OF_HEAD, 0, MAX_HEAD)
             if end < 0 and len(conn.received) < MAX_HEAD:
@@ -127,13 +128,13 @@ class WebWorker(ThreadWorker):
             self._make_room()
 
     def _measure(self, conn: Connection, head: int) -> HTTPStatus | None:
-        """Sets the length of the request as gunicorn's own parser finds it; the answer where its body is not read."""
+        """Set the request's length as gunicorn's own parser finds it. Return the answer if its body is refused."""
         conn.total = head
         try:
             request = next(get_parser(self.cfg, iter([bytes(conn.received[:head])]), conn.client))
         except (NoMoreData, StopIteration):
             return HTTPStatus.BAD_REQUEST
-        except Exception:  # the thread meets it again and says what is wrong
+        except Exception:  # the thread meets it again and reports it
             return None
         body = request.body.reader if request.body else None
         if not isinstance(body, LengthReader):
@@ -173,7 +174,7 @@ class WebWorker(ThreadWorker):
         self._end(conn)
 
     def _end(self, conn: Connection) -> None:
-        """Says that nothing follows, and reads away what still comes: cut at once, the answer would be lost."""
+        """Announce that nothing follows, and drain what still arrives: cut at once, the answer would be lost."""
         conn.is_over = True
         conn.received.clear()
         try:
@@ -194,7 +195,7 @@ class WebWorker(ThreadWorker):
 
 
 def _limit_blocking(client: socket.socket) -> None:
-    """A thread's own reads and writes give up in the end; a stalled client must not hold it for good."""
+    """Limit a thread's own reads and writes, so that a stalled client cannot hold it forever."""
     limit = struct.pack("ll", SEND_SECONDS, 0)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

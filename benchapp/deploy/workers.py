@@ -34,18 +34,18 @@ from runner.suites import SUITES
 log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5
-SEARCH_SECONDS = 15  # between two looks at what waits for the search index
+SEARCH_SECONDS = 15  # between two checks for the search index
 
 
 def preload() -> None:
-    """Imports what episodes name, once, before the first fork: a work-horse then starts without importing."""
+    """Import what episodes name, once, before the first fork, so that a work-horse starts without importing."""
     for registry in (AGENTS, MODELS, SANDBOXES, SUITES, PROTOCOLS):
         for place in registry.values():
             importlib.import_module(place.partition(":")[0])
 
 
 def sweep_at_start() -> None:
-    """Removes what dead processes of this machine left on its engine. A machine without one has nothing to sweep."""
+    """Remove what dead processes of this machine left on its engine, if it has one."""
     try:
         advance.end_left_sandboxes()
         swept = sweep_sandboxes()
@@ -61,7 +61,7 @@ def sweep_at_start() -> None:
 
 
 def _render_exit(status: int) -> str:
-    """Of a wait status: "signal SIGKILL", "exit code 1"."""
+    """Render a wait status: "signal SIGKILL", "exit code 1"."""
     if not isinstance(status, int):
         return "an unknown status"
     code = os.waitstatus_to_exitcode(status)
@@ -72,7 +72,7 @@ def _render_exit(status: int) -> str:
 
 
 class EpisodeWorker(Worker):
-    """Listens for RECONCILE_SECONDS at a time. It is the parent of its work-horses and never works itself."""
+    """Listen for RECONCILE_SECONDS at a time. This is the parent of its work-horses and never works itself."""
 
     _searched_at: datetime | None = None
 
@@ -102,8 +102,8 @@ class EpisodeWorker(Worker):
         self._reconcile()
 
     def _note_end(self, job: Job, status: int) -> None:
-        """Only the parent learns how a work-horse ended; the next holder of the episode counts the failure."""
-        if not job.args:  # it worked on no episode
+        """Note how a work-horse ended, which only its parent learns; the next holder counts the failure."""
+        if not job.args:  # its job was not an episode
             return
         try:
             advance.note_killed(str(job.args[0]), _render_exit(status))
@@ -111,15 +111,15 @@ class EpisodeWorker(Worker):
             log.warning("not noted how the work-horse of %s ended: cannot reach the database", job.id)
 
     def _end_what_it_left(self) -> None:
-        """Before the episode is free for others: they may be elsewhere, and this worker may live for months until the
-        next one sweeps at its start."""
+        """End what it left, before the episode is free for others: they may be elsewhere, and this worker may run for
+        months before the next one sweeps at its start."""
         try:
             advance.end_left_sandboxes()
         except DatabaseError:
             log.warning("work-horse's leftovers not cleaned up: cannot reach the database")
 
     def _reconcile(self) -> None:
-        """The connection is closed afterwards: a work-horse is a fork and must not share it."""
+        """Reconcile. The connection is closed afterwards: a work-horse is a fork and must not share it."""
         self._reconciled_at = now()
         try:
             advance.reconcile()
@@ -134,7 +134,7 @@ class EpisodeWorker(Worker):
             connections.close_all()
 
     def _follow_with_search(self) -> None:
-        """Asks seldom: where nothing waits, the whole record was looked through to know it."""
+        """Update the search index, rarely: even with nothing to do, this reads the whole record."""
         if self._searched_at and now() - self._searched_at < timedelta(seconds=SEARCH_SECONDS):
             return
         self._searched_at = now()

@@ -1,4 +1,4 @@
-"""What people do to a draft between its steps: change a file, stop it, let it go on."""
+"""What people do to a draft between its steps: change a file, stop it, let it continue."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from runner.drafting.drafted_answers import collision_problem, path_problem
 
 
 class DraftConflict(SetupError):
-    """Somebody was first, or the draft is in no state for this. The message says who, or what state."""
+    """Another person was first, or the draft's state does not allow this. The message names the person or the state."""
 
 
 def edit_file(draft: Draft, path: str, text: str | None, by: User | None, head_digest: str) -> DraftStep:
-    """Writes a file, or removes it where `text` is None. `head_digest`: of the files that the person saw; DraftConflict where
-    they are others by now. A call under way goes on, and its answer comes on top."""
+    """Write a file, or remove it without a `text`. `head_digest`: of the files that the person saw; raise DraftConflict
+    if they changed since. A call under way continues, and its answer is applied on top."""
     before = Snapshot.objects.filter(digest=head_digest).first()
     draft.refresh_from_db(fields=["head"])
     if before is None or draft.head_id != before.pk:
@@ -37,7 +37,7 @@ def edit_file(draft: Draft, path: str, text: str | None, by: User | None, head_d
 
 
 def _change(files: dict[str, File], path: str, text: str | None) -> tuple[Files, list[str], str]:
-    """(the files after it, findings, one line that says what was done)."""
+    """Return (the changed files, findings, one line that says what was done)."""
     old = files.pop(path, None)
     if text is None:
         if old is None:
@@ -61,7 +61,7 @@ def _change(files: dict[str, File], path: str, text: str | None) -> tuple[Files,
 
 
 def _conflict(draft: Draft) -> DraftConflict:
-    """Names who changed the files last."""
+    """Name who changed the files last."""
     steps = draft.steps.filter(status=DraftStep.Status.TAKEN).select_related("by")
     last = steps.order_by("-finished_at", "-number").first()
     who = "somebody"
@@ -73,7 +73,7 @@ def _conflict(draft: Draft) -> DraftConflict:
 
 @transaction.atomic
 def stop(draft: Draft, by: User | None) -> None:
-    """Nothing more is asked. A call under way is waited for, and its answer taken: it is paid for."""
+    """Ask nothing more. The answer of a call under way is still taken: it is paid for."""
     reason = f"stopped by {name_actor(by)}"
     if not Draft.objects.open().filter(pk=draft.pk).update(status=Draft.Status.STOPPED, reason=reason):
         raise DraftConflict("The draft is not under way.")
@@ -83,7 +83,7 @@ def stop(draft: Draft, by: User | None) -> None:
 
 @transaction.atomic
 def go_on(draft: Draft, by: User | None) -> None:
-    """Asks what the files leave open, with its limits anew; also after the end, for people may have edited them."""
+    """Ask what the files leave open, with its limits reset; also after the end, because people may have edited them."""
     ended = Draft.objects.filter(pk=draft.pk).exclude(status=Draft.Status.WAITING)
     if not ended.update(status=Draft.Status.WAITING, reason="", failures=0, asked_at=timezone.now()):
         raise DraftConflict("The draft is waiting for a worker already.")

@@ -1,7 +1,7 @@
-"""Drafting in the background: a draft is begun, then worked off in slices, one call after the other.
+"""Draft in the background: a draft is begun, then processed in slices, one call after the other.
 
-What to ask next follows from the files and the answers so far, so a killed worker costs at most the call under way. A call's
-request is committed before the model is asked, and its reply before anything is made of it.
+What to ask next follows from the files and the answers so far, so a killed worker loses at most the call under way. A
+call's request is committed before the model is asked, and its reply before it is used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def start_draft(
     max_calls: int | None = None,
     max_usd: float | None = None,
 ) -> Draft:
-    """Opens it with the files that were given. SetupError names what the loop lacks, the file or the model that cannot be."""
+    """Open it with the given files. SetupError names what the loop lacks, or the file or model that is not allowed."""
     redactor = Redactor(own_secrets())
     brief = loops.brief_from_plain(loops.brief_to_plain(replace(brief, goal=redactor.text(brief.goal))))
     files, findings = clean_files(files)
@@ -100,12 +100,12 @@ def enqueue_due() -> int:
 
 
 def draft_slice(draft_id: str) -> None:
-    """The job: asks for a slice of time, and gives what is left back to the end of the queue."""
+    """Run the job: ask for a slice of time, then put the rest at the end of the queue."""
     WORK.run(draft_id, _work)
 
 
 def work_off(draft: Draft) -> None:
-    """All slices of it, in this process, until its end or until another process holds it."""
+    """Process all its slices here, until its end or until another process holds it."""
     while draft.status == Draft.Status.WAITING:
         before = draft.lease_epoch
         draft_slice(str(draft.public_id))
@@ -143,7 +143,7 @@ class _Drafting:
         return cls(draft, brief, make_model(draft.model), _budget_of(draft), cleaner)
 
     def go(self) -> Ended:
-        """Until the loop ends. Stopped and SliceOver where it does not come so far."""
+        """Run until the loop ends. Raise Stopped or SliceOver if it does not get that far."""
         self._take_up()
         while True:
             self.draft.refresh_from_db(fields=["head"])
@@ -156,7 +156,7 @@ class _Drafting:
                 self._take(step)
 
     def _take_up(self) -> None:
-        """What an earlier holder left: a reply that nobody took is taken, a call without one has failed."""
+        """Take over from an earlier holder: a reply that was not used is used, a call without one has failed."""
         for step in self.draft.steps.filter(kind=DraftStep.Kind.ANSWER, status=DraftStep.Status.STARTED):
             if step.reply_id is None:
                 self._fail(step, VANISHED)
@@ -166,7 +166,7 @@ class _Drafting:
                 self._take(step)
 
     def _prepare(self, ask: Ask) -> Ask:
-        """What is sent is what is recorded. Stopped where this was asked in vain often enough since a person last said so."""
+        """Return what is sent and recorded. Raise Stopped if it failed too often since a person last resumed."""
         asked = self.draft.steps.filter(key=ask.key, started_at__gte=self.draft.asked_at)
         tries = list(asked.defer("words", "findings"))
         if self.draft.steps.filter(key=ask.key, status=DraftStep.Status.TAKEN).exists():
@@ -182,7 +182,7 @@ class _Drafting:
         return replace(ask, request=self.clean.request(request))
 
     def _call(self, ask: Ask) -> DraftStep | None:
-        """The step with its reply on record; None where none came and another try may get one."""
+        """Return the step with its reply on record; None if there is no reply and another try may get one."""
         step = begin_call(self.draft, ask, self.model)
         self.budget.used_calls += 1
         try:
@@ -193,7 +193,7 @@ class _Drafting:
             if isinstance(error, ModelUnavailable):
                 return None
             raise Stopped(said[:500]) from error
-        except Exception as error:  # of the machine: the queue hears of it, and the draft is tried again
+        except Exception as error:  # a failure of the machine: the queue reports it, and the draft is tried again
             self._fail(step, self.clean.text(words_of(error)))
             raise
         self.budget.note(reply.usage.cost_usd)
@@ -206,17 +206,16 @@ class _Drafting:
         still.update(status=DraftStep.Status.FAILED, error=error, finished_at=timezone.now())
 
     def _record_reply(self, step: DraftStep, reply: ModelReply) -> None:
-        """Also where the lease was lost during the call: it is paid for."""
-        reply = self.clean.reply(replace(reply, tool_calls=(), carried=None))  # a draft's call is not gone on with
-        with transaction.atomic():  # a sweep between the two would take the reply
+        """Record the reply even if the lease was lost during the call: it is paid for."""
+        reply = self.clean.reply(replace(reply, tool_calls=(), carried=None))  # a draft's call is never continued
+        with transaction.atomic():  # a sweep between the two would remove the reply
             step.reply_id = Blob.objects.put(canonical_json(encode(reply)))
             step.input_tokens, step.output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
             step.cost_usd = reply.usage.cost_usd
             step.save(update_fields=["reply", "input_tokens", "output_tokens", "cost_usd"])
 
     def _take(self, step: DraftStep) -> None:
-        """Makes of the reply what its loop makes of it, on the files as they are now: a person may have edited them during the
-        call."""
+        """Apply the reply as its loop does, on the current files: a person may have edited them during the call."""
         text = decode(ModelReply, orjson.loads(Blob.objects.read(str(step.reply_id)))).text
         while True:
             head = Snapshot.objects.get(pk=Draft.objects.values_list("head", flat=True).get(pk=self.draft.pk))
@@ -237,7 +236,7 @@ class _Drafting:
 
     @transaction.atomic
     def _commit(self, step: DraftStep, head: Snapshot, taken: Taken) -> bool:
-        """False where somebody edited the draft since `head`. SliceOver where another holds it by now."""
+        """Return False if somebody edited the draft since `head`. Raise SliceOver if the lease is lost."""
         self._keep_lease()
         after = Snapshot.objects.put(taken.files)
         if not Draft.objects.filter(pk=self.draft.pk, head=head).update(head=after):
@@ -253,21 +252,21 @@ class _Drafting:
         return True
 
     def _keep_lease(self) -> None:
-        """An answer is taken even where a person stopped the draft during the call, for it is paid for."""
+        """Keep the lease. An answer is taken even if a person stopped the draft during the call: it is paid for."""
         if not WORK.mine(self.draft).update(lease_until=timezone.now() + LEASE):
             raise SliceOver
 
 
 def _clean_taken(taken: Taken, before: Files) -> Taken:
-    """With secrets taken out of what changed: a reply is cleaned as it came, and its JSON may spell one otherwise. SetupError
-    where the draft grew too large."""
+    """Remove secrets from what changed: a reply is cleaned before parsing, and its JSON may spell a secret differently.
+    Raise SetupError if the draft grew too large."""
     check_totals(taken.files)
     cleaned, lines = clean_files({path: file for path, file in taken.files.items() if before.get(path) != file})
     return replace(taken, files={**taken.files, **cleaned}, findings=(*taken.findings, *lines))
 
 
 def _name_overwritten(asked: Snapshot, head: Snapshot, after: Snapshot) -> list[str]:
-    """A line for each file that people changed during the call, and the answer once more."""
+    """Return a line for each file that people changed during the call, and the answer again."""
     was, now, then = (each.manifest() for each in (asked, head, after))
     paths = sorted(was.keys() | now.keys() | then.keys())
     both = [path for path in paths if was.get(path) != now.get(path) and now.get(path) != then.get(path)]
@@ -275,7 +274,7 @@ def _name_overwritten(asked: Snapshot, head: Snapshot, after: Snapshot) -> list[
 
 
 def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:
-    """The request after `number` answers that cannot be used: it says why, and the dice fall otherwise."""
+    """Return the request after `number` unusable answers: it says why, and samples with another seed."""
     *earlier, last = request.messages
     told = f"{last['content']}\n\nAn earlier answer could not be used: {error}\nSend the whole answer again."
     seed = None if request.seed is None else request.seed + number
@@ -283,7 +282,7 @@ def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:
 
 
 def _budget_of(draft: Draft) -> SliceBudget:
-    """With what was used since a person last said that it is to go on."""
+    """Return the budget with what was used since a person last resumed the draft."""
     calls = draft.steps.filter(kind=DraftStep.Kind.ANSWER, started_at__gte=draft.asked_at)
     used = calls.aggregate(
         calls=Count("pk"),

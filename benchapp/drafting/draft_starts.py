@@ -1,4 +1,4 @@
-"""What a draft can begin with out of the suites at hand: an environment's corpus, a task, or all tasks of a family."""
+"""What a draft can start from in the available suites: an environment's corpus, a task, or all tasks of a family."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.base.types import Files, Task
 from runner.suites import SUITES
 from runner.suites.tasks.task_files import read_test_files
 
-# A model is shown what a draft begins with, so much smaller things than a suite may hold.
+# A model is shown what a draft starts from, so the limits are far below those of a suite.
 CAPS = TreeCaps(file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, count=500)
 
 
@@ -40,7 +40,7 @@ class FamilyAtHand:
 
 
 def list_corpora() -> list[CorpusAtHand]:
-    """Of the bundled suites, then of those that were loaded from a folder. No loaded suite is read for it."""
+    """List corpora of the bundled suites, then of those loaded from a folder, without reading any of these."""
     bundled = (
         CorpusAtHand(key, part.key, part.name) for key in SUITES for part in find_suite(key).environments if part.corpus
     )
@@ -50,7 +50,7 @@ def list_corpora() -> list[CorpusAtHand]:
 
 
 def list_families(suite_key: str) -> list[FamilyAtHand]:
-    """SetupError where the suite is unknown, or its folder cannot be read."""
+    """List families. Raise SetupError if the suite is unknown, or its folder cannot be read."""
     return [
         FamilyAtHand(family.key, family.name, tuple((task.key, task.title) for task in family.tasks))
         for part in find_suite(suite_key).environments
@@ -59,7 +59,7 @@ def list_families(suite_key: str) -> list[FamilyAtHand]:
 
 
 def read_corpus(suite_key: str, environment_key: str) -> Files:
-    """Below `corpus/`. SetupError where there is no such corpus, or it is larger than CAPS."""
+    """Return files below `corpus/`. Raise SetupError if there is no such corpus, or it is larger than CAPS."""
     parts = (part for part in find_suite(suite_key).environments if part.key == environment_key)
     corpus = next((part.corpus for part in parts), None)
     if corpus is None:
@@ -68,12 +68,12 @@ def read_corpus(suite_key: str, environment_key: str) -> Files:
 
 
 def read_start_task(suite_key: str, task_key: str, family: str) -> Files:
-    """Below `tasks/`, in a folder whose name begins with `family`, the slug of the draft's family."""
+    """Return files below `tasks/`, in a folder whose name begins with `family`, the slug of the draft's family."""
     return _read_tasks(suite_key, (task for task in _list_tasks(find_suite(suite_key)) if task.key == task_key), family)
 
 
 def read_start_family(suite_key: str, family_key: str, family: str) -> Files:
-    """All its tasks, as `read_start_task` gives one."""
+    """Return all its tasks, each as from `read_start_task`."""
     found = (task for task in _list_tasks(find_suite(suite_key)) if task.family == family_key)
     return _read_tasks(suite_key, found, family)
 

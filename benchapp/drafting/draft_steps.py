@@ -1,4 +1,4 @@
-"""Rows of a draft's steps: written in order, each in the transaction of what it says."""
+"""Rows of a draft's steps: written in order, each in the transaction of what it records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def record_step(
     summary: str,
     findings: Sequence[str] = (),
 ) -> DraftStep:
-    """A person's step, over as soon as it is there. Call it inside the transaction of the act."""
+    """Record a person's step, which is complete at once. Call it inside the transaction of the act."""
     now = timezone.now()
     return DraftStep.objects.create(
         draft=draft,
@@ -57,7 +57,7 @@ def record_step(
 
 @transaction.atomic
 def begin_call(draft: Draft, ask: Ask, model: Model) -> DraftStep:
-    """The step with its request, together: a sweep takes contents that nothing points at."""
+    """Record the step with its request, together: a sweep takes contents that nothing refers to."""
     return DraftStep.objects.create(
         draft=draft,
         number=_take_number(draft),
@@ -75,19 +75,19 @@ def begin_call(draft: Draft, ask: Ask, model: Model) -> DraftStep:
 
 
 def _take_number(draft: Draft) -> int:
-    """The next one. Holds the draft's row, so that a worker and a person do not take the same."""
+    """Return the next number. Holds the draft's row, so that a worker and a person do not get the same."""
     Draft.objects.select_for_update().get(pk=draft.pk)
     return 1 + (draft.steps.aggregate(last=Max("number"))["last"] or 0)
 
 
 def list_answered(draft: Draft) -> list[Answered]:
-    """Answers that were taken, in order."""
+    """Return answers that were taken, in order."""
     taken = draft.steps.filter(kind=DraftStep.Kind.ANSWER, status=DraftStep.Status.TAKEN)
     return [Answered(*row) for row in taken.values_list("key", "accepts", "words")]
 
 
 def word_edits_since(step: DraftStep) -> list[str]:
-    """A line for each edit that was made while this step's call was under way."""
+    """Return a line for each edit that was made while this step's call was under way."""
     edits = step.draft.steps.filter(kind=DraftStep.Kind.EDIT, number__gt=step.number).select_related("by")
     return [
         f"{name_actor(edit.by)} edited the files during this call (step {edit.number}). The answer was applied to the edited files."
@@ -96,7 +96,7 @@ def word_edits_since(step: DraftStep) -> list[str]:
 
 
 def clean_files(files: Files) -> tuple[dict[str, File], list[str]]:
-    """What people bring, without secrets, and a line for each file that held one. SetupError names a file that cannot be."""
+    """Return people's files without secrets, and a line for each that held one. SetupError names a refused file."""
     check_totals(files)
     redactor = Redactor(own_secrets())
     cleaned, findings = dict[str, File](), list[str]()
@@ -111,7 +111,7 @@ def clean_files(files: Files) -> tuple[dict[str, File], list[str]]:
 
 
 def check_totals(files: Files) -> None:
-    """SetupError where a draft cannot hold as much."""
+    """Raise SetupError if a draft cannot hold as much."""
     if len(files) > MAX_FILES:
         raise SetupError(f"{len(files):,} files (expected at most {MAX_FILES:,})")
     if (total := sum(len(file.content) for file in files.values())) > MAX_TOTAL_BYTES:
@@ -119,7 +119,7 @@ def check_totals(files: Files) -> None:
 
 
 def check_path(path: str, others: Iterable[str]) -> None:
-    """SetupError where a file cannot have this path beside these others."""
+    """Raise SetupError if a file cannot have this path together with these others."""
     try:
         check_relative(path)
     except ValueError as error:

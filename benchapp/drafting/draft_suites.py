@@ -1,5 +1,5 @@
-"""The way of a draft into a suite: written as a suite under trial, which is screened, drawn and qualified as any other; then its
-tasks that passed all of it are admitted into a suite of their own."""
+"""Turn a draft into a suite. It is written as a suite under trial, then screened, drawn and qualified as any other. The
+tasks that pass everything are admitted into a suite of their own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """`says`: in a few words. `url`: where one sees more, or does what is open; "" where that is nowhere yet."""
+    """`says`: in a few words. `url`: where to see more, or to do what is open; "" if there is no such page yet."""
 
     state: Readiness
     says: str = ""
@@ -55,7 +55,7 @@ class ReadinessCheck:
 
 @dataclass(frozen=True, slots=True)
 class TaskReadiness:
-    """What screening, workflow and qualification say of one task of the head."""
+    """Screening, workflow and qualification of one task of the head."""
 
     key: str
     screening: ReadinessCheck
@@ -68,7 +68,7 @@ class TaskReadiness:
 
     @property
     def reasons(self) -> list[str]:
-        """What keeps it out of a suite, a line each."""
+        """Return what keeps it out of a suite, a line each."""
         checks = {"screening": self.screening, "workflow": self.workflow, "qualification": self.qualification}
         return [
             f"{self.key}: {name}: {check.says}" for name, check in checks.items() if check.state is not Readiness.PASSED
@@ -87,8 +87,8 @@ class NotReady(SetupError):
 
 
 def try_as_suite(draft: Draft, by: User | None) -> Suite:
-    """Writes the files of now as a suite and screens it. SetupError where they make none, or while an experiment runs over an
-    earlier state."""
+    """Write the current files as a suite and screen it. Raise SetupError if they make none, or while an experiment runs
+    over an earlier state."""
     draft.refresh_from_db()
     folder = _write_folder(draft, draft.head.read())
     if draft.suite is not None and draft.suite.path == str(folder):
@@ -112,7 +112,7 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
 
 
 def _write_folder(draft: Draft, files: Files) -> Path:
-    """The files as a suite, in a folder named by its content, so that no experiment meets other files than it began with."""
+    """Write the files as a suite, in a folder named by its content: an experiment never sees other files."""
     if not loops.tasks_in(files):
         raise SetupError("the draft has no task yet (expected at least one in tasks/)")
     tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
@@ -126,7 +126,7 @@ def _write_folder(draft: Draft, files: Files) -> Path:
             part.rename(folder)
         except OSError:
             remove_tree(part)
-            if not folder.exists():  # somebody else wrote the same
+            if not folder.exists():  # another process wrote the same
                 raise
     return folder
 
@@ -134,7 +134,7 @@ def _write_folder(draft: Draft, files: Files) -> Path:
 def _read_folder(
     folder: Path, key: str, name: str, *, strict: bool = False, replaces: Suite | None = None
 ) -> suite_files.SuiteFolder:
-    """Screened. A SetupError names files as the suite does, not by their place on this machine."""
+    """Read and screen a folder. A SetupError names files as the suite does, not by their place on this machine."""
     try:
         read = suite_files.read_folder(folder, key=key, strict=strict, replaces=replaces)
     except SetupError as error:
@@ -148,7 +148,7 @@ def _say(error: SetupError, folder: Path | str) -> str:
 
 
 def _refuse_while_tried(draft: Draft) -> None:
-    """Its open runs would stop, for their suite changed."""
+    """Refuse while it has open runs: they would stop, because their suite changed."""
     tried = Experiment.objects.standing().filter(suite=draft.suite) if draft.suite else ()
     if running := next((each for each in tried if each.is_open), None):
         raise SetupError(
@@ -174,7 +174,7 @@ def _record(draft: Draft, kind: DraftStep.Kind, by: User | None, summary: str, f
 
 
 def read_readiness(draft: Draft) -> list[TaskReadiness]:
-    """Of each task of the head, in the order of the files. A fixed number of queries."""
+    """Return the readiness of each task of the head, in the order of the files. A fixed number of queries."""
     files = draft.head.read()
     keys = loops.tasks_in(files)
     try:
@@ -187,7 +187,7 @@ def read_readiness(draft: Draft) -> list[TaskReadiness]:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What is known of the suite under trial. `filed`: what the draft's own workflow.json says; None: it has none."""
+    """What is known about the suite under trial. `filed`: from the draft's own workflow.json; None without one."""
 
     suite: runner_suite.Suite
     folder: str
@@ -201,7 +201,7 @@ class _Evidence:
 
     @classmethod
     def of(cls, draft: Draft, files: Files) -> _Evidence:
-        """SetupError where the files of now are not under trial."""
+        """Raise SetupError if the current files are not under trial."""
         row, suite = _find_tried(draft, files)
         qualification = find_qualification(suite.key, suite.digest)
         standing = (
@@ -227,7 +227,7 @@ class _Evidence:
         return TaskReadiness(key, self._judge_screening(key), self._judge_workflow(key), self._judge_qualification(key))
 
     def _judge_screening(self, key: str) -> ReadinessCheck:
-        """A leak keeps a task out; a place to look at is left to people."""
+        """Judge the screening: a leak keeps a task out; a place to look at is left to people."""
         url = f"{self.page}#screening"
         if self.screening is None:
             return ReadinessCheck(Readiness.OPEN, "not screened", url)
@@ -263,7 +263,7 @@ class _Evidence:
 
 
 def _find_tried(draft: Draft, files: Files) -> tuple[Suite, runner_suite.Suite]:
-    """The suite under trial, as row and as it lies on disk. SetupError where there is none of these files."""
+    """Return the suite under trial, as row and as on disk. Raise SetupError if there is none of these files."""
     if draft.suite is None:
         raise SetupError("not tried as a suite")
     tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
@@ -273,7 +273,7 @@ def _find_tried(draft: Draft, files: Files) -> tuple[Suite, runner_suite.Suite]:
 
 
 def _check_workflow_file(files: Files) -> ReadinessCheck | None:
-    """The workflow that all tasks of the draft share; None where the draft has none."""
+    """Check the workflow that all tasks of the draft share; None if the draft has none."""
     file: File | None = files.get(WORKFLOW_FILE)
     if file is None:
         return None
@@ -288,8 +288,8 @@ def _check_workflow_file(files: Files) -> ReadinessCheck | None:
 
 
 def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None = None) -> Suite:
-    """Loads these tasks of the draft, or all, as the suite `key`. NotReady with what is missing of any of them; other
-    SetupErrors where the key is taken."""
+    """Load these tasks of the draft, or all, as the suite `key`. Raise NotReady with what any of them lacks; another
+    SetupError if the key is taken."""
     draft.refresh_from_db()
     ready = {each.key: each for each in read_readiness(draft)}
     chosen = list(ready) if tasks is None else list(dict.fromkeys(tasks))
@@ -319,7 +319,7 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
 
 
 def _list_leaks(suite: runner_suite.Suite) -> list[str]:
-    """Of the chosen tasks alone: among all tasks a long list of findings may have hidden one."""
+    """List the leaks of the chosen tasks only: among all tasks a long list of findings may have hidden one."""
     found = take_screening(suite)
     findings = found.findings if found else ()
     return [f"{', '.join(each.tasks)}: screening: {each.says}" for each in findings if each.weight is Weight.LEAK]

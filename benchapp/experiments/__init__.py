@@ -1,2 +1,2 @@
-"""Experiments of our own: their files, plans and launches, forks and probes. Runs that were finished elsewhere come in
-through `imports`."""
+"""Experiments of our own: their files, plans and launches, forks and probes. Runs that finished elsewhere come through
+`imports`."""

@@ -1,4 +1,5 @@
-"""Alerts when an experiment ends, waits for an operator, or has spent its budget: noted once, then sent by webhook and e-mail.
+"""Record an alert when an experiment ends, waits for an operator or has spent its budget, and send it by webhook or
+mail.
 
 Workers look when they reconcile, so nothing has to happen at the moment itself, and a killed worker loses none.
 """
@@ -24,7 +25,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 
 log = logging.getLogger(__name__)
 
-FRESH = timedelta(hours=1)  # what ended before is news to nobody, and what could not be sent by then is dropped
+FRESH = timedelta(hours=1)  # older endings cause no alert; what could not be sent by then is dropped
 QUIET = timedelta(minutes=10)  # at most one alert of a kind about an experiment in this time
 SENT_AT_ONCE = 5
 SECONDS = 10.0  # to wait for the receiver
@@ -32,7 +33,7 @@ MAX_NAME = 200
 
 
 def note_and_send() -> None:
-    """Safe at any time, from any number of processes."""
+    """Record and send new alerts. Safe at any time, from any number of processes."""
     for alert in _find_news():
         Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another worker may have seen it too
     for column, receiver, send in (
@@ -83,8 +84,8 @@ def _say_end(experiment: Experiment) -> str:
 
 
 def _send_once(alert: Alert, column: str, send: Callable[[Alert], None]) -> None:
-    """Send it if no other worker does. Try again for an hour if the receiver does not answer. A webhook's address may hold a secret, so
-    the log names the kind of error and nothing of the address."""
+    """Send it if no other worker does. If the receiver does not answer, try again for an hour. A webhook's address may
+    hold a secret, so the log has only the kind of error."""
     row = Alert.objects.filter(pk=alert.pk)
     if not row.filter(**{column: None}).update(**{column: timezone.now()}):
         return

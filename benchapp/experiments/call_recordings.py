@@ -1,4 +1,4 @@
-"""Writing a run's model calls to a file from which the run can be replayed (`runner.models.recording`)."""
+"""Write a run's model calls to a file, so that the run can be replayed from it (`runner.models.recording`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WrittenRecording:
 
 
 def export_recording(run: Run, path: Path) -> WrittenRecording:
-    """Writes the run's answered calls, in the order they were made. SetupError where they were not kept, or it is open.
+    """Write the run's answered calls in their order. Raise SetupError if they were not kept or the run is open.
 
     Memory: one conversation of the run.
     """
@@ -57,13 +57,13 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
 
 
 def _read_context_window(run: Run) -> int | None:
-    """The author's, by which its prompts were cut: a replay must cut them alike. None where no preset named one."""
+    """Return the author's window, which cut its prompts: a replay must cut them alike. None without a preset's."""
     preset = (run.setup.get("author") or {}).get("preset") or {}
     return preset.get("context_window")
 
 
 def _list_counting(run: Run) -> Iterator[ModelCall]:
-    """Answered calls without those of attempts that do not count: a replay makes each trial once."""
+    """Yield answered calls, except those of attempts that do not count: a replay makes each trial once."""
     counting = _read_conversations(run)
     for call in ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id"):
         if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
@@ -71,7 +71,7 @@ def _list_counting(run: Run) -> Iterator[ModelCall]:
 
 
 def _read_conversations(run: Run) -> set[tuple[int, str]]:
-    """(episode, key without its turn) of every attempt that counts."""
+    """Return (episode, key without its turn) of every attempt that counts."""
     attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related("trial__task")
     return {
         (attempt.trial.episode_id, f"{AGENT_CALLS}/{recorded.slot_of(attempt.trial)}/{attempt.number}")
@@ -80,7 +80,7 @@ def _read_conversations(run: Run) -> set[tuple[int, str]]:
 
 
 def _build_lines(calls: list[ModelCall]) -> Iterator[dict[str, object]]:
-    """Episodes may have run side by side: each keeps the latest turn of its own conversation."""
+    """Build the lines. Episodes may have run in parallel: each keeps the latest turn of its own conversation."""
     latest: dict[int, tuple[str, ModelRequest, str]] = {}  # episode -> key, request, its digest
     for call in calls:
         before = latest.get(call.episode_id)

@@ -16,7 +16,7 @@ from runner.models.presets import read_preset_named
 from runner.protocols.conditions import find_condition
 from runner.protocols.prompt_choice import name_with_prompts
 
-PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
+PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness that the model's preset was published with
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Arm(Shaped):
 
     agent: str
     agent_model: str | None
-    author_model: str | None  # of the experiment, also in conditions in which no author works
+    author_model: str | None  # of the experiment, even in conditions without an author
     condition: str
     author_agent: str | None = None  # likewise
 
@@ -50,13 +50,13 @@ class Cell:
 
 
 def pairs_of(spec: LaunchSpec) -> Iterator[tuple[str, str | None]]:
-    """Agent and agent model of every cell. SetupError where "preset" stands beside a model that is none."""
+    """Yield agent and model of every cell. Raise SetupError if "preset" meets a model that is not a preset."""
     for agent, model in product(spec.agents, spec.agent_models):
         yield (published_harness(model) if agent == PUBLISHED_HARNESS else agent), model
 
 
 def authors_of(spec: LaunchSpec) -> Iterator[tuple[str | None, str | None]]:
-    """Agent and model of every author."""
+    """Yield agent and model of every author."""
     for works, model in product(spec.author_agents, spec.author_models):
         if works is None or model is None or not is_generator(model):
             yield works, model
@@ -69,11 +69,11 @@ def published_harness(model: str | None) -> str:
 
 
 def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
-    """Every cell, replicates of one arm side by side. The order of work is another (`benchapp.experiments.schedule`).
+    """Return every cell, with the replicates of an arm together (`benchapp.experiments.schedule` orders the work).
 
-    With two authors a condition without one runs beside each of them, as its control. Left out is only what cannot be: an
-    outside program where a model is to write, a model where a program is, and an agent that works for a program. A choice of
-    prompts changes no condition in which nobody is asked anything: that one runs once beside all of them.
+    With two authors, a condition without one runs once for each, as its control. Impossible pairs are left out: an
+    outside program where a model must write, a model where a program must, and an agent that works for a program. A
+    choice of prompts does not affect conditions that ask nobody: those run once for all choices.
     """
     arms = [
         _arm(spec, Arm(agent, model, author, condition, works))
@@ -90,19 +90,19 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
 
 
 def _arm(spec: LaunchSpec, arm: Arm) -> Arm:
-    """With the agent that a condition names by itself, which asks no model."""
+    """Return the arm with the agent that its condition names, if any; such an agent asks no model."""
     agent = find_condition(arm.condition, spec.protocol).agent
     return replace(arm, agent=agent, agent_model=None) if agent else arm
 
 
 def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:
-    """The conditions by name, each with every choice of prompts that changes it."""
+    """Return the conditions by name, each with every choice of prompts that changes it."""
     names = (name_with_prompts(name, choice, spec.protocol) for name, choice in product(spec.conditions, spec.prompts))
     return tuple(dict.fromkeys(names))
 
 
 def cell_of(run: Run) -> Cell:
-    """The cell as launched: its setup holds the author model also where no author works."""
+    """Return the cell as launched: its setup holds the author model even if no author works."""
     setup = run.setup
     arm = Arm(
         agent=setup["agent"]["name"],

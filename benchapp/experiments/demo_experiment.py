@@ -1,5 +1,5 @@
-"""The demo experiments: the starter suite under several memory conditions, with the scripted stand-in as the model; and two
-tasks of the starter suite with a small language model."""
+"""The demo experiments. One runs the starter suite under several memory conditions with a scripted model, the other two
+of its tasks with a small language model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DEMO: dict[str, object] = {
     ],
     "replicates": 1,
     "seed": 6,
-    "answers": 2,  # a rejected or unreadable answer may be given once more; both stay on the record
+    "answers": 2,  # a rejected or unreadable answer may be repeated once; both stay on the record
     "agent": "shell",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
     "sandbox": "local",
 }
 
-# Short, as the model takes seconds for a hundred tokens, and solves nothing.
+# Short, because the model takes seconds for a hundred tokens, and solves nothing.
 SMALL_DEMO: dict[str, object] = {
     "name": "Demo: a small language model on two tasks",
     "key": "demo-small",

@@ -1,11 +1,11 @@
-"""Estimates what an experiment will take: medians of earlier trials, or "unknown". Never zero for unknown.
+"""Estimate what an experiment will take: medians of earlier trials, or "unknown". Never zero for unknown.
 
-A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
-episode's author is estimated from earlier episodes about the same unit with the same author, model and agent, under the same
-condition: a session of an agent is many calls, so what an author of one call took says nothing about it.
+A trial is estimated from earlier trials of the same task by the same agent and model under the same condition. An
+episode's author is estimated from earlier episodes about the same unit with the same author, model and agent, under the
+same condition: an agent's session is many calls, so an author of one call says nothing about it.
 
-Where the basis of a part has tokens but no cost, and the model has a price, the cost is that of the tokens at the present
-price. `Amount.priced` counts such parts.
+If earlier work has tokens but no cost, and the model has a price, the cost is those tokens at the current price.
+`Amount.priced` counts such parts.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 AMOUNTS = ("tokens", "cost_usd", "seconds")
-NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent takes that asks no model: known before it ever ran
+NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent without a model takes: known before it ever ran
 
 
 @dataclass(frozen=True, slots=True)
 class Amount(Shaped):
-    """A sum of medians over the parts that have a basis. `value` is None where none has one."""
+    """A sum of medians over the parts that have a basis. Without any, `value` is unknown (None)."""
 
     value: float | None = None
     known: int = 0  # parts with a basis
-    parts: int = 0  # trials, and episodes in which an author works
-    priced: int = 0  # of cost: known parts whose basis has tokens only, priced at the present price
+    parts: int = 0  # trials, and episodes with an author
+    priced: int = 0  # of cost: known parts whose basis has tokens only, at the current price
 
     @property
     def is_whole(self) -> bool:
@@ -62,11 +62,11 @@ class Estimate(Shaped):
 
     trials: int = 0
     episodes: int = 0
-    basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
+    basis: int = 0  # earlier trials behind the medians, each counted once per arm
     tokens: Amount = Amount()  # input and output together
     cost_usd: Amount = Amount()
-    seconds: Amount = Amount()  # of work, one thing after the other
-    longest_seconds: float | None = None  # of the longest episode: no number of workers goes below it
+    seconds: Amount = Amount()  # of work, in sequence
+    longest_seconds: float | None = None  # of the longest episode: a lower bound for any number of workers
 
     def __add__(self, other: Estimate) -> Estimate:
         longest = [each for each in (self.longest_seconds, other.longest_seconds) if each is not None]
@@ -81,7 +81,7 @@ class Estimate(Shaped):
         )
 
     def scale(self, times: int, of: int) -> Estimate:
-        """The same with `times` replicates instead of `of`: they rest on the same earlier trials."""
+        """Return the same with `times` replicates instead of `of`: they use the same earlier trials."""
         return replace(
             self,
             trials=self.trials * times // of,
@@ -92,7 +92,7 @@ class Estimate(Shaped):
         )
 
     def wall_seconds(self, workers: int) -> float | None:
-        """With so many workers; None while any part of the work has no basis."""
+        """Return the time with that many workers; None while any part of the work has no basis."""
         if not self.seconds.is_whole or self.seconds.value is None:
             return None
         return max(self.seconds.value / max(1, min(workers, self.episodes)), self.longest_seconds or 0.0)
@@ -103,7 +103,7 @@ class ExperimentEstimate(Shaped):
     """What an experiment will take, per arm and as a whole."""
 
     arms: Mapping[Arm, Estimate]  # all replicates of an arm together
-    unknown_sessions: frozenset[Arm] = frozenset()  # whose author is an agent of which some episode has no basis
+    unknown_sessions: frozenset[Arm] = frozenset()  # whose author is an agent, with no basis for some episode
 
     json_shape = JsonShape(("arms", lambda found: [found.tell_arm(arm) for arm in found.arms]), "whole")
 
@@ -116,8 +116,8 @@ class ExperimentEstimate(Shaped):
         return {**encode(arm), **encode(self.arms[arm]), **unknown}
 
 
-# What one part took earlier: amounts by name, without unknown ones. "priced": the present price of tokens that were
-# recorded without a cost.
+# What one part took earlier: amounts by name, without unknown ones. "priced": the current price of tokens recorded
+# without a cost.
 Taken = dict[str, list[float]]
 
 
@@ -130,7 +130,7 @@ class Past:
     prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
 
     def price(self, model: str, usage: Usage) -> float | None:
-        """What the tokens would cost now. Looked up only where it is needed: a price list takes seconds to load."""
+        """Return what the tokens would cost now. Looked up only when needed: a price list takes seconds to load."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         if model not in self.prices:
@@ -140,7 +140,7 @@ class Past:
 
 
 def estimate(prepared: Prepared, past: Past | None = None) -> ExperimentEstimate:
-    """Two queries, whatever the experiment's size; none with what is known of its arms already."""
+    """Estimate with two queries for any experiment; none if `past` has all its arms already."""
     past = past or read_past(prepared)
     first: dict[Arm, Estimate] = {}
     arms: dict[Arm, Estimate] = {}
@@ -232,7 +232,7 @@ def _take_trials(past: Past, narrowed: Q, agents: set[str], models: set[str]) ->
 
 
 def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
-    """Adds what the author of each finished episode took. Tokens and cost count only where every call has them."""
+    """Add what the author of each finished episode took. Tokens and cost count only if every call has them."""
     calls = ModelCall.objects.filter(
         narrowed, purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors
     )

@@ -1,7 +1,7 @@
-"""The example that ships ready: one finished experiment of the scripted model, and probes of a change and of a line it wrote.
+"""The example that ships ready: one finished experiment of the scripted model, and probes of a change and of a line.
 
-It is made by our own run and stored as archives (`examples/`); `manage.py build_example` makes it anew. What a rebuild
-must give again is what `read_outcome` reads: results and libraries, without ids and times.
+It is made by our own run and stored as archives (`examples/`). `manage.py build_example` rebuilds it, and a rebuild
+must give the same `read_outcome`: results and libraries, without ids and times.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PROBED = "selfgen-always"
 ACCUSED = "selfgen-zero-shot"
 PROBE_SEED, PROBE_TIMES, LINE_PROBE_TIMES = 17, 10, 5
 REASON = "Do these lines help, or did the trials that read them have luck?"
-PAUSE_SECONDS = 1.0  # before an episode that somebody else holds, or that waits, is looked at again
+PAUSE_SECONDS = 1.0  # before an episode that waits, or that another process holds, is checked again
 
 
 class Unfinished(Exception):
@@ -56,14 +56,14 @@ class Unfinished(Exception):
 
 
 def run_example(*, workers: int = 1) -> list[Experiment]:
-    """The experiment and its probes, each with its control. Takes minutes."""
+    """Run the experiment and its probes, each with its control. Takes minutes."""
     experiment = launch(EXAMPLE)
     work_off(list_episodes(experiment), workers=workers)
     return [experiment, *run_probes(experiment, workers=workers)]
 
 
 def run_probes(experiment: Experiment, *, workers: int = 1) -> list[Experiment]:
-    """The probe without the lines of one change, the one without the worst line, and the control of each."""
+    """Run the probe without the lines of one change, the one without the worst line, and the control of each."""
     taken_back = [choose_probe(experiment), choose_line_probe(experiment)]
     asked = [(each, preview(each.episode, make_control(each), seed=PROBE_SEED)) for each in taken_back]
     probes = [launch_probe(each, reason=REASON).run.experiment for pair in asked for each in pair]
@@ -77,8 +77,8 @@ def list_episodes(experiment: Experiment) -> QuerySet[Episode]:
 
 
 def work_off(episodes: QuerySet[Episode], *, workers: int = 1) -> None:
-    """Carry each of them to its end, in this process, a trial of each in turn: so conditions run interleaved, as a worker runs
-    them. Unfinished where one cannot go on."""
+    """Finish every episode in this process, one trial of each in turn, so that conditions interleave as in a worker.
+    Raise Unfinished if one cannot continue."""
     waiting = deque(str(each.public_id) for each in episodes.order_by(*EPISODE_ORDER))
     if workers == 1:
         _work_off_waiting(waiting)
@@ -120,11 +120,11 @@ def _read_place(public_id: str) -> tuple[str, int]:
 
 
 def choose_probe(experiment: Experiment) -> ProbePreview:
-    """The change that the library's page opens on, in the first replicate, without all of its lines; on the deployment
-    tasks of its family.
+    """Choose the change that the library's page opens on, in the first replicate, without all of its lines, tested on
+    the deployment tasks of its family.
 
-    Fixed before any of its outcomes was seen: what the probe shows ships, a null too. Taken back from the last state; where
-    a later change wrote over its lines, from the state right after it; where neither can be, the next most telling change.
+    The choice was fixed before any outcome was known: the result ships, even a null. The change is removed from the
+    last state; if its lines were overwritten, from the state right after it; if neither works, take the next in rank.
     """
     run = experiment.runs.filter(condition=PROBED).earliest("replicate")
     episode = run.episodes.filter(decisions__isnull=False).distinct().earliest("ordinal")
@@ -136,8 +136,9 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
 
 
 def choose_line_probe(experiment: Experiment) -> ProbePreview:
-    """The line whose readers did worst against no skill, of the condition that its author never revised, taken out of the first
-    library that holds it; on all deployment tasks of that library. Chosen by association alone, before any probe of it ran."""
+    """Choose the line whose readers did worst against no skill, in the condition whose author never revised. Remove it
+    from the first library that holds it, and test that library's deployment tasks. Chosen by association, before any
+    probe."""
     runs = list(experiment.runs.filter(condition=ACCUSED).order_by("replicate"))
     for found in rank_suspects(runs):
         place = found.lines[0].place
@@ -153,7 +154,7 @@ def choose_line_probe(experiment: Experiment) -> ProbePreview:
 
 
 def _list_candidates(run: Run, episode: Episode) -> Iterable[tuple[LibraryState, LibraryState]]:
-    """(the state that a change made, the last one), the most telling change first."""
+    """Return (the state that a change made, the last state), in the order of `rank_telling_changes`."""
     history = read_history(episode)
     lineage = read_lineage(run, episode, history.states)
     baseline = read_no_skill(run, {trial.task for trial in lineage.trials})
@@ -162,7 +163,7 @@ def _list_candidates(run: Run, episode: Episode) -> Iterable[tuple[LibraryState,
 
 
 def _try_without(episode: Episode, made: LibraryState, state: LibraryState) -> ProbePreview | None:
-    """None where `state` no longer holds what the change wrote."""
+    """Return None if `state` no longer holds what the change wrote."""
     decision = cast(Decision, made.decision)
     asked = AskedProbe(state.key, decision.number, (), _list_tasks(episode, decision), PROBE_TIMES)
     hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
@@ -181,7 +182,7 @@ def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:
 
 
 def read_outcome(experiment: Experiment) -> list[tuple[object, ...]]:
-    """Each trial with its result and the digest of its library: all that follows from the file and the seeds."""
+    """Return each trial with its result and its library's digest: what follows from the file and the seeds."""
     trials = Trial.objects.filter(episode__run__experiment=experiment)
     columns = ("episode__run__condition", "episode__run__replicate", "episode__key", "phase", "task__key", "sample")
     return list(trials.order_by(*columns).values_list(*columns, "status", "snapshot__digest"))

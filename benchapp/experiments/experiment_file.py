@@ -1,4 +1,4 @@
-"""Experiment files as text: YAML or JSON."""
+"""Read and write experiment files: YAML or JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from runner.base.errors import SetupError
 
 MAX_BYTES = 200_000
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-# In the order in which a person reads it; the rest follows as the spec lists it.
+# The order for readers; the rest follows as the spec lists it.
 FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "author_models", "replicates")
 
 
 class PlainYaml(yaml.SafeLoader):
-    """No aliases: a few lines of them unfold into more than a machine holds. No name twice: one would be lost."""
+    """Reject aliases, because a few lines can unfold beyond memory, and duplicate names, because one would be lost."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -47,7 +47,7 @@ def _build_mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """SetupError names the file and what was expected."""
+    """Read a file. SetupError names the file and what was expected."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SetupError(f"{path}: too long (expected at most {MAX_BYTES:,} bytes)")
@@ -59,7 +59,7 @@ def read_file(path: Path) -> dict[str, object]:
 
 
 def read_text(text: str) -> dict[str, object]:
-    """A mapping of fields, not looked at yet (`benchapp.experiments.preparation`). SetupError where it is none."""
+    """Read a mapping of fields, before validation (`benchapp.experiments.preparation`), or raise SetupError."""
     if len(text) > MAX_BYTES:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
     try:
@@ -73,7 +73,7 @@ def read_text(text: str) -> dict[str, object]:
 
 
 def _parse(text: str) -> object:
-    """JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two halves of characters."""
+    """Parse JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two half characters."""
     if text.lstrip().startswith("{"):
         with suppress(json.JSONDecodeError):
             return json.loads(text, object_pairs_hook=_build_mapping)
@@ -81,7 +81,7 @@ def _parse(text: str) -> object:
 
 
 def _require_storable(value: object) -> None:
-    """SetupError for what YAML can say and neither a database nor a page can hold: NUL, half characters, huge numbers."""
+    """Raise SetupError for YAML values that no database or page can hold: NUL, half characters, huge numbers."""
     if isinstance(value, str) and UNSTORABLE.search(value):
         raise SetupError(f"{value!r:.100}: expected text without NUL and without halves of characters")
     if isinstance(value, int) and abs(value) >= 2**63:

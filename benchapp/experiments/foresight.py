@@ -1,4 +1,4 @@
-"""Finds the trials of a launchable experiment that cannot run, task by task, before it begins."""
+"""Find the trials of a launchable experiment that cannot run, task by task, before it begins."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
-SHORT_WINDOW = 16_384  # tokens: two records of trials, as long as authors are shown them
+SHORT_WINDOW = 16_384  # tokens: two records of trials, as authors are shown them
 
 
 def _read_part(name: str, row: Foreseen) -> str | None:
-    """Where a suite's error lies, fit to be shown; None for other errors, and where the suite's has none."""
+    """Return the place or part named in a suite's error, safe to show; None for other errors or if it names none."""
     found = getattr(row.error, name) if isinstance(row.error, SuiteError) else None
     return replace_unprintable(found) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen(Shaped):
-    """A task that an agent cannot be tried at, and why."""
+    """A task that an agent cannot attempt, and why."""
 
     task: str
     agent: str
     error: SetupError
-    trials: int  # of the experiment, that are of this task and agent
+    trials: int  # of this task and agent in the experiment
 
     json_shape = JsonShape(
         *("task", "agent"),
@@ -56,21 +56,21 @@ class Foreseen(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """What will not run of an experiment, found before it is launched."""
+    """What will not run of an experiment, found before the launch."""
 
     problems: tuple[Foreseen, ...]
-    notes: tuple[str, ...]  # what may be in order, and is good to know
+    notes: tuple[str, ...]  # may be fine, but good to know
     hopeless: int  # trials that cannot run
     trials: int  # of the whole experiment
 
     def require_hope(self) -> None:
-        """Unlaunchable where not one trial can run."""
+        """Raise Unlaunchable if not one trial can run."""
         if self.problems and self.hopeless == self.trials:
             raise Unlaunchable([SpecProblem("suite", f"no trial can run; {problem}") for problem in self.problems])
 
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
-    """`runs_here`: the workers have the variables of this process."""
+    """Find what cannot run. `runs_here`: the workers have the variables of this process."""
     counted = _count_trials(prepared)
     sandbox, problems, hopeless = prepared.spec.sandbox, [], 0
     for (agent, _), (task, trials) in counted.items():
@@ -86,7 +86,7 @@ def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
 
 
 def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]:
-    """(agent, task key) -> the task and how many trials the experiment has of them, in the order of the plan."""
+    """Return (agent, task key) -> the task and the number of its trials in the experiment, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
         tasks = {task.key: task for family in plan.environment.families for task in family.tasks}
@@ -97,7 +97,7 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
 
 
 def _describe_futile(prepared: Prepared) -> Iterator[str]:
-    """Declared differences that no result could show: known from the plan."""
+    """Yield declared differences that no result could show, judging by the plan."""
     plans = {cell.arm.condition: found for cell, found in prepared.plans.items()}
     for each in prepared.spec.hypotheses:
         metric, own = METRICS[each.metric], plans[each.condition]
@@ -111,7 +111,7 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
 
 
 def _describe_models(prepared: Prepared) -> Iterator[str]:
-    """What the tests of models did not find, where this experiment needs it."""
+    """Yield what the tests of models lacked and this experiment needs."""
     for plan in (plans[0] for plans in prepared.plans.values()):
         agent, author = _find_preset(plan.agent_model), _find_preset(plan.author_model)
         if agent and TOOLS in agent.lacks:

@@ -1,8 +1,8 @@
-"""Rerunning something scored: another run that shares the beginning of an episode and goes on from there by itself.
+"""Rerun something scored: another run shares the beginning of an episode and continues from there on its own.
 
-The old run is never changed, so nobody can throw the dice again for a failure, or pull the evidence from under a later
-patch. The fork is an experiment of its own: what shares a beginning is no independent replicate, and no page pools it
-with the runs it came from unless a person compares the two.
+The old run is never changed, so nobody can reroll a failure, or remove the evidence for a later patch. The fork is a
+separate experiment: runs that share a beginning are not independent replicates, and no page pools it with the runs it
+came from unless a person compares the two.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 
 Dice = Literal["new", "same"]
-# A refusal belongs to the trial or the write before it, a skip is an operator's act: nothing is run at these places.
+# A refusal belongs to the trial or the write before it, and a skip is an operator's act, so neither is rerun.
 PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
 
 
 def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
-    """A run with this one episode, recorded as far as `before` and waiting to be continued.
+    """Create a run with this one episode, recorded up to `before` and ready to continue.
 
-    before: a trial that was scored, or a place on the spine. dice: throw them anew, or as in the run it comes from (a
-    model that answers the same to the same will then do the same). NotPossible where nothing was scored there, or the
-    episode is not ours; SetupError when the setup is no longer that of the launch.
+    before: a scored trial, or a place on the spine. dice: new ones, or those of the run it comes from (a deterministic
+    model will then repeat itself). Raise NotPossible if nothing was scored there or the episode is not ours, SetupError
+    if the setup is no longer that of the launch.
     """
     if not reason.strip():
         raise NotPossible("a fork needs a reason")
@@ -60,7 +60,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
 
 
 def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
-    """The sequence of the first entry that is not taken over."""
+    """Return the sequence of the first entry that is not copied."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
         told = f"place {before}"
@@ -95,7 +95,7 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         replicates=1,
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
-        hypotheses=[],  # about conditions that a fork has not
+        hypotheses=[],  # about conditions that a fork does not have
     )
     experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
     cell = Cell(arm, origin.replicate or 1, seed)
@@ -139,7 +139,7 @@ def _fork_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, pr
 
 
 def scored_places(episode: Episode) -> list[tuple[int, str]]:
-    """(sequence, what stands there) of every place before which the episode can be forked, for a page to offer."""
+    """Return (sequence, description) of every place where the episode can be forked, for a page to offer."""
     return [
         (entry.sequence, _describe_entry(entry))
         for entry in episode.entries.in_order()

@@ -1,4 +1,4 @@
-"""Launching an experiment: every run, episode and planned trial becomes a row before the first one starts."""
+"""Launch an experiment: every run, episode and planned trial becomes a row before the first one starts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from runner.protocols.plan import EpisodePlan
 def launch(
     value: Mapping[str, object], *, by: models.User | None = None, keys_elsewhere: bool = False
 ) -> models.Experiment:
-    """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
+    """Record the experiment as planned and hint at its episodes. Raise Unlaunchable if it could not run.
 
-    A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
+    A file with a key is launched once: later calls return the existing experiment. Raise Unlaunchable if that was
     launched from another file.
     """
     if value.get("key") and (found := _find_launched(read_spec(value))):
@@ -48,7 +48,7 @@ def launch(
 
 
 def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
-    """Unlaunchable when the experiment was deleted, or launched from another file: this file would not run."""
+    """Find the experiment of this key. Raise Unlaunchable if it was deleted, or launched from another file."""
     found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
     if found is None:
         return None
@@ -56,7 +56,7 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
         raise Unlaunchable(
             [SpecProblem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
-    then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
+    then, _ = try_spec(found.spec)  # with today's defaults, which may be newer
     if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
         spec = spec.narrow(tasks=then.tasks)
     if then and spec.notice is None:  # likewise
@@ -70,7 +70,7 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
 
 
 def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:
-    """What `prepare` found to be in order."""
+    """Launch what `prepare` accepted."""
     with transaction.atomic():
         experiment = _record(prepared, by)
         transaction.on_commit(lambda: _hint(experiment))
@@ -124,7 +124,7 @@ def _record_run(
 
 
 def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> models.Episode:
-    """The episode with every trial of its plan, waiting."""
+    """Record the episode with every trial of its plan, waiting."""
     unit = plan.environment
     first = unit.families[0]
     divides = unit.key == first.key  # the protocol's episodes are families, not environments
@@ -151,7 +151,7 @@ def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: Suite
 
 
 def _hint(experiment: models.Experiment) -> None:
-    """In the order of `benchapp.experiments.schedule`."""
+    """Hint at the episodes, in the order of `benchapp.experiments.schedule`."""
     episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
     for public_id in episodes.values_list("public_id", flat=True):
         advance.hint(str(public_id))

@@ -1,4 +1,4 @@
-"""What a launch can find out, for how much, with few or many replicates."""
+"""What a launch can show, and its cost, with few or many replicates."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from runner.protocols.plan import EpisodePlan
 
 OFFERED = (1, 2, 3, 5, 8)  # replicates
 MOST_RUNS = 200  # earlier ones, the newest, that a spread is measured on
-# Where a protocol asks for the answer, in this order: new tasks with a frozen library, else every task.
+# The phase that answers a protocol's question, in this order: new tasks with a frozen library, else every task.
 DECIDING = (Phase.DEPLOYMENT, Phase.EVALUATION, Phase.ACQUISITION)
 
 
 @dataclass(frozen=True, slots=True)
 class DesignRow(Shaped):
-    """One number of replicates. `detectable`: share, 0..1; None where no difference can be found. power: to find the difference
-    that is asked for, 0..1; None where shares cannot differ so."""
+    """One number of replicates. `detectable`: share, 0..1; None if no difference can be found. power: to find the
+    requested difference, 0..1; None if shares cannot differ that much."""
 
     replicates: int
     detectable: float | None
@@ -48,8 +48,8 @@ class DesignRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class LaunchDesign(Shaped):
-    """`spread_from`: earlier replicates that the spread was measured on; 0 where it is a guess. `stated`: what the asker put in
-    their place. difference: that `power` of a row is about, a share."""
+    """`spread_from`: number of earlier replicates behind the spread; 0 if it is a guess. `stated`: values that the
+    asker gave instead. difference: the share that `power` of a row is about."""
 
     episodes: int  # of one replicate
     tasks: int  # of one replicate, that decide
@@ -67,7 +67,7 @@ class LaunchDesign(Shaped):
 
     @property
     def sought(self) -> float:
-        """In points."""
+        """Return the difference in points."""
         return round(100 * self.difference, 1)
 
     @property
@@ -76,14 +76,14 @@ class LaunchDesign(Shaped):
 
     @property
     def sharper(self) -> DesignRow | None:
-        """The next row that finds a smaller difference."""
+        """Return the next row that finds a smaller difference."""
         now = self.chosen.detectable
         found = (row for row in self.rows if row.replicates > self.replicates and row.detectable)
         return next((row for row in found if now is None or (row.detectable or 1) < now), None)
 
     @property
     def axis(self) -> int:
-        """Points at the right end of the drawing."""
+        """Return the points at the right end of the drawing."""
         most = max((row.points or 0 for row in self.rows), default=0)
         return next(end for end in (10, 20, 30, 60, 100) if end >= most)
 
@@ -95,8 +95,8 @@ class LaunchDesign(Shaped):
 def describe_design(
     prepared: Prepared, expected: ExperimentEstimate, workers: int, stated: Mapping[str, float] | None = None
 ) -> LaunchDesign:
-    """One query where columns are at hand. `workers`: as many as work at once. `stated`: "difference" and parts of a spread, as
-    shares, in place of what was measured or guessed."""
+    """Describe the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
+    and parts of a spread, as shares, instead of what was measured or guessed."""
     plans, asked, told = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
     difference = told.pop("difference", SOUGHT)
     phase, once = _plan_once(plans)
@@ -115,7 +115,7 @@ def describe_design(
 
 
 def _plan_once(plans: Sequence[EpisodePlan]) -> tuple[Phase, Design]:
-    """The phase that decides, and one replicate of it."""
+    """Plan the phase that decides, and one replicate of it."""
     asked = [[(slot.phase, slot.task) for slot in slots(plan)] for plan in plans]
     phases = {phase for each in asked for phase, _ in each}
     decides = next((each for each in DECIDING if each in phases), next(iter(phases)))
@@ -125,7 +125,7 @@ def _plan_once(plans: Sequence[EpisodePlan]) -> tuple[Phase, Design]:
 
 
 def _measure_spread(prepared: Prepared, phase: Phase) -> Measured | None:
-    """Over what was learned more than once here, of the same suite, agents, models and ways; None where that is too little."""
+    """Measure the spread over earlier replicates with the same suite, agents, models and ways; None for too few."""
     arms = list(prepared.setups)
     found = Run.objects.filter(
         experiment__origin=Experiment.Origin.RUN,
@@ -145,7 +145,7 @@ def _measure_spread(prepared: Prepared, phase: Phase) -> Measured | None:
 
 
 def _line_up(runs: list[Run], phase: Phase) -> Paired | None:
-    """Replicates on the tasks that all of them were scored on."""
+    """Restrict replicates to the tasks that all of them were scored on."""
     metric = TrialMetric("passed", "passed", "of the phase that decides", phases=(phase,))
     outcomes = outcomes_of(runs)
     means = [metric.task_means(outcomes[run.pk]) for run in runs]

@@ -1,4 +1,4 @@
-"""The experiment file: its shape, checked at the edge. Every error names the field and what was expected."""
+"""The experiment file: its fields and their validation. Every error names the field and what was expected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runner.protocols.steps import AUTHOR_SAMPLING
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
-# Fields that files did not have at first: left out where they say what held before, so that older files stay what they were.
+# Fields added later. They are left out if they mean the earlier behaviour, so that older files stay unchanged.
 _LATER = (
     *("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses"),
     *("tasks", "qualification", "notice"),
@@ -35,9 +35,9 @@ SINGULAR = {
 ADMITTED = (
     "admitted",
 )  # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
-# Stands in for a field that is not as expected, so that the others are looked at all the same.
+# Replaces an invalid field, so that the others are still checked.
 PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
-# Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
+# Pydantic errors that mention its own types, reworded for the author of the file.
 SAID = {
     "missing": "expected, and not there",
     "string_too_short": "empty (expected at least 1 character)",
@@ -85,8 +85,8 @@ class LimitsSpec(BaseModel):
 
 
 class AuthorLimitsSpec(BaseModel):
-    """Limits of each session of an author that is an agent; None: what the protocol's paper says, and no limit on tokens in
-    all."""
+    """Limits of each session of an author that is an agent. None: what the protocol's paper says, and no limit on total
+    tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,7 +97,7 @@ class AuthorLimitsSpec(BaseModel):
 
 
 class AuthorSamplingSpec(BaseModel):
-    """How authors are sampled; all else that a model can be told stands in its preset."""
+    """How authors are sampled. Any other model setting is in its preset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -106,7 +106,7 @@ class AuthorSamplingSpec(BaseModel):
 
 
 class BudgetSpec(BaseModel):
-    """Of each run by itself; None: no limit."""
+    """Budget of each run; None: no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -115,7 +115,7 @@ class BudgetSpec(BaseModel):
 
 
 class JudgingSpec(BaseModel):
-    """A judge that passes over each run once it has ended (docs/explanation/judges.md); limits of each run by itself."""
+    """A judge that passes over each run after it has ended (docs/explanation/judges.md). Limits are for each run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -133,7 +133,7 @@ class HypothesisSpec(BaseModel):
 
     metric: str = Field(min_length=1, max_length=100)
     condition: str = Field(min_length=1, max_length=300)
-    against: str = NO_SKILL  # what pages hold a condition against
+    against: str = NO_SKILL  # the baseline that pages compare a condition with
 
 
 class SolutionSpec(BaseModel):
@@ -145,7 +145,7 @@ class SolutionSpec(BaseModel):
 
 
 class UntouchedSpec(BaseModel):
-    """None of these runs passes in which nothing is done."""
+    """None of these runs, which do nothing, passes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -153,7 +153,7 @@ class UntouchedSpec(BaseModel):
 
 
 class TrapSpec(UntouchedSpec):
-    """None of these runs passes in which the wrong answer is given that the task declares."""
+    """None of these runs, which give the wrong answer that the task declares, passes."""
 
 
 class NoSkillSpec(BaseModel):
@@ -181,7 +181,7 @@ class WithCorpusSpec(NoCorpusSpec):
 
 
 class ReferenceSpec(BaseModel):
-    """So many of the runs pass at least; one success, as SkillLearnBench, section 3."""
+    """At least this number of the runs passes; one success, as SkillLearnBench, section 3."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -210,7 +210,7 @@ class QualificationSpec(BaseModel):
 
 
 class ProbeSpec(BaseModel):
-    """What `benchapp.experiments.probe_runs` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
+    """A recorded library, frozen from the start, and the tasks tried with it (`benchapp.experiments.probe_runs`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -225,7 +225,7 @@ class LaunchSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=300)
-    key: str = ""  # launching the same file again gives the experiment that has it
+    key: str = ""  # launching the same file again returns its existing experiment
     suite: str
     protocol: str = "skillevolbench"
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
@@ -237,7 +237,7 @@ class LaunchSpec(BaseModel):
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     judging: JudgingSpec | None = None  # of skills and attempts, after the runs
     hypotheses: tuple[HypothesisSpec, ...] = Field(default=(), max_length=50)
-    prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # whose an author is asked with
+    prompts: tuple[str, ...] = Field(default=(OWN,), min_length=1, max_length=20)  # packs of the author's prompts
     conditions: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(default=3, ge=1, le=100)
     seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
@@ -268,7 +268,7 @@ class LaunchSpec(BaseModel):
             raise ValueError(f"{', '.join(both)}: expected one of the two")
         file = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
         if file.get("protocol") == "qualification":
-            file.setdefault("qualification", {})  # what holds by default is kept with the experiment
+            file.setdefault("qualification", {})  # the defaults are kept with the experiment
         return file
 
     @field_validator("tasks", mode="before")
@@ -293,19 +293,19 @@ class LaunchSpec(BaseModel):
 
     @property
     def file(self) -> dict[str, object]:
-        """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
-        there were judges; likewise every other field from its time on, where it says what held before."""
+        """Return the experiment file as JSON values: what was given and every default. Fields added later, such as
+        judges, are left out if they mean the earlier behaviour."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         unused |= {name for name in _LATER if getattr(self, name) == type(self).model_fields[name].default}
         return self.model_dump(mode="json", exclude=unused)
 
     def narrow(self, **changes: object) -> Self:
-        """The same file with some fields set otherwise, checked again."""
+        """Return the same file with some fields changed, validated again."""
         return type(self).model_validate({**self.file, **changes})
 
 
 def list_prompts(value: object) -> list[object]:
-    """One for every run or a list; each a name, or a mapping of roles to names, as `read_choice` reads it."""
+    """Return one for every run or a list; each a name, or a mapping of roles to names, as `read_choice` reads it."""
     every = value if isinstance(value, list | tuple) else [value]
     return [
         "~".join(f"{role}.{name}" for role, name in each.items()) if isinstance(each, dict) else each for each in every
@@ -313,7 +313,7 @@ def list_prompts(value: object) -> list[object]:
 
 
 def _write_prompts(value: object) -> object:
-    """Always written the same. What is no choice stays, for the check of its type."""
+    """Normalise a choice of prompts. Other types stay, for the check of the type."""
     try:
         return write_choice(read_choice(value)) if isinstance(value, str) else value
     except SetupError as error:
@@ -321,12 +321,12 @@ def _write_prompts(value: object) -> object:
 
 
 def describe_launched(file: Mapping[str, object]) -> dict[str, object]:
-    """The file of an experiment that was launched, with the notice also where it is older than the field."""
+    """Return the file of a launched experiment, with the notice even if the file is older than that field."""
     return {**file, "notice": file.get("notice") or "ours"}
 
 
 def read_spec(value: Mapping[str, object]) -> LaunchSpec:
-    """Unlaunchable lists every field that is not as expected."""
+    """Read a file. Unlaunchable lists every invalid field."""
     spec, problems = try_spec(value)
     if spec is None or problems:
         raise Unlaunchable(problems)
@@ -334,7 +334,7 @@ def read_spec(value: Mapping[str, object]) -> LaunchSpec:
 
 
 def try_spec(value: object) -> tuple[LaunchSpec | None, list[SpecProblem]]:
-    """The file as far as it can be read, and what is wrong with its shape. Faulty fields have their defaults."""
+    """Return the file as far as it can be read, and what is wrong with its shape. Faulty fields get their defaults."""
     try:
         return LaunchSpec.model_validate(value), []
     except ValidationError as error:
@@ -347,7 +347,7 @@ def try_spec(value: object) -> tuple[LaunchSpec | None, list[SpecProblem]]:
     }
     try:
         return LaunchSpec.model_validate({**PLACEHOLDERS, **rest}), problems
-    except ValidationError:  # two fields that do not go together
+    except ValidationError:  # two fields that conflict
         return None, problems
 
 
@@ -365,7 +365,7 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
 
 
 def _suggest_field(place: tuple[int | str, ...]) -> str:
-    """What to write instead of a field that there is not, where one reads alike."""
+    """Suggest a field with a similar name for an unknown one."""
     *outer, name = map(str, place)
     parts: dict[str, type[BaseModel]] = {
         "limits": LimitsSpec,

@@ -1,4 +1,4 @@
-"""From rows back to what the runner works with: the suite on disk and the plan of an episode."""
+"""Rebuild from rows what the runner works with: the suite on disk and the plan of an episode."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ ROUNDING = 1e-9  # 0.7 of 10 runs are 7
 
 
 def suite_of(episode: Episode) -> Suite:
-    """The episode's suite as it lies on disk now. `plan_of` makes sure that it is still the one that was launched."""
+    """Return the episode's suite as it is on disk now. `plan_of` checks that it is still the one that was launched."""
     return find_suite(spec_of(episode.run).suite)
 
 
 def spec_of(run: Run) -> LaunchSpec:
-    """SetupError where the file it was launched from is none, or is none any more."""
+    """Return the launched file. Raise SetupError if it is not, or is no longer, a valid one."""
     return read_spec(run.experiment.spec)
 
 
 def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
-    """The plan as launched. SetupError, naming what differs, when the setup is no longer that of the launch."""
+    """Return the plan as launched. Raise SetupError, naming the differences, if the setup changed since."""
     run, spec = episode.run, spec_of(episode.run)
     cell = cell_of(run)
     now = setup_of(spec, cell.arm, suite)
@@ -77,7 +77,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
 
 
 def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
-    """Shares as numbers of runs. Checks that are left out have no rule."""
+    """Return the rules, with shares as numbers of runs. Checks that are left out have no rule."""
     rules: dict[str, Rule] = {}
     if asked.solution:
         rules["solution"] = Rule(asked.solution.runs, asked.solution.runs, asked.solution.runs)
@@ -96,8 +96,8 @@ def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
 
 
 def keep_tasks(suite: Suite, keys: Collection[str]) -> Suite:
-    """The suite with these tasks alone, its digest unchanged; all where none is named. Tasks to practise on stay: they
-    are no part of a result."""
+    """Return the suite with only these tasks, its digest unchanged; all if none is named. Practice tasks stay: they do
+    not count in results."""
     if not keys:
         return suite
 
@@ -114,9 +114,9 @@ def keep_tasks(suite: Suite, keys: Collection[str]) -> Suite:
 
 
 def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
-    """What the setup digest covers. The author model belongs to it in every condition, also where the author never
-    works, so that the conditions of one author model are comparable. Prompts of packs belong to the conditions that
-    name them."""
+    """Return what the setup digest covers. The author model is included in every condition, even without an author's
+    work, so that the conditions of one author model are comparable. Prompts of packs belong to the conditions that name
+    them."""
     return describe_setup(
         suite,
         protocol=spec.protocol,
@@ -140,7 +140,7 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
 
 
 def author_limits_of(spec: LaunchSpec) -> Limits:
-    """What the file says, and the protocol's paper where it says nothing."""
+    """Return the file's limits, with those of the protocol's paper as defaults."""
     given = {name: value for name, value in spec.author_limits.model_dump().items() if value is not None}
     return replace(protocols.author_limits(spec.protocol), **given)
 
@@ -159,7 +159,7 @@ def limits_of(spec: LaunchSpec) -> Limits:
 
 
 def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
-    """What one episode of the protocol is about. SetupError names the known ones."""
+    """Return what one episode of the protocol is about. SetupError names the known ones."""
     units = protocols.units(protocol, suite)
     for unit in units:
         if unit.key == key:
@@ -169,7 +169,7 @@ def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
 
 
 def differences(before: object, after: object, place: str = "") -> list[str]:
-    """Where two JSON values differ: ["suite.digest", ...]."""
+    """List where two JSON values differ: ["suite.digest", ...]."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [
             found

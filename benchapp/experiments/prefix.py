@@ -1,7 +1,7 @@
-"""The beginning of an episode, copied into a fork of it: what was recorded, not run again.
+"""Copy the beginning of an episode into a fork of it: what was recorded, without running it again.
 
-Contents (blobs, chunks, snapshots) are pointed at; rows are new, so that each run stands by itself and the old one is
-never touched. Copied attempts and calls are marked as copies: billing leaves them out.
+Contents (blobs, chunks, snapshots) are shared. Rows are new, so that each run is independent and the old one never
+changes. Copied attempts and calls are marked as copies: billing leaves them out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ M = TypeVar("M", bound=Model)
 
 
 def copy_prefix(origin: Episode, fork: Episode, entries: Iterable[Entry]) -> None:
-    """Copies these entries, the first of the origin's spine, onto the fork's empty one. Call inside a transaction."""
+    """Copy these first entries of the origin's spine onto the fork's empty one. Call inside a transaction."""
     _Prefix(origin, fork).copy(list(entries))
 
 
@@ -80,7 +80,7 @@ class _Prefix:
     # --- attempts -------------------------------------------------------------------------------------------------
 
     def _attempt(self, attempt: Attempt) -> Attempt:
-        """The counting attempt with everything below it, settled on the fork's trial."""
+        """Copy the counting attempt with everything below it, settled on the fork's trial."""
         trial, origin = self.trials[attempt.trial_id], attempt.trial
         trial.snapshot = origin.snapshot
         earlier = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
@@ -101,7 +101,7 @@ class _Prefix:
             _copy_row(below, verdict_id=copied.pk)
 
     def _trajectories(self, owner: Attempt | ModelCall, copied: Mapping[str, int]) -> dict[int, int]:
-        """The origin's -> the fork's. `copied`: the column that names the copy of their owner, with its key."""
+        """Return the origin's -> the fork's. `copied`: the column that names the copy of their owner, with its key."""
         known: dict[int, int] = {}
         for trajectory in owner.trajectories.order_by("ordinal", "id"):  # parents come before their children
             parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
@@ -119,7 +119,7 @@ class _Prefix:
     # --- the author -----------------------------------------------------------------------------------------------
 
     def _calls(self, entries: list[Entry]) -> None:
-        """Copies the answered calls behind the prefix: of its decisions, of the teacher before them, and recorded ones of agents."""
+        """Copy the prefix's answered calls: of its decisions, of the teacher before them, recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
         talk = {key for decision in decisions for key in _keys_of_talk(decision)}
@@ -155,7 +155,7 @@ def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
 
 
 def _copy_row(row: M, **changes: object) -> M:
-    """A new row with the same values, its own keys, and these changes (columns by their database names)."""
+    """Return a new row with the same values, its own keys, and these changes (columns by their database names)."""
     kept = {
         field.attname: getattr(row, field.attname)
         for field in row._meta.concrete_fields

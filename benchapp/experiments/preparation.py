@@ -1,4 +1,4 @@
-"""From an experiment file to everything that will run, or to everything that keeps it from running.
+"""Turn an experiment file into everything that will run, or everything that keeps it from running.
 
 Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
 """
@@ -50,7 +50,7 @@ from runner.sandboxes.harbor_jobs import explain_unsupported
 
 T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
-# By whether the condition runs an outside program, and by whether the author model is one.
+# The condition runs an outside program: what the author model must be.
 _WANTED = {
     True: "it runs an outside program (expected an author model generator/<name> next to the others)",
     False: "its author is a model (expected a model that is not a generator)",
@@ -74,8 +74,8 @@ class Prepared:
 
 
 def prepare(value: Mapping[str, object], *, keys_elsewhere: bool = False) -> Prepared:
-    """Unlaunchable names every field that keeps it from running. `keys_elsewhere`: the workers have the models' keys,
-    this process need not."""
+    """Prepare an experiment. Unlaunchable names every field that keeps it from running. `keys_elsewhere`: the workers
+    have the models' keys, and this process may lack them."""
     spec, problems = try_spec(value)
     if spec is None:
         raise Unlaunchable(problems)
@@ -100,7 +100,7 @@ def _build_plans(spec: LaunchSpec, suite: Suite) -> Prepared:
 
 
 def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
-    """What the episodes of one run are about. SetupError for a name the suite does not have."""
+    """Return what the episodes of one run are about. Raise SetupError for a name the suite does not have."""
     kept = keep_tasks(suite, spec.tasks)
     if not spec.environments:
         return protocols.units(spec.protocol, kept)
@@ -108,9 +108,9 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
 
 
 def _require_supported(units: Iterable[Environment]) -> None:
-    """SetupError where Harbor cannot run some of the tasks as it is set up here."""
+    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks."""
     reasons: dict[str, list[str]] = {}
-    with suppress(NotOnThisMachine):  # then the agent's check says so
+    with suppress(NotOnThisMachine):  # the agent's own check reports it
         for task in (task for unit in units for family in unit.families for task in family.tasks):
             if why := explain_unsupported(task):
                 reasons.setdefault(why, []).append(task.key)
@@ -123,7 +123,7 @@ def _require_supported(units: Iterable[Environment]) -> None:
 
 
 class _Check:
-    """Looks at every field by itself first, and then at what does not go together."""
+    """Check every field by itself first, and then combinations."""
 
     def __init__(self, spec: LaunchSpec, *, keys_elsewhere: bool) -> None:
         self.spec, self.keys_elsewhere = spec, keys_elsewhere
@@ -167,12 +167,11 @@ class _Check:
             self.spec = spec.narrow(notice=protocols.published_notice(spec.protocol))
 
     def _tasks(self) -> Iterator[SpecProblem]:
-        """Writes the keys of the tasks that are admitted now in place of the word: what runs does not change with a later
-        qualification."""
+        """Replace the word by the keys of the tasks admitted now: a later qualification does not change what runs."""
         if self.suite is None or not self.spec.tasks:
             return
         if self.spec.tasks == ADMITTED:
-            self.spec = self.spec.narrow(tasks=())  # where none can be named, that alone is to be said
+            self.spec = self.spec.narrow(tasks=())  # if none can be named, only that is reported
             yield from self._try_read("tasks", partial(list_admitted, self.suite), self._choose)
             return
         known = {task.key for task in iterate_counted_tasks(self.suite)}
@@ -184,7 +183,7 @@ class _Check:
         self.spec = self.spec.narrow(tasks=tasks)
 
     def _qualification(self) -> Iterator[SpecProblem]:
-        """One agent tries each task as often as the rules say: with more, nobody could tell whose answer it is."""
+        """Require one agent, and trials by the rules only: with more, a verdict could not be assigned to one agent."""
         spec = self.spec
         if spec.protocol != QUALIFICATION:
             if spec.qualification is not None:
@@ -230,7 +229,7 @@ class _Check:
         yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
 
     def _hypotheses(self) -> Iterator[SpecProblem]:
-        """Known metrics and conditions of this file, each difference once."""
+        """Check for known metrics and conditions of this file, each difference once."""
         if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
             return  # names of conditions depend on all of them; what is wrong there is reported
         known, told = list_conditions(self.spec), set[tuple[str, frozenset[str]]]()
@@ -252,7 +251,7 @@ class _Check:
             told.add(pair)
 
     def _agents(self) -> Iterator[SpecProblem]:
-        """Every agent by itself, and then beside every model it is to work with."""
+        """Check every agent by itself, then with every model it is to work with."""
         for agent in self.spec.agents:
             if agent != PUBLISHED_HARNESS and (found := list(self._try_read("agents", partial(make_agent, agent)))):
                 yield from found
@@ -280,14 +279,14 @@ class _Check:
                 raise
 
     def _programs(self) -> Iterator[SpecProblem]:
-        """A program is mounted into its sandbox and reaches its provider through a gateway: only a container has both."""
+        """Require a container for a program, which is mounted and reaches its provider through a gateway."""
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
             told = ", ".join(programs)
             yield SpecProblem("sandbox", f"{told}: {_CONTAINED}")
 
     def _harbor(self) -> Iterator[SpecProblem]:
-        """Harbor's agents and its sandbox go together, and nothing else fits either of them."""
+        """Require Harbor's sandbox for Harbor's agents, and the reverse."""
         spec, inside = self.spec, self.spec.sandbox == "harbor"
         for agent in spec.agents:
             if inside and agent not in IN_HARBOR:
@@ -320,7 +319,7 @@ class _Check:
                 yield SpecProblem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
 
     def _prompts(self) -> Iterator[SpecProblem]:
-        """Every prompt of a pack that some condition needs, before the first is asked."""
+        """Check every prompt of a pack that some condition needs, before the first one is used."""
         spec, told = self.spec, set[str]()
         writing = [condition.name for condition in self._conditions if list_asked(condition, spec.protocol)]
         for choice in spec.prompts:
@@ -337,7 +336,7 @@ class _Check:
                         yield problem
 
     def _author_agents(self) -> Iterator[SpecProblem]:
-        """Every agent of an author by itself, and then beside every model it is to work with."""
+        """Check every agent of an author by itself, then with every model it is to work with."""
         for agent in filter(None, self.spec.author_agents):
             if agent in MODELLESS:
                 yield SpecProblem("author_agents", f"{agent} asks no model and writes nothing (expected another agent)")
@@ -374,7 +373,7 @@ class _Check:
                 yield SpecProblem("sandbox", told)
 
     def _budget(self) -> Iterator[SpecProblem]:
-        """A budget in money limits only models with prices."""
+        """Require prices for a budget in money."""
         if self.spec.budget.usd is None:
             return
         for name, model in self._models.items():
@@ -384,7 +383,7 @@ class _Check:
                 )
 
     def _whole(self) -> Iterator[SpecProblem]:
-        """Finds what only a plan shows: a curated skill that is not there, samples where the protocol has none."""
+        """Find what only a plan shows: a missing curated skill, samples where the protocol has none."""
         if self.suite is None or len(self._conditions) < len(self.spec.conditions):
             return
         try:
@@ -417,8 +416,8 @@ class _Check:
         return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
     def _check_number(self, once: int) -> Iterator[SpecProblem]:
-        """`once`: trials of all conditions with their author models, with one agent and agent model. Every trial becomes
-        a row at the launch, and is planned in memory before."""
+        """Limit the trials. `once`: of all conditions with their author models, with one agent and agent model. Every
+        trial becomes a row at the launch, and is planned in memory before."""
         spec = self.spec
         trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:

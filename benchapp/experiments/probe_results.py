@@ -1,4 +1,4 @@
-"""What probes found: passed of scored per task, beside the round with nothing taken back, the run they come from and no-skill.
+"""What probes found: passed of scored per task, compared with the unchanged round, the original run and no-skill.
 
 Four queries for any number of probes.
 """
@@ -16,15 +16,15 @@ from benchapp.stats.metrics.no_skill_sibling import BASELINE
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from runner.base.types import ACQUISITION_ROLES, Phase
 
-# A task's trials that stand beside a probe's, which is one of deployment. Acquisition tasks are best met by their
-# replay, with a frozen library too; where nothing was replayed, by their first try.
+# Trials compared with a probe's deployment of a task. For acquisition tasks, the best match is their replay, also with
+# a frozen library; without a replay, their first try.
 FROZEN = (Phase.DEPLOYMENT, Phase.EVALUATION)
 CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedTask:
-    """`learning`: the sides whose trials here are of acquisition; a probe's are not, so they are shown and not tested."""
+    """`learning`: the sides with trials of acquisition here. They are shown, not tested: a probe has none."""
 
     task: Task
     own: TrialTally
@@ -33,20 +33,19 @@ class ProbedTask:
 
     @property
     def cells(self) -> list[tuple[TrialTally, bool]]:
-        """(count, whether it is of acquisition) of each side, in their order."""
+        """Return (count, whether it is of acquisition) of each side, in their order."""
         return [(self.sides[side], side in self.learning) for side in SIDES]
 
     def has_pair(self, side: str) -> bool:
-        """Can the probe's trials be held against this side's?"""
+        """Can the probe's trials be compared with this side's?"""
         return bool(side not in self.learning and self.own.scored and self.sides[side].scored)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
-    it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition.
-    Nothing is tested before all trials on both sides have ended: who looks after each and stops at a small p finds
-    differences that are none."""
+    """`tests`: comparisons with the sides that differ from the probe only in the library. The original is tested only
+    if it had run with the frozen library; otherwise its counts are just shown. So are trials of acquisition. Testing
+    waits until all trials on both sides have ended: stopping early at a small p finds differences that do not exist."""
 
     probe: Probe
     lines: tuple[ProbedTask, ...]
@@ -59,7 +58,7 @@ class ProbeResult:
 
     @property
     def is_over(self) -> bool:
-        """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
+        """Have all requested trials ended, here and in the unchanged round?"""
         return self.own.is_over and self.side(CONTROL).is_over
 
     def side(self, name: str) -> TrialTally:
@@ -67,14 +66,14 @@ class ProbeResult:
 
     @property
     def effect(self) -> Effect:
-        """What the lines that were taken back did: the round with them against this probe."""
+        """Return the effect of the removed lines: the round with them against this probe."""
         if CONTROL not in self.tests:
             return Effect.TOO_SMALL
         return judge_test(self.tests[CONTROL])
 
     @property
     def finding(self) -> str:
-        """What the lines did, in words; empty where nothing was taken back or nothing tested."""
+        """Describe what the lines did; empty if nothing was removed or tested."""
         return FINDINGS[self.effect] if CONTROL in self.tests else ""
 
     @property
@@ -83,14 +82,14 @@ class ProbeResult:
 
     @property
     def untested(self) -> list[tuple[str, int]]:
-        """(side, tasks) that would be tested, had their trials not been of acquisition."""
+        """Return (side, tasks) that would be tested if their trials were not of acquisition."""
         sides = [side for side in SIDES if side != ORIGINAL or self.original_had_it]
         counts = [(side, sum(side in line.learning for line in self.lines)) for side in sides]
         return [(side, count) for side, count in counts if count]
 
     @property
     def verdicts(self) -> list[tuple[str, StratifiedTest, TrialTally, TrialTally]]:
-        """(side, test, own and other counts over the tasks scored on both sides)."""
+        """Return (side, test, own and other counts over the tasks scored on both sides)."""
         return [(name, test, *self._sum_pairs(name)) for name, test in self.tests.items()]
 
     def _sum_pairs(self, name: str) -> tuple[TrialTally, TrialTally]:
@@ -110,7 +109,7 @@ _Counts = Mapping[_Key, TrialTally]
 
 
 def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
-    """In the order given. The probes need `standing`'s relations."""
+    """Return results in the given order. The probes need the relations that `ProbeQuerySet.standing` selects."""
     found = list(probes)
     controls = _find_controls(found)
     siblings = _find_siblings(found)
@@ -123,7 +122,7 @@ def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
 
 
 def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
-    """probe -> runs of the same setup with the same round, nothing taken back. None for what is such a run itself."""
+    """Return probe -> runs of the same setup and round, with nothing removed; empty for a probe without removals."""
     origins = {probe.origin_id for probe in probes if probe.origin_id}
     whole = Probe.objects.filter(origin__in=origins, reverted_digest="", run__experiment__deleted_at=None)
     rows = list(whole.values_list("origin_id", "frozen_id", "run__setup_digest", "run_id"))
@@ -138,7 +137,7 @@ def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
 
 
 def _find_siblings(probes: Sequence[Probe]) -> dict[int, int]:
-    """probe -> the no-skill run beside the one it comes from, as `no_skill_sibling.sibling_of` finds it."""
+    """Return probe -> the no-skill sibling of the run it comes from, as `no_skill_sibling.sibling_of` finds it."""
     origins = {probe.pk: probe.origin.run for probe in probes if probe.origin}
     experiments = {run.experiment_id for run in origins.values()}
     bare = Run.objects.filter(experiment__in=experiments, condition=BASELINE).order_by("-id")
@@ -155,7 +154,7 @@ def _place(run: Run) -> tuple[object, ...]:
 
 
 def _count(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
-    """Of all these runs. Tainted episodes are left out, as in every comparison."""
+    """Count the trials of all these runs. Tainted episodes are left out, as in every comparison."""
     counts: defaultdict[_Key, TrialTally] = defaultdict(TrialTally)
     libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
     met: defaultdict[int, dict[int, None]] = defaultdict(dict)
@@ -203,7 +202,7 @@ def _list_phases(task: Task) -> Iterator[Phase]:
 
 
 def _count_beside(run: int | None, task: Task, counts: _Counts) -> tuple[TrialTally, Phase | None]:
-    """Of the first phase in which the run met the task, and which that is."""
+    """Count the first phase with trials of the task in the run, and name the phase."""
     for phase in _list_phases(task):
         if run is not None and (run, task.pk, phase) in counts:
             return counts[run, task.pk, phase], phase

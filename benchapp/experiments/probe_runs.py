@@ -1,8 +1,8 @@
-"""Probes: a round of an episode's library frozen again, whole or without some hunks of one decision, and tasks rerun.
+"""Probes: freeze a round of an episode's library again, whole or without some hunks of one decision, and rerun tasks.
 
-That later trials which read a line did better is association. A probe changes the library on purpose and runs the same
-tasks anew, so what differs between a probe without a hunk and one with it is that hunk, and the dice. The old run is
-never touched; the probe is an experiment of its own that no comparison takes in unless a person asks for it by name.
+Later trials that read a line and did better show only association. A probe changes the library on purpose and repeats
+the same tasks, so a probe without a hunk differs from one with it only by that hunk and by chance. The old run never
+changes. The probe is a separate experiment, which comparisons include only if a person names it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ PROTOCOL = "probe"
 
 @dataclass(frozen=True, slots=True)
 class AskedProbe:
-    """What a person wants to know. Empty fields mean: the last state, the deployment tasks, nothing taken back.
+    """What a person wants to know. Defaults: the last state, the deployment tasks, nothing removed.
 
-    state: as the time machine names it. decision: the number of the one whose hunks `revert` names; without it the
-    decision that made the state. skill: the folder of one that is left out whole, whoever wrote it, instead of hunks.
+    state: as the time machine names it. decision: the number of the one whose hunks `revert` names; default: the one
+    that made the state. skill: the folder of a skill that is left out completely, instead of hunks.
     """
 
     state: str = ""
@@ -60,18 +60,18 @@ class AskedProbe:
     revert: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     times: int = TIMES
-    max_usd: float | None = None  # None: what the run it comes from may spend
+    max_usd: float | None = None  # None: the budget of the run it comes from
     skill: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePreview:
-    """A probe that can be launched as it stands."""
+    """A probe that is ready to launch."""
 
     episode: Episode
     state: LibraryState
     decision: Decision | None
-    hunks: tuple[Hunk, ...]  # taken back
+    hunks: tuple[Hunk, ...]  # removed from the state
     library: Files
     tasks: tuple[str, ...]
     times: int
@@ -86,7 +86,7 @@ class ProbePreview:
 
 @dataclass(frozen=True, slots=True)
 class ProbeChoice:
-    """What an episode offers to a probe: `states` in order, of `decision` its hunks, and the echoes of their lines in `state`."""
+    """What an episode offers to a probe: `states` in order, the hunks of `decision`, their lines' echoes in `state`."""
 
     states: tuple[LibraryState, ...]
     state: LibraryState
@@ -95,7 +95,7 @@ class ProbeChoice:
     echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
-        """The hunks and single lines of these ids; a line that its whole hunk takes along is left out. NotPossible for others."""
+        """Return the hunks and lines of these ids, without lines of included hunks. Raise NotPossible for others."""
         known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
         if strange := next((name for name in ids if name not in known and name not in lines), None):
@@ -108,7 +108,7 @@ class ProbeChoice:
 
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
-    """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
+    """Read the choice. Raise NotPossible without such a state or decision, or if the condition keeps no library."""
     states = read_history(episode).states
     if asked.skill:
         state = _find_state(states, asked.state, None)
@@ -126,7 +126,7 @@ def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
 
 
 def list_skill_files(files: Files, skill: str) -> tuple[Hunk, ...]:
-    """All files of one skill as hunks that added them. NotPossible where the library has no such skill."""
+    """Return all files of one skill as hunks that added them. Raise NotPossible if the library has no such skill."""
     if f"{skill}/SKILL.md" not in files:
         raise NotPossible(f"no skill {skill[:80]!r} (expected of: {', '.join(list_skills(files)[:12])})")
     return list_hunks({path: file for path, file in files.items() if not path.startswith(f"{skill}/")}, files)
@@ -159,7 +159,7 @@ def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | N
 
 
 def choose_default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
-    """The deployment tasks; where the protocol has none, the tasks that were worked on after that state."""
+    """Return the deployment tasks; if the protocol has none, the tasks that were worked on after that state."""
     if found := _list_tasks_of(episode, Phase.DEPLOYMENT):
         return found
     later = episode.entries.filter(sequence__gt=state.sequence, attempt__isnull=False).order_by("sequence")
@@ -168,7 +168,7 @@ def choose_default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ..
 
 
 def list_deployed_tasks(episode: Episode) -> tuple[str, ...]:
-    """What a library is there for, the same for every state: the tasks of deployment, else of evaluation, else all."""
+    """Return the tasks that a library serves, for every state: those of deployment, else of evaluation, else all."""
     found = (_list_tasks_of(episode, phase) for phase in (Phase.DEPLOYMENT, Phase.EVALUATION))
     return next(filter(None, found), ()) or list_tasks(episode)
 
@@ -179,7 +179,7 @@ def _list_tasks_of(episode: Episode, phase: Phase) -> tuple[str, ...]:
 
 
 def list_tasks(episode: Episode) -> tuple[str, ...]:
-    """Every task of the episode, family by family."""
+    """Return every task of the episode, family by family."""
     ordered = episode.trials.order_by("task__family__ordinal", "task__ordinal", "task__key")
     return tuple(dict.fromkeys(ordered.values_list("task__key", flat=True)))
 
@@ -192,11 +192,11 @@ def preview(
     suite: Suite | None = None,
     past: dict[Arm, Past] | None = None,
 ) -> ProbePreview:
-    """What would run, and what it would take. Writes nothing. `suite`: the episode's, where it was read before. `past`: what is
-    known of earlier trials by the arm that made them, where several are asked about; what is read is added to it.
+    """Preview what would run, and what it would take. Writes nothing. `suite`: the episode's, if it was read before.
+    `past`: earlier trials by the arm that made them, shared between calls; what is read is added to it.
 
-    NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
-    episode whose launch is unknown or not possible here. SetupError when the setup is no longer that of the launch.
+    NotPossible names what does not fit: a missing state, hunk or task, a hunk that no longer applies, an episode whose
+    launch is unknown or not possible here. SetupError: the setup is no longer that of the launch.
     """
     _require_launch(episode)
     chosen = read_choice(episode, asked)
@@ -222,13 +222,13 @@ def _estimate(prepared: Prepared, past: dict[Arm, Past]) -> ExperimentEstimate:
 
 
 def require_times(times: int) -> None:
-    """NotPossible for a number of trials of each task that no probe may have."""
+    """Raise NotPossible for a number of trials per task that is out of range."""
     if not 1 <= times <= MAX_TIMES:
         raise NotPossible(f"{times} times (expected 1 to {MAX_TIMES})")
 
 
 def _require_launch(episode: Episode) -> None:
-    """Its setup is known. What was launched elsewhere passes all that a new launch here would have to."""
+    """Require a known setup. An episode launched elsewhere must pass everything that a new launch here would."""
     run = episode.run
     if not episode.is_ordered or not run.was_launched or run.experiment.deleted_at:
         raise NotPossible(f"{episode.title} was not launched by Skillglass: its tasks cannot be run again")
@@ -242,7 +242,7 @@ def _require_launch(episode: Episode) -> None:
 
 
 def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
-    """The files of the state without these hunks. HunkGone where one no longer applies."""
+    """Return the files of the state without these hunks. Raise HunkGone if one no longer applies."""
     if not hunks:
         return _read_files(chosen.state.snapshot)
     frozen = chosen.states.index(chosen.state)
@@ -277,7 +277,7 @@ def _prepare(
     seed: int | None,
     suite: Suite,
 ) -> Prepared:
-    plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
+    plan_of(episode, suite)  # the tasks, the agent and the model are still as launched
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     left_out = asked.skill[:60] or f"{len(hunks)} change{'' if len(hunks) == 1 else 's'}"
@@ -314,14 +314,14 @@ def _prepare(
 
 
 def _as_origin(prepared: Prepared, condition: str) -> Prepared:
-    """The same trials under the condition they come from: what is known of their cost is known under that name."""
+    """Return the same trials under the original condition: their cost is known under that name."""
     ((cell, plans),) = prepared.plans.items()
     arm: Arm = replace(cell.arm, condition=condition)
     return Prepared(prepared.spec, prepared.suite, {replace(cell, arm=arm): plans}, {arm: prepared.setups[cell.arm]})
 
 
 def make_control(found: ProbePreview) -> AskedProbe:
-    """The same round and tasks with nothing taken back: separates the effect of the hunks from chance."""
+    """Return the same probe with nothing removed: it separates the effect of the hunks from chance."""
     decision = found.decision.number if found.decision else None
     return AskedProbe(found.state.key, decision, (), found.tasks, found.times)
 
@@ -330,7 +330,7 @@ def make_control(found: ProbePreview) -> AskedProbe:
 
 
 def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
-    """Records the probe as planned and hints at its episode. NotPossible without a reason."""
+    """Record the probe as planned and hint at its episode. Raise NotPossible without a reason."""
     if not reason.strip():
         raise NotPossible("a probe needs a reason, which is kept with it")
     library = Snapshot.objects.put(found.library)  # contents before rows

@@ -1,7 +1,7 @@
-"""Has each round's library of whole runs tried on all tasks that they deploy: a probe for each library that has no trials yet.
+"""Try each round's library of whole runs on all tasks that they deploy, with one probe for each library without trials.
 
-What `benchapp.stats.learning.learning_curves` draws a curve from. The last round is the run's own deployment; every other
-one is a probe like any other, with its own budget, to be cancelled or gone on with by itself.
+`benchapp.stats.learning.learning_curves` draws a curve from the results. The last round is the run's own deployment.
+The others are ordinary probes, each with its own budget, which can be cancelled or continued separately.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class RunRounds:
 
     @property
     def probed(self) -> TrialTally:
-        """Trials of the probes."""
+        """Count the trials of the probes."""
         return sum((trials.tally for each in self.episodes for trials in each.probed), TrialTally())
 
     @property
     def open(self) -> list[tuple[int, int]]:
-        """(episode, round) of the libraries that nobody tries: without finished trials, and none coming. None of a run at work,
-        which may measure its last one itself."""
+        """Return (episode, round) of libraries without finished or coming trials. Empty for an open run, which may
+        measure its last one itself."""
         if self.run.is_open:
             return []
         return [
@@ -76,7 +76,7 @@ class RunRounds:
 
     @property
     def under_way(self) -> list[Run]:
-        """Probes with trials to come."""
+        """Return probes with trials to come."""
         return [trials.run for each in self.episodes for trials in each.probed if trials.is_coming]
 
     @property
@@ -86,7 +86,7 @@ class RunRounds:
 
 @dataclass(frozen=True, slots=True)
 class RoundsPreview:
-    """Probes that can be launched as they stand."""
+    """Probes that are ready to launch."""
 
     probes: tuple[ProbePreview, ...]
 
@@ -100,7 +100,7 @@ class RoundsPreview:
 
 
 def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
-    """The runs in which a library went through a round. Probes learn nothing."""
+    """Return the runs that took a library through a round. Probes learn nothing."""
     runs = [run for run in experiment.runs.select_related("experiment") if not run.is_probe]
     rounds = read_rounds(runs, outcomes_of(runs))
     found = (RunRounds(run, rounds[run.pk]) for run in runs)
@@ -108,10 +108,9 @@ def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
 
 
 def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | None = None) -> RoundsPreview:
-    """What would run, and what it would take. Writes nothing. `times`: trials of each task with each library; `max_usd`: of all
-    probes together, shared out by their trials.
-
-    NotPossible where nothing is open, or too much; otherwise as `probe_runs.preview`."""
+    """Preview what would run, and what it would take, without writing. `times`: trials of each task with each library.
+    `max_usd`: for all probes, divided by trials. Raise NotPossible if nothing is open, or too much; else as
+    `probe_runs.preview`."""
     require_times(times)
     wanted = [(episode, AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
@@ -122,7 +121,7 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
 def preview_probes(
     wanted: Sequence[tuple[Episode, AskedProbe]], *, times: int, max_usd: float | None = None
 ) -> RoundsPreview:
-    """Of all deployed tasks. NotPossible for too many, and as `probe_runs.preview`."""
+    """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.preview`."""
     if len(wanted) > MAX_LIBRARIES:
         raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
     episodes = {episode.pk: episode for episode, _ in wanted}
@@ -139,7 +138,7 @@ def preview_probes(
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = replace(each, tasks=mine, times=times, max_usd=share)
-        suite = found[0].prepared.suite if found else None  # of one experiment, so of one suite
+        suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
         found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 
@@ -167,9 +166,10 @@ def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibrarySt
 
 
 def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
-    """All of them or none. `judged`: by the judges that pass over the runs they come from, within the same limits.
+    """Launch all or none. `judged`: by the judges of the runs they come from, within the same limits.
 
-    NotPossible without a reason, and where another order for one of these libraries came first."""
+    Raise NotPossible without a reason, or if another order for one of these libraries came first.
+    """
     with transaction.atomic():
         runs = {each.episode.run_id for each in found.probes}
         list(Run.objects.select_for_update().filter(pk__in=runs).order_by("pk"))  # another order waits here
@@ -181,7 +181,7 @@ def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, 
 
 
 def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
-    """Two orders at the same moment, as by a button pressed twice, would try everything twice."""
+    """Refuse an order for what was just ordered, as by a button pressed twice, which would try everything twice."""
     began = {(each.episode.pk, each.state.snapshot and each.state.snapshot.pk, each.skill) for each in probes}
     coming = Probe.objects.filter(origin__in={episode for episode, *_ in began}, run__experiment__deleted_at=None)
     coming = coming.filter(Q(reverted_digest="") | ~Q(skill=""))
@@ -191,8 +191,8 @@ def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
 
 
 def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = None) -> int:
-    """Cancels every whole probe of these runs that is under way; what it recorded stays. How many; NotPossible without one, or
-    without a reason."""
+    """Cancel every whole probe of these runs that is under way; its records stay. Return how many. Raise NotPossible if
+    there is none or the reason is missing."""
     if not reason.strip():
         raise NotPossible("cancelling needs a reason, which is kept with the act")
     stopped = sum(_try_cancel(probe, reason, by) for each in runs for probe in each.under_way)
@@ -204,12 +204,12 @@ def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = N
 def _try_cancel(probe: Run, reason: str, by: User | None) -> bool:
     try:
         return cancel(probe, reason=reason, by=by) > 0
-    except NotPossible:  # it ended meanwhile
+    except NotPossible:  # it ended since then
         return False
 
 
 def list_judges(runs: Iterable[Run]) -> list[str]:
-    """Models that were ordered to judge these runs."""
+    """Return the models that were ordered to judge these runs."""
     orders = JudgingOrder.objects.filter(run__in=[run.pk for run in runs])
     return list(orders.order_by("model").values_list("model", flat=True).distinct())
 

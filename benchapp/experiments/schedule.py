@@ -1,9 +1,9 @@
-"""The order of work: conditions interleaved in time, so that whatever drifts meanwhile meets all of them alike.
+"""The order of work: conditions are interleaved in time, so that any drift affects all of them alike.
 
-Episodes stand in one queue, first environment first; beside each other stand the cells of one replicate, then those of
-the next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and
-models take turns trial by trial, and an outage or a provider's silent change hits every arm at about the same place of
-its plan. `order: one-by-one` puts an episode back at the front instead: it comes to its end before the next begins.
+Episodes wait in one queue, the first environment first. Within it come the cells of one replicate, then those of the
+next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and models
+alternate trial by trial, and an outage or a provider's silent change hits every arm at about the same place of its
+plan. With `order: one-by-one` the episode returns to the front instead and ends before the next begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
 
 @dataclass(frozen=True, slots=True)
 class Planned(Shaped):
-    """One trial at its place, as a single worker comes to it when nothing fails."""
+    """One trial at its place, in the order of a single worker when nothing fails."""
 
     place: int  # from 1
     cell: Cell
@@ -45,7 +45,7 @@ class Planned(Shaped):
 
 
 def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:
-    """Every episode in the order of its first hint."""
+    """Return every episode in the order of its first hint."""
     placed = [
         ((ordinal, cell.replicate, row), cell, plan)
         for row, (cell, plans) in enumerate(prepared.plans.items())
@@ -55,7 +55,7 @@ def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:
 
 
 def schedule(prepared: Prepared) -> Iterator[Planned]:
-    """Every trial of the experiment, in order."""
+    """Yield every trial of the experiment, in order."""
     queue = deque((cell, plan, deque(slots(plan))) for cell, plan in episodes_in_order(prepared))
     place = 0
     while queue:

@@ -1,7 +1,7 @@
-"""Leave one skill out: the last library of each episode tried without each of its skills in turn, and as it is.
+"""Leave one skill out: try the last library of each episode without each of its skills in turn, and unchanged.
 
-A skill that many tasks read may still add nothing. Here each is removed on purpose, over libraries and replicates that learned on
-their own, so the mean over libraries has an error: libraries are drawn at random, skills and tasks within one are not.
+A skill that many tasks read may still add nothing. Here each is removed on purpose. The mean over libraries has an
+error, because libraries (each learned on its own) are drawn at random; skills and tasks within one are not.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class LeftOut(Shaped):
 
 
 def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:
-    """What would run: a probe without each skill, and one of the whole library, where none is there yet. Writes nothing.
+    """Preview a probe without each skill, and one of the whole library, unless they exist. Writes nothing.
 
-    NotPossible where no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`."""
+    Raise NotPossible if no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`.
+    """
     require_times(times)
     related = ("run__experiment__suite", "environment", "library")
     ended = [run.pk for run in runs if not run.is_open]
@@ -67,8 +68,8 @@ def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = N
 
 
 def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
-    """By condition the mean over its libraries, then each skill by name. Probes that have not ended are left out, and so are those
-    without a probe of the whole library. One query where nothing was probed."""
+    """Return, by condition, the mean over its libraries, then each skill by name. Only ended probes count, and only
+    with a probe of the whole library. One query if nothing was probed."""
     about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     skills: dict[str, set[str]] = defaultdict(set)
@@ -86,7 +87,7 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
 
 
 def _measure(result: ProbeResult) -> float | None:
-    """The mean over tasks, each counted once."""
+    """Return the mean over tasks, each counted once."""
     both = [line for line in result.lines if line.has_pair(CONTROL)]
     if not both or not result.is_over:
         return None

@@ -1,7 +1,7 @@
-"""A recorded attempt as one ATIF document (Harbor's trajectory.json): the main trajectory, its sub-agents inside it.
+"""A recorded attempt as one ATIF document (Harbor's trajectory.json): the main trajectory, with its sub-agents inside.
 
-Written piece by piece, one chunk of steps in memory at a time. Steps are stored as ATIF writes them, so most go out as
-they lie there.
+Written piece by piece, one chunk of steps in memory at a time. Steps are stored as ATIF writes them, so most are copied
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]  # written here, member by member
 
 
 def select_trajectories(attempt: Attempt) -> list[Trajectory]:
-    """Those with steps that nothing superseded, the main one first."""
+    """Return trajectories with steps that nothing superseded, the main one first."""
     return sorted(
         (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),
         key=lambda each: (each.kind != TrajectoryKind.MAIN, each.ordinal, each.pk),
@@ -29,7 +29,7 @@ def select_trajectories(attempt: Attempt) -> list[Trajectory]:
 
 
 def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
-    """The document, to be joined. `trajectories`: at least one, as `select_trajectories` gives them."""
+    """Yield the document in pieces. `trajectories`: at least one, as from `select_trajectories`."""
     main, *others = trajectories
     yield from _write_opening(_frame(main, usage_of(attempt)), main)
     if others:
@@ -43,7 +43,7 @@ def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterato
 
 
 def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
-    """Everything but the closing brace."""
+    """Write everything except the closing brace."""
     yield json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()[:-1] + b', "steps": ['
     for place, lines in enumerate(iterate_lines(trajectory)):
         yield (b",\n" if place else b"\n") + b",\n".join(lines)

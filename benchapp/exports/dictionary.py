@@ -23,7 +23,7 @@ class ValueKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column(Shaped):
-    """`missing`: what an empty cell says; without it the column has a value in every row."""
+    """`missing`: the meaning of an empty cell; without it the column has a value in every row."""
 
     name: str
     kind: ValueKind
@@ -143,7 +143,7 @@ TRIALS = (
 
 
 def group_column(attribute: str) -> Column:
-    """Of trials whose suites state such an attribute of a task, or a mapping file does: behind the columns above."""
+    """Describe a column for an attribute that suites, or a mapping file, give to tasks."""
     meaning = f"{name_attribute(attribute)} of the task; several are joined by semicolons"
     return Column(f"group_{attribute}", ValueKind.TEXT, meaning, missing="nobody states one")
 

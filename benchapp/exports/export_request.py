@@ -1,4 +1,4 @@
-"""From an address to what it asks for. A part that means nothing stops it: less narrowing would give out more."""
+"""Parse an address into a request. An invalid part stops it: with less narrowing it would give out more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHOICES = frozenset(field.name for field in fields(Choices))
 
 
 def parse_trials_request(query: QueryDict, *, besides: Iterable[str] = ()) -> tuple[Choices, Narrowing, list[str]]:
-    """The trials that `/compare/trials/` shows: `metric=` says the same as `covered=` there."""
+    """Parse the trials that `/compare/trials/` shows: `metric=` means the same as `covered=` there."""
     choices, narrowing, problems = _parse_request(query, {*NAMES, *besides})
     if choices.metric and narrowing.covered is None and choices.metric in METRICS:
         narrowing = replace(narrowing, covered=choices.metric)
@@ -25,7 +25,7 @@ def parse_trials_request(query: QueryDict, *, besides: Iterable[str] = ()) -> tu
 
 
 def parse_export_request(what: str, query: QueryDict) -> tuple[Export, list[str]]:
-    """`metric=` is the one that a page's charts show, so it narrows no export; `covered=` narrows trials."""
+    """Parse an export. `metric=` is for a page's charts and does not narrow an export; `covered=` narrows trials."""
     choices, narrowing, problems = _parse_request(query, set(NAMES))
     if what != "trials":
         problems += [f"{name}: narrows trials alone, not {what}" for name, _ in narrowing.pairs()]

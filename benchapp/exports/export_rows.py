@@ -28,11 +28,11 @@ Row = tuple[object, ...]
 CHUNK = 2_000  # rows in memory at once
 TRIAL_LOOKUPS: Mapping[str, str] = {column.name: record_columns.TRIALS[column.name][1] for column in TRIALS}
 SETTLED = len(TRIAL_LOOKUPS) - 1
-FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
+FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # known only for settled trials, from here on
 
 
 def trial_rows(choices: Choices, narrowing: Narrowing, attributes: Sequence[str] = ()) -> Iterator[Row]:
-    """Streamed from one query; what was settled after the pin is planned, and nothing more. `attributes` of their tasks
+    """Stream rows from one query. What was settled after the pin is shown as planned. `attributes` of their tasks
     follow, each in a column."""
     trials = trials_behind(choices, narrowing).order_by("pk")
     later = (None,) * (SETTLED + 1 - FIRST_SETTLED_COLUMN)
@@ -45,7 +45,7 @@ def trial_rows(choices: Choices, narrowing: Narrowing, attributes: Sequence[str]
 
 
 def _read_groups(trials: QuerySet[Trial], attributes: Sequence[str]) -> dict[int, tuple[str, ...]]:
-    """Key of a task -> its values of each attribute. As many tasks as the trials have, so they fit into memory."""
+    """Return key of a task -> its values of each attribute, for these trials' tasks: they fit into memory."""
     if not attributes:
         return {}
     found: dict[int, dict[str, list[str]]] = {}
@@ -56,7 +56,7 @@ def _read_groups(trials: QuerySet[Trial], attributes: Sequence[str]) -> dict[int
 
 
 def plain(value: object) -> object:
-    """As every format can hold it: None for an empty text and for what is no finite number, ids as text."""
+    """Return a value that every format can hold: None for an empty text and for non-finite numbers, ids as text."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, float):
@@ -91,7 +91,7 @@ def aggregate_rows(comparison: GroupComparison, metrics: tuple[TrialMetric, ...]
 
 
 def _run_aggregate(comparison: GroupComparison, group: Group, metric: RunMetric) -> Row:
-    """A number of whole runs: no trials are counted, and no test pairs it with the baseline's."""
+    """Build a row for a number of whole runs: no trials are counted, and no test pairs it with the baseline's."""
     whole, each = comparison.run_value(group, metric), comparison.run_values(group, metric)
     return _plain(
         *_cell(group),
@@ -167,7 +167,7 @@ def _difference(
 
 
 def _cell(group: Group, comparison: GroupComparison | None = None, metric: TrialMetric | None = None) -> Row:
-    """With a metric: what it is scored by may be scripted too. Of a side only its name, and what its runs share."""
+    """Build a cell. With a metric, its scorer may be scripted too. A side has its name and what its runs share."""
     judge = comparison.judge if comparison and metric and metric.is_judged else None
     run: Run = group.first
     suite = run.experiment.suite

@@ -1,4 +1,4 @@
-"""One export: which rows, of which choices, in which format."""
+"""One export: its rows, choices and format."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FORMATS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Export:
-    """`narrowing` narrows trials alone. `declared`: the metrics to be corrected together, for the differences of a saved
-    comparison, and `by` which method."""
+    """`narrowing` applies to trials only. `declared`: the metrics to be corrected together, for the differences of a
+    saved comparison, and `by`: the method."""
 
     what: str
     choices: Choices
@@ -45,7 +45,7 @@ class Export:
 
     @cached_property
     def attributes(self) -> list[str]:
-        """What is said of the tasks of these trials, each in a column of its own."""
+        """Return the attributes of the tasks of these trials, each for one column."""
         if self.what != "trials":
             return []
         tasks = trials_behind(self.choices, self.narrowing).values("task")
@@ -67,7 +67,7 @@ class Export:
         return difference_rows(self.comparison, metrics + further, corrected)
 
     def about(self) -> dict[str, object]:
-        """What a reader of the file has to know: the choices it was made with, as of when, by which version."""
+        """Return what a reader of the file has to know: the choices it was made with, their date, and the version."""
         told: dict[str, object] = {
             "export": self.what,
             "rows_are": ROWS_ARE[self.what],
@@ -84,7 +84,7 @@ class Export:
         return {**told, **shown, **stand, "runs_not_shown": self.comparison.truncated, **declared}
 
     def pieces(self, form: str) -> Iterator[bytes]:
-        """CSV or JSON as it is read from the record: a few hundred rows in memory at once."""
+        """Yield CSV or JSON while reading the record: a few hundred rows in memory at once."""
         if form == "csv":
             return csv_pieces(self.fields, self.rows())
         return json_pieces(self.fields, self.rows(), self.about())
@@ -97,7 +97,7 @@ class Export:
 
 
 def metrics_of(comparison: GroupComparison) -> tuple[TrialMetric, ...]:
-    """Those of the chosen table, or of the one that fits the runs, that the runs have trials for."""
+    """Return the metrics of the chosen table, or of the one that fits the runs, that the runs have trials for."""
     chosen = comparison.choices.table
     table = chosen if chosen in TABLES else table_for(comparison.outcomes.values())
     return tuple(metric for metric in TABLES[table] if comparison.has(metric))

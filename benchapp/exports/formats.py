@@ -1,4 +1,4 @@
-"""The three formats. CSV and JSON leave in pieces; Parquet is written to a file in groups of rows."""
+"""The three formats. CSV and JSON are streamed in pieces; Parquet is written to a file in groups of rows."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ ROW_GROUP = 10_000  # rows of Parquet in memory at once
 
 
 class _Echo:
-    """A file for the csv writer that hands every line back."""
+    """A file for the csv writer that returns every line."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def csv_pieces(fields: Sequence[Column], rows: Iterable[Row]) -> Iterator[bytes]:
-    """RFC 4180 in UTF-8: a head, then a line per row; empty where not known, true and false, times in ISO 8601 with Z.
-
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
-    """
+    """Write RFC 4180 in UTF-8: a head, then a line per row; empty for unknown, true and false, times in ISO 8601 with
+    Z. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
     writer = csv.writer(_Echo())
     yield writer.writerow([field.name for field in fields]).encode()
     rows = iter(rows)
@@ -58,7 +56,7 @@ def _time(moment: datetime) -> str:
 
 
 def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> Iterator[bytes]:
-    """One object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null: not known."""
+    """Write one object: everything of `about`, then "columns" (the dictionary), then "rows", one object each."""
     head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
     yield head[:-1] + b',"rows":['
     names = [field.name for field in fields]
@@ -75,8 +73,8 @@ def _json(value: object) -> object:
 
 
 def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> None:
-    """Row groups of at most ROW_GROUP rows. The dictionary lies in the metadata of every field, `about` in the file's."""
-    import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
+    """Write row groups of at most ROW_GROUP rows. A field's metadata holds its dictionary entry, the file's `about`."""
+    import pyarrow as pa  # takes a hundred milliseconds and many megabytes, which no page needs
     import pyarrow.parquet as pq
 
     schema = pa.schema(

@@ -1,7 +1,7 @@
-"""One run as a Harbor job directory: what `harbor view` and everything else that reads Harbor's files can open.
+"""One run as a Harbor job directory, for `harbor view` and anything else that reads Harbor's files.
 
-Harbor knows one attempt per trial and no library, so the counting attempt of every trial is written, and what Harbor
-has no place for (phase, sample, library, decisions) stands under `metadata` or is left out. Memory: one chunk of steps.
+Harbor has one attempt per trial and no library, so the counting attempt of every trial is written. Anything without a
+place in Harbor (phase, sample, library, decisions) is put under `metadata` or left out. Memory: one chunk of steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Json = dict[str, Any]  # written here, member by member
 
 @dataclass(frozen=True, slots=True)
 class WrittenJob:
-    """`not_run`: planned trials without an attempt that counts; Harbor has no place for them but a number."""
+    """`not_run`: planned trials without an attempt that counts; Harbor can only hold their number."""
 
     name: str
     trials: int
@@ -38,7 +38,7 @@ class WrittenJob:
 
 
 def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
-    """The job's files below `folder`, which must be empty or not there yet. FileExistsError where it is neither."""
+    """Write the job's files below `folder`. Raise FileExistsError unless it is empty or missing."""
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
         written += 1
     total = Trial.objects.filter(episode__run=run).count()
     _dump(folder / "config.json", _job_config(run, folder.name))
-    _dump(folder / "result.json", stats.job_result(total))  # last: a job without one is unfinished to Harbor
+    _dump(folder / "result.json", stats.job_result(total))  # last: for Harbor, a job without one is unfinished
     return WrittenJob(folder.name, written, trajectories, total - written)
 
 
@@ -72,7 +72,7 @@ def _job_config(run: Run, name: str) -> Json:
 
 
 def trial_name(task: str, ident: UUID) -> str:
-    """Safe as a folder's name, whatever the task is called."""
+    """Return a name that is safe for a folder, for any name of a task."""
     short = _UNSAFE.sub("-", task.rpartition("/")[2])[:TASK_CHARS].strip(".-") or "task"
     return f"{short}__{ident.hex[:IDENT_CHARS]}{ident.hex[-IDENT_CHARS:]}"
 
@@ -120,7 +120,7 @@ def _trial_result(run: Run, attempt: Attempt, job: str) -> Json:
 
 
 def _metadata(run: Run, attempt: Attempt) -> Json:
-    """What Harbor has no field for and its viewer shows as it is."""
+    """Return what Harbor has no field for and its viewer shows unchanged."""
     trial = attempt.trial
     return {
         "skillglass": {
@@ -143,7 +143,7 @@ def _verdict(attempt: Attempt) -> Verdict | None:
 
 
 def _verifier_result(verdict: Verdict | None) -> Json | None:
-    """None where there is nothing to write: Harbor's viewer counts a missing reward as 0, its files need not."""
+    """Return None if there is nothing to write: Harbor's viewer counts a missing reward as 0, its files need not."""
     if verdict is None:
         return None
     rewards = {name: value for name, value in verdict.rewards.items() if isinstance(value, int | float)}
@@ -162,7 +162,7 @@ def _exception_info(attempt: Attempt) -> Json | None:
         "exception_type": attempt.exception_type,
         "exception_message": attempt.exception_message,
         "exception_traceback": attempt.exception.text() if attempt.exception else "",
-        "occurred_at": _moment(attempt.finished_at) or "1970-01-01T00:00:00Z",  # Harbor cannot say "not known"
+        "occurred_at": _moment(attempt.finished_at) or "1970-01-01T00:00:00Z",  # Harbor has no value for "unknown"
     }
 
 
@@ -174,7 +174,7 @@ def _moment(value: datetime | None) -> str | None:
 
 
 def _write_trial(folder: Path, result: Json, attempt: Attempt) -> int:
-    """How many trajectories lie in it now."""
+    """Write a trial and return the number of its trajectories."""
     folder.mkdir()
     _dump(folder / "config.json", result["config"])
     if verdict := _verdict(attempt):
@@ -219,7 +219,7 @@ def _dump(path: Path, value: Json) -> None:
 
 
 class _Stats:
-    """The job's own sums, as its trials' results add up."""
+    """The job's own sums, added up from its trials' results."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -30,14 +30,14 @@ ESCAPES = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
-    "[": "{[}",  # after the end of a line a bracket would be its argument
+    "[": "{[}",  # after the end of a line, LaTeX would read a bracket as its argument
     "]": "{]}",
 }
 END = r" \\"
 
 
 def escape(text: str) -> str:
-    """Any text as LaTeX sets it: no command, no comment, no end of line in it; controls become spaces."""
+    """Escape any text for LaTeX: no command, comment or end of line; controls become spaces."""
     shown = (character if character.isprintable() else " " for character in text)
     return "".join(ESCAPES.get(character, character) for character in shown)
 
@@ -106,7 +106,7 @@ def _value(cell: MetricCell) -> str:
     if not cell.metric.is_share:
         return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
     count = f"{cell.rate.passed}/{cell.rate.scored}"
-    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
+    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is not k of n
     return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 

@@ -1,7 +1,5 @@
-"""Publications in the background: ordered on a page, made by a worker, kept as a zip in the data folder until somebody deletes them.
-
-The job itself draws pages, so it lives where pages do.
-"""
+"""Publications in the background: ordered on a page, made by a worker, kept as a zip in the data folder until deleted.
+The job itself draws pages, so it is defined next to them."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from benchapp.models.publications import publications_folder
 from benchapp.record.slices import SlicedWork
 from benchapp.record.writing.human_acts import note_activity
 
-LEFT_SECONDS = 24 * 3600  # longer than any job: a folder of that age belongs to none
+LEFT_SECONDS = 24 * 3600  # longer than any job: an older folder belongs to none
 WORK = SlicedWork(Publication.objects.all, "publication", "inspector.publishing.publication_job.publish_now")
 
 

@@ -1,17 +1,17 @@
-"""What stands in a CSV cell may be typed by strangers, and a spreadsheet runs a text that begins like a formula."""
+"""CSV cells can hold text typed by strangers, and a spreadsheet runs a text that begins like a formula."""
 
 from __future__ import annotations
 
 import re
 
-# The wide forms are read as their narrow twins by spreadsheets of East Asian locales.
+# Spreadsheets of East Asian locales read the wide forms as the narrow ones.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-# A number, or the lone dash that tables print where there is none: neither can be run.
+# A number, or the single dash for "none" in tables: neither can be run.
 _HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def escape_formula(text: str) -> str:
-    """`text` with an apostrophe before it where a spreadsheet would run it; a plain number and a lone dash stay what they are.
+    """Return `text`, with an apostrophe before it if a spreadsheet would run it; not for a number or a lone dash.
 
     Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
     """

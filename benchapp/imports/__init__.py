@@ -1,20 +1,20 @@
-"""Importers: finding formats in what is given, by name or by what lies there. A format is a module, listed below.
+"""Importers: recognise the formats below a path and find the experiments in them. Each format is a module listed below.
 
 A format of **whole folders** (`releases`, `harbor`) has
 
-    NAME, TITLE                      as `--format` names it, and as its suite is called on pages
-    SUITE                            optional: key of its suite, where it shares one with another format; else NAME
-    claims(root, folder)             is the folder itself one?
-    find(root, folder)               its experiments (values of `reading.found_sources`); reads only what lists them
-    OWN                              optional: names of its own folders; other formats are looked for beside these
-    others(root, folder)             optional: folders inside that are none of its parts; all formats are tried there
+    NAME, TITLE                      the name for `--format`, and the title of its suite on pages
+    SUITE                            optional: key of the suite it shares with another format; default NAME
+    claims(root, folder)             is the folder itself in this format?
+    find(root, folder)               its experiments (`reading.found_sources`); reads only the files that list them
+    OWN                              optional: names of its own folders; other formats are searched for next to these
+    others(root, folder)             optional: folders inside that belong to other formats; all formats are tried there
 
 A format of **single files** (`logs`) has
 
-    NAME, TITLE, SUFFIXES            as above; the endings its files may have
-    claims_file(root, entry)         is this file one?
-    find_files(root, entries)        experiments of all files that it claimed
-    is_companion(entries)            gives entry -> bool: is this a by-product of the program that wrote those logs?
+    NAME, TITLE, SUFFIXES            as above; the suffixes its files may have
+    claims_file(root, entry)         is this file in this format?
+    find_files(root, entries)        the experiments in all files that it claimed
+    is_companion(entries)            entry -> bool: is this a by-product of the program that wrote those logs?
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from benchapp.imports.releases import (
 )
 
 AUTO = "auto"
-# Whatever lies in a folder that one of these claims belongs to it.
+# A folder that one of these formats claims belongs to it with all its contents.
 WHOLE_FOLDERS = (skillevolbench_runs, skillflow_runs, skilllearnbench_output, skilllearnbench_release)
 LOOSE_FILES = (inspect_log, swe_agent_logs, session_logs)
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor_folders, *WHOLE_FOLDERS, *LOOSE_FILES)}
-CLAIMED_DEPTH = 4  # how deep below the folder given a folder of these formats is looked for
+CLAIMED_DEPTH = 4  # how deep below the given folder to search for folders of these formats
 
 
 def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
-    """Every experiment below the folder, in the format named or in each one's own."""
+    """Find every experiment below the folder, in the given format or in any."""
     quiet = root.mute()
     if format == AUTO:
         yield from _find_all(root, quiet, root.base)
@@ -60,7 +60,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
 
 
 def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExperiment]:
-    """What one file holds; nothing where it is no log that stands alone. `root` is the folder it lies in."""
+    """Find what one file holds; nothing unless it is a single log. `root` is its folder."""
     modules = LOOSE_FILES if format == AUTO else tuple(m for m in LOOSE_FILES if format == m.NAME)
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
     yield from _find_loose(root, entries, modules)
@@ -82,7 +82,7 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
 def _find_claimed(
     quiet: Root, folder: Path, depth: int, modules: tuple[ModuleType, ...]
 ) -> Iterator[tuple[Path, ModuleType]]:
-    """Folders that a format claims as a whole, with that format."""
+    """Yield the folders that a format claims as a whole, with that format."""
     module = next((module for module in modules if module.claims(quiet, folder)), None)
     if module is not None:
         yield folder, module
@@ -94,7 +94,7 @@ def _find_claimed(
 
 
 def _walk_loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
-    """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
+    """Yield the files outside every folder that is a job, a trial, or claimed by another format."""
     if folder in skip or harbor_folders.claims(quiet, folder) or root.is_too_deep(folder, depth):
         return
     folders, files = root.listing(folder)
@@ -111,7 +111,7 @@ def _find_loose(
     *,
     reported: frozenset[str] = frozenset(),
 ) -> Iterator[FoundExperiment]:
-    """`reported`: names of files that are reported elsewhere when no format takes them."""
+    """Find experiments in single files. `reported`: names of files that are reported elsewhere if unrecognised."""
     found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
     left: list[FolderEntry] = []
     for entry in entries:

@@ -1,7 +1,7 @@
-"""Telling the record what an import's files did not: audited edits of runs and trials.
+"""Edit imported runs and trials where their files were silent or wrong, with an audit trail.
 
-Every edited row leaves an Activity with what it was, what it is, who says so and why. Only imported rows can be edited:
-what a launched experiment was is fixed by its setup digest.
+Every edited row leaves an Activity: the old values, the new ones, who changed them and why. Only imported rows can be
+edited: what a launched experiment was is fixed by its setup digest.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class EditRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What a row is to become. None leaves a field as it is."""
+    """New values for a row. None leaves a field unchanged."""
 
     def changes(self) -> dict[str, Any]:
-        """What is given, by field."""
+        """Return the given values by field."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class RunEdit(_Edit):
-    """Of a run."""
+    """New values for a run."""
 
     condition: str | None = None
     replicate: int | None = None  # from 1
@@ -45,17 +45,17 @@ class RunEdit(_Edit):
 
 @dataclass(frozen=True, slots=True)
 class TrialEdit(_Edit):
-    """Of a trial. Family and role belong to the task, so every trial of that task shows them."""
+    """New values for a trial. Family and role belong to the task, so every trial of that task shows them."""
 
-    family: str | None = None  # key; made in the task's suite where it is new
+    family: str | None = None  # key; created in the task's suite if new
     role: str | None = None
     phase: str | None = None
-    scorer: str | None = None  # of its rewards the one that decides
+    scorer: str | None = None  # the reward that decides
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes the edit: a user of the site, or the name of a command."""
+    """The author of the edit: a user of the site, or the name of a command."""
 
     user: User | None = None
     name: str = ""
@@ -72,7 +72,7 @@ class Author:
         reason: str,
         verb: str = "edit",
     ) -> None:
-        """Leaves an activity with what the row was and what it is."""
+        """Record an activity with the old and the new values."""
         Activity.objects.create(
             actor=self.user,
             actor_name=self.label[:200],
@@ -85,14 +85,14 @@ class Author:
 
 
 def edit_runs(runs: Iterable[Run], edit: RunEdit, *, author: Author, reason: str) -> int:
-    """Sets condition, replicate and author model of imported runs. Returns how many changed."""
+    """Set condition, replicate and author model of imported runs. Return how many changed."""
     _check_run_edit(edit)
     with transaction.atomic():
         return sum(_edit_run(run, edit, author, reason) for run in runs)
 
 
 def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, reason: str) -> int:
-    """Sets phase of imported trials, and family and role of their tasks. Returns how many rows changed."""
+    """Set the phase of imported trials, and family and role of their tasks. Return how many rows changed."""
     _check_trial_edit(edit)
     with transaction.atomic():
         trials = list(trials)
@@ -102,7 +102,7 @@ def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, rea
 
 
 def edit_scorer(trial: Trial, scorer: str, *, author: Author, reason: str) -> bool:
-    """Lets one of the rewards decide how the trial ended. False where it does already, or has no such reward."""
+    """Let one of the rewards decide how the trial ended. Return False if it already does or does not exist."""
     attempt = trial.counting_attempt()
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
     if attempt is None or verdict is None or scorer not in verdict.rewards or attempt.lineage.get("scorer") == scorer:
@@ -129,7 +129,7 @@ def _check_scorer(trials: Iterable[Trial], scorer: str) -> None:
 
 
 def edit_task(task: Task, *, family: str | None, role: str | None, author: Author, reason: str) -> bool:
-    """Sets what is given. The task's suite must come from an import: a launched suite fixes its families."""
+    """Set the given values. The task's suite must come from an import: a launched suite fixes its families."""
     before = {"family": task.family.key if task.family else None, "role": task.role}
     after = {**before, **({"family": family} if family else {}), **({"role": role} if role else {})}
     if before == after:
@@ -178,13 +178,13 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
 
 
 def note_change(runs: RunQuerySet) -> None:
-    """What was computed or indexed of these runs is out of date."""
+    """Mark what was computed or indexed of these runs as out of date."""
     runs.touch()
     SearchSource.objects.forget(runs)
 
 
 def next_sample(episode: int, phase: str, task: int) -> int:
-    """The first sample number after those the slot has."""
+    """Return the first free sample number of the slot."""
     taken = Trial.objects.filter(episode_id=episode, phase=phase, task_id=task).aggregate(last=Max("sample"))["last"]
     return 0 if taken is None else taken + 1
 

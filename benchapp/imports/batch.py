@@ -1,12 +1,10 @@
-"""One import from start to end: its ImportBatch, what came in, what could not be read."""
+"""Run one import from start to end, with its ImportBatch, what it imported and what it could not read."""
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -28,6 +26,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.search.index_following import follow
+from runner.base.collecting import collect_seldom
 from runner.base.text import storable
 from runner.base.types import UseKind
 
@@ -47,7 +46,6 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
-OBJECTS_BEFORE_COLLECTING = 50_000  # new ones: some two batches of trials
 
 EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
@@ -65,7 +63,7 @@ class ImportReport:
 
     @property
     def total(self) -> int:
-        """Attempts and libraries that came in or stood already."""
+        """Attempts and libraries that were imported, now or before."""
         return self.counts["attempts"] + self.counts["snapshots"]
 
     @property
@@ -91,32 +89,18 @@ def import_paths(
     user: User | None = None,
     processes: int = 1,
 ) -> ImportReport:
-    """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
-    in stays in, once. `waiting` is told, in one line, which import must end first. `begun` is given the batch when its turn
-    has come. `names`: what the record calls a path, if not by itself. `processes`: that read new trials."""
+    """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
+    `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
+    name of a path, if another. `processes`: how many read new trials."""
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
-    with turn(lambda: waiting(_explain_waiting())), _collecting_seldom():
+    with turn(lambda: waiting(_explain_waiting())), collect_seldom():
         _import_all(run, [Path(path) for path in paths], user, begun)
     _notify_workers(run.experiments)
     return run.report
 
 
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Steps and rows are many small objects, and few of them hold each other in a circle: to look for those as often as Python
-    does takes a twentieth of an import. What was there before is not looked at."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BEFORE_COLLECTING, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
-
-
 def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:
-    # It is nobody else's turn, so a batch that still says "running" was killed.
+    # Only one import runs at a time, so another batch with status "running" was killed.
     stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
     stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
     names = [storable(run.name(path)) for path in given]
@@ -145,14 +129,14 @@ def _explain_waiting() -> str:
 
 
 def _notify_workers(experiments: set[int]) -> None:
-    """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
-    of the whole experiment, because they are held against each other's trials; what stands is not read again."""
+    """Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do.
+    All libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped."""
     follow()
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
 def _explain_closed(path: Path) -> str:
-    """Why nothing can be known about the path; empty where it can be. Path.exists() would raise."""
+    """Explain why the path cannot be examined; empty if it can. Path.exists() would raise."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -206,7 +190,7 @@ class _Import:
             problems.add(name, "", expected, "another file, or an archive; unpack it first")
 
     def _import_archive(self, path: Path) -> None:
-        """Our own export: all of it or nothing."""
+        """Import our own export: all of it or nothing."""
         counts = self.report.counts
         try:
             taken = take_in(path, source=storable(self.name(path)))
@@ -224,7 +208,7 @@ class _Import:
         counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
 
     def link_archives(self) -> None:
-        """A probe may come in before the run that it reran: archives are given in any order."""
+        """Link probes to the run that they reran, which may be imported later: archives are given in any order."""
         for path, taken in self.archives:
             if still_open := taken.link_origins():
                 expected = "the runs that its forks and probes come from, imported before it or with it"
@@ -265,7 +249,7 @@ class _Import:
             self.progress(name, done, total)
 
     def note_arrivals(self, experiments: Iterable[int], *, is_new: bool) -> None:
-        """Keep that the import read these experiments. What was noted before stays as it was noted."""
+        """Record that the import read these experiments. Earlier notes stay."""
         ImportedExperiment.objects.bulk_create(
             (ImportedExperiment(batch=self.batch, experiment_id=pk, is_new=is_new) for pk in experiments),
             ignore_conflicts=True,

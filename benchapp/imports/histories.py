@@ -1,8 +1,8 @@
-"""From the moments of a source's library to decisions and a spine: one episode in one transaction.
+"""Turn the moments of a source's library into decisions and a spine: one episode in one transaction.
 
-What is on the spine stays as it is where the source still tells the same; a run that went on is continued. Where a
-source tells another past than before, the new one takes the old one's place and an activity keeps what stood there;
-decisions that somebody reviews are never taken away, and the difference is reported instead.
+The spine is kept if the source still shows the same history; a run that continued is extended. If the source shows
+another past, the new one replaces the old, and an activity keeps what was replaced. Decisions that somebody reviews are
+never removed: the difference is reported instead.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_SUMMARY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """One entry to be: the moment, the libraries around it, and all that must be equal for it to be the same one."""
+    """One planned entry: the moment, the libraries around it, and what must match for it to be the same one."""
 
     moment: Moment
     before: str  # snapshot digests
@@ -68,7 +68,7 @@ class PlannedEntry:
 
 
 class HistoryRecorder:
-    """Writes one episode's history. `families` finds or makes the row of a family's key."""
+    """Write one episode's history. `families` finds or makes the row of a family's key."""
 
     def __init__(self, source: HistorySource, episode: Episode, author: Author, problems: ProblemList) -> None:
         self.source, self.episode, self.author, self.problems = source, episode, author, problems
@@ -83,7 +83,7 @@ class HistoryRecorder:
     # --- what it is to become ------------------------------------------------------------------------------------
 
     def places(self) -> list[PlannedEntry]:
-        """Every entry there is to be. Contents are stored here: rows that point at them come later."""
+        """Return every planned entry. Contents are stored here, before the rows that refer to them."""
         places: list[PlannedEntry] = []
         current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
         for moment in self.source.read():
@@ -99,7 +99,7 @@ class HistoryRecorder:
             elif isinstance(moment, TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
-                    continue  # it never finished: it takes no place
+                    continue  # it never finished, so it takes no place
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
             given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
@@ -117,7 +117,7 @@ class HistoryRecorder:
         return self.last[1]
 
     def _find_given(self, moment: TrialMoment, current: str) -> str | None:
-        """The library the trial had: the one that stood, where the source says so."""
+        """Return the library the trial had: the current one, if the source says so."""
         if moment.given is None:
             return None
         if self._store(moment.given) == current:
@@ -135,7 +135,7 @@ class HistoryRecorder:
     # --- writing it ----------------------------------------------------------------------------------------------
 
     def record(self) -> str:
-        """ "created", "changed" or "unchanged"."""
+        """Return "created", "changed" or "unchanged"."""
         places = self.places()
         self.skills_total = self.sizes[places[-1].after] if places else 0
         return self._write(places)
@@ -158,7 +158,7 @@ class HistoryRecorder:
         return "changed" if old else "created"
 
     def _gather(self) -> None:
-        """Trials that a map moved here bring their spine along."""
+        """Bring along the spines of trials that a map moved here."""
         attempts = Entry.objects.filter(attempt__in=self.counting.values()).exclude(episode=self.episode)
         for left in set(attempts.values_list("episode", flat=True)):
             if self.episode.entries.exists():
@@ -168,7 +168,7 @@ class HistoryRecorder:
             Episode.objects.filter(pk=left).update(library=None, is_ordered=False)
 
     def _point(self, entries: Sequence[Entry], places: Sequence[PlannedEntry]) -> bool:
-        """A trial whose source changed has another attempt that counts: its entry points at that one."""
+        """Point the entry of a trial whose source changed at the attempt that counts now."""
         moved = False
         for entry, place in zip(entries, places, strict=True):
             if isinstance(place.moment, TrialMoment):
@@ -262,7 +262,7 @@ class HistoryRecorder:
         return Family.objects.get_or_create(suite_id=suite, key=key[:200], defaults={"name": key[:200]})[0]
 
     def _suite(self) -> int:
-        assert self.episode.family is not None  # an episode without trials is one that a family names
+        assert self.episode.family is not None  # an episode without trials has a family's name
         return int(self.episode.family.suite_id)
 
     def _hold(self, places: Sequence[PlannedEntry]) -> None:
@@ -273,7 +273,7 @@ class HistoryRecorder:
 
 
 def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
-    """An answer is applied when it changed the library, as everywhere in the record; a verbatim one is a no-op."""
+    """Settle the outcome: applied if it changed the library, as everywhere; an identical answer is a no-op."""
     if moment.status is DecisionStatus.APPLIED and not changed:
         return replace(moment, status=DecisionStatus.NO_OP)
     if moment.status is DecisionStatus.NO_OP and changed:
@@ -282,7 +282,7 @@ def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
 
 
 def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> int:
-    """How many entries from the first on are the same."""
+    """Count the leading entries that are the same."""
     pairs = enumerate(zip(places, rows, strict=False))
     return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))
 
@@ -290,7 +290,7 @@ def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> 
 def _identify_moment(
     moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None
 ) -> tuple[Any, ...]:
-    """What makes an entry this one; `_identify_row` gives the same of what is recorded."""
+    """Return what identifies an entry; `_identify_row` gives the same for a recorded one."""
     match moment:
         case TrialMoment():
             return ("trial", str(derived_id("trial", moment.ident)), given)

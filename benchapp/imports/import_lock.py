@@ -1,10 +1,10 @@
-"""Imports take turns: one writes at a time, the others wait.
+"""Make imports take turns: one writes at a time, the others wait.
 
-Sample numbers, titles and the experiment of a trial follow from what is in the record already. Two imports of the same
-runs that write at once would number samples by chance.
+Sample numbers, titles and the experiment of a trial depend on what is already recorded. Two imports of the same runs
+that write at once would number samples by chance.
 
-The lock goes with its process, also after kill -9: an advisory lock of the session on PostgreSQL, a lock on a file beside
-the database on SQLite. A database in memory has one process, and needs none.
+The lock ends with its process, even after kill -9. On PostgreSQL it is an advisory lock of the session, on SQLite a
+lock on a file next to the database. A database in memory has one process and needs no lock.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ENDING = "-imports.lock"
 
 
 def turn(waiting: Callable[[], None]) -> AbstractContextManager[None]:
-    """Holds the database for one import. `waiting` is called once where another import must end first."""
-    connection.ensure_connection()  # a database that cannot be opened says so itself
+    """Hold the database for one import. `waiting` is called once where another import must end first."""
+    connection.ensure_connection()  # a database that cannot be opened raises its own error
     if connection.vendor == "postgresql":
         return _turn_on_server(waiting)
     if connection.is_in_memory_db():  # type: ignore[attr-defined]

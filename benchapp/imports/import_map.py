@@ -1,4 +1,4 @@
-"""A person's word on what the files do not say: rules in YAML, matched by glob, the later one winning field by field.
+"""A user's rules for what the files do not say: YAML, matched by glob; a later rule wins field by field.
 
 rules:
   - match: {path: "*noskills*", agent: "codex"}
@@ -40,7 +40,7 @@ class _Strict(BaseModel):
 
 
 class TrialMatch(_Strict):
-    """Globs; `*` also crosses slashes. All that are given must match. `path` is the trial's, as given on the command line."""
+    """Globs; `*` also crosses slashes. All given ones must match. `path` is the trial's, as on the command line."""
 
     path: Text | None = None
     task: Text | None = None
@@ -87,7 +87,8 @@ class MappedEdits:
     origin: Settings = field(default_factory=lambda: Settings.model_construct(None))
 
     def lineage_of(self, source_format: str) -> Lineage | None:
-        """Whose copy the rules call a session in that format. Without a line where its own work starts it is a copy as a whole."""
+        """Return whose copy the rules call a session in that format: all of it, if no line for its own work is
+        given."""
         told = self.origin
         if told.copy_of is None:
             return None
@@ -138,7 +139,7 @@ class ImportMap:
 
 
 def read_map(path: Path) -> ImportMap:
-    """MapError with every fault where the file is no map."""
+    """Read the rules. Raise MapError with every fault if the file is not a map."""
     problems = ProblemList()
     try:
         content = path.read_bytes()[: MAX_BYTES + 1]
@@ -155,7 +156,7 @@ def read_map(path: Path) -> ImportMap:
     except ValidationError as error:
         for place, message in _faults(error):
             problems.add(str(path), place, "a map of import rules", message)
-    except (RecursionError, ValueError) as error:  # ValueError: no UTF-8, or a day or number that there cannot be
+    except (RecursionError, ValueError) as error:  # ValueError: not UTF-8, or an impossible date or number
         problems.add(str(path), "whole file", "YAML", f"{type(error).__name__}: {error}")
     else:
         return ImportMap(str(path), tuple(found.rules))

@@ -1,4 +1,4 @@
-"""Where imported things go: experiments, runs, episodes, suites, tasks, found or made once per import.
+"""Find or make the rows that imported things belong to, once per import: experiments, runs, episodes, suites, tasks.
 
 Every id is derived from what identifies the thing at its source, so importing again finds the same rows.
 """
@@ -22,12 +22,12 @@ from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
 from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join, was_separated
 
-# Suites that are called after the format they come in; any other key is a task set of Harbor's.
+# Suites named after their format; any other key is a task set of Harbor's.
 SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
 
 
 class Places:
-    """Caches rows for one experiment. Edited rows are found as they stand and never set back."""
+    """Cache rows for one experiment. Edited rows are used as they are and never reset."""
 
     def __init__(self, source: ExperimentSource) -> None:
         self._suites: dict[str, Suite] = {}
@@ -38,14 +38,14 @@ class Places:
         self._runs: dict[tuple[str, ...], Run] = {}
         self._episodes: dict[tuple[int, str], Episode] = {}
         self.source = source
-        self._came_with: Experiment | None = None  # where a person joined its runs into another one
-        self.was_deleted = False  # and came back
+        self._came_with: Experiment | None = None  # if a person joined its runs into another one
+        self.was_deleted = False  # and restored
         self.experiment = self._experiment(source)
 
     def _experiment(self, source: ExperimentSource) -> Experiment:
-        """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back. A part of
-        it given alone takes nothing back; the whole after a part gives it name and suite. One that was joined into another is
-        left as it is: its runs, the further ones too, are found in the other."""
+        """Find or make the experiment, with what its source reports now: a half-imported job continues, a deleted one
+        is restored. A part given alone overwrites nothing; the whole, given later, sets name and suite. An experiment
+        that was joined into another is left alone: its runs, including later ones, are in the other."""
         cut_short = source.was_cut_short
         told = {
             "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
@@ -88,7 +88,7 @@ class Places:
             experiment.save(update_fields=["deleted_at"])
 
     def suite(self, key: str) -> Suite:
-        """Imported suites have keys of their own, apart from those whose task folders are known here."""
+        """Return the suite. Imported suites have their own keys, separate from suites with task folders here."""
         if key not in self._suites:
             named = redact_text(key)
             full = (key if key in SUITE_NAMES else f"harbor/{named}")[:200]
@@ -110,8 +110,8 @@ class Places:
         return self._tasks[source.suite, source.key]
 
     def look_up_tasks(self, sources: Iterable[TaskSource]) -> int:
-        """Finds or makes tasks: many in as many statements as one, of each suite. Returns how many new ones are those of
-        a loaded suite, by their content."""
+        """Find or make tasks, in a fixed number of statements for each suite. Return how many new ones match a loaded
+        suite by content."""
         by_suite: defaultdict[str, dict[str, TaskSource]] = defaultdict(dict)
         for source in sources:
             if (source.suite, source.key) not in self._tasks:
@@ -138,7 +138,7 @@ class Places:
         return joined.total()
 
     def _new_task(self, suite: Suite, key: str, source: TaskSource) -> Task:
-        """The unsaved row."""
+        """Return the unsaved row."""
         titles, title = self._titles_of(suite), redact_text(source.title)
         if titles.setdefault(title[:300], key) != key:  # another task of the suite has it
             title = f"{title[:150]} ({redact_text(source.key)})"
@@ -153,7 +153,7 @@ class Places:
         )
 
     def _titles_of(self, suite: Suite) -> dict[str, str]:
-        """Key of the task that has each title, of those known before."""
+        """Return the key of the task behind each title already recorded."""
         if suite.pk not in self._titles:
             self._titles[suite.pk] = dict(suite.tasks.order_by("-pk").values_list("title", "key"))
         return self._titles[suite.pk]
@@ -163,7 +163,7 @@ class Places:
         return self._revisions[task.pk, digest]
 
     def look_up_revisions(self, wanted: Iterable[tuple[Task, str]]) -> None:
-        """Finds or makes revisions: many in as many statements as one."""
+        """Find or make revisions in a fixed number of statements."""
         missing = {(task.pk, digest): task for task, digest in wanted if (task.pk, digest) not in self._revisions}
         if not missing:
             return
@@ -216,7 +216,7 @@ class Places:
         return self._episodes[place]
 
     def put_key_points(self, facts: TaskFacts) -> None:
-        """Those of the source as it is now."""
+        """Replace the key points with those the source has now."""
         task = self.task(facts.task)
         rows = [
             KeyPoint(

@@ -1,7 +1,7 @@
-"""Writing what a source holds into the record: new trials in batches, each in one transaction; never one row twice.
+"""Write what a source holds into the record: new trials in batches, each in one transaction; never one row twice.
 
-An attempt whose source is the same byte for byte is left alone. One whose source changed is superseded: the new one
-counts, the old one stays. The same holds where an earlier version of the readers read other things from the same source.
+An attempt whose source is unchanged, byte for byte, is left alone. If its source changed, a new attempt supersedes it
+and counts instead. The same happens when an earlier version of the readers read something else from the same source.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Known:
 
 
 def _is_same(known: Known, digest: str, found: FoundTrial) -> bool:
-    """Was that attempt read from the same source, as a copy of the same session?"""
+    """Was that attempt read from the same source, and as a copy of the same session?"""
     lineage = found.lineage if isinstance(found, Session) else None
     return known.digest == digest and is_of_lineage(known.lineage, lineage.as_json() if lineage else {})
 
@@ -80,7 +80,7 @@ StoredTrajectory: TypeAlias = tuple[str, int, list[dict[str, str]] | None]  # pa
 
 @dataclass(slots=True)
 class ExperimentRecorder:
-    """Records one experiment's trials and libraries. `counts` are those that import_runs prints."""
+    """Record one experiment's trials and libraries. `counts` are what import_runs prints."""
 
     source: ExperimentSource
     mapping: ImportMap
@@ -112,8 +112,8 @@ class ExperimentRecorder:
     # --- trials -------------------------------------------------------------------------------------------------
 
     def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
-        """Stores what is new of each, counts it, and gives the key of its run. Problems of unchanged ones are told
-        again. One that could not be read gives nothing."""
+        """Store what is new in each trial, count it, and yield the key of its run. Problems of unchanged trials are
+        reported again. A trial that could not be read yields nothing."""
         for kept in relate(trials):
             yield from self._try(kept, partial(self._record_copy, kept))
         new = [not any(ident in self.known for ident in found.ids) for found in trials]
@@ -128,7 +128,7 @@ class ExperimentRecorder:
         yield from self._record_batch()
 
     def _record_copy(self, kept: KeptSession) -> list[int]:
-        """A session of the record that turned out to be a copy in part: it is read again from its kept log."""
+        """Read a recorded session again from its kept log, because part of it turned out to be a copy."""
         if not kept.is_whole:
             told = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"
             self.problems.add(kept.path, "", "the log of a session in the record", told)
@@ -145,7 +145,7 @@ class ExperimentRecorder:
         return next((self.known[ident] for ident in found.ids if ident in self.known), [])
 
     def _look_up_stored(self, attempts: Iterable[int]) -> None:
-        """What is stored of attempts, asked for many at once."""
+        """Look up what is stored for many attempts at once."""
         wanted = list(attempts)
         self.stored |= {attempt: [] for attempt in wanted}
         rows = Trajectory.objects.filter(attempt__in=wanted, is_superseded=False)
@@ -160,10 +160,10 @@ class ExperimentRecorder:
             yield from self._record_batch()
 
     def _try(self, found: FoundTrial, record: Callable[[], list[int]]) -> list[int]:
-        """What `record` gives; nothing, reported, where reading it failed in a way that no reader foresaw."""
+        """Return what `record` returns. If reading fails unexpectedly, report it and return nothing."""
         try:
             return record()
-        except IntegrityError:  # somebody changed the slot or brought it in at this moment
+        except IntegrityError:  # another process changed the slot or imported it at this moment
             self.samples.clear()
             self._look_elsewhere([found])
             return self._take(found) or self._record(self.batch.take())
@@ -176,22 +176,21 @@ class ExperimentRecorder:
             if getattr(error, "errno", None) in SPENT:
                 raise
             logger.exception("reading the trial in %s failed", found.path)
-            told = getattr(error, "strerror", None) or error  # the text of an OSError says the path again
+            told = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
             self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {told}; left out")
             return []
 
     def _record_batch(self) -> list[int]:
-        """Writes the trials that wait, and gives the keys of their runs. Where one of them cannot be stored, each is stored
-        alone."""
+        """Write the waiting trials and return the keys of their runs. If one cannot be stored, store each alone."""
         batch = self.batch.take()
         try:
             return self._record(batch)
-        except Exception:  # which trial it is about shows when they are stored alone
+        except Exception:  # storing each alone shows which trial it is
             self.samples.clear()
         return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
-        """The same trials under another experiment: their job's files gave another id then."""
+        """Look for the same trials under another experiment, because their job's files gave another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
         strangers: dict[UUID, tuple[ClaimingTrial, str]] = {}
@@ -203,14 +202,14 @@ class ExperimentRecorder:
                 self._remember(trial.ids, Known(*row))
         for stranger, key in strangers.values():
             stranger.report_duplicate(stranger.ids[0], f"the trial {key} in the record")
-        if strangers:  # they may have come in before, under the ids they have now
+        if strangers:  # they may have been imported before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
     def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
-        """Reads a trial, unless it was read. A new one waits in the batch; of another one the key of its run."""
+        """Read a trial unless it was read before. A new one joins the batch; for others, return the key of the run."""
         earlier = self._earlier(found)
         if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
-            reading = None  # it was read without what the map says
+            reading = None  # it was read without the map's settings
         if reading is not None and not earlier:
             for told in reading.problems:
                 self.problems.add(*told)
@@ -248,7 +247,7 @@ class ExperimentRecorder:
         return lineage is not None
 
     def _is_set_aside(self, found: FoundTrial, known: Known) -> bool:
-        """A session as it was before the record took it in."""
+        """Is this a session in its state before the record took it in?"""
         kept = find_kept(known.pk) if isinstance(found, Session) and found.session_root else None
         if kept is None or not isinstance(found, Session):
             return False
@@ -259,11 +258,11 @@ class ExperimentRecorder:
         return is_older
 
     def _stands_as_it_is(self, known: Known) -> bool:
-        """No rule of a map could move it, and it is the attempt that counts."""
+        """Is this the attempt that counts, with no rule of a map to move it?"""
         return not self.mapping.rules and known.status != Attempt.Status.SUPERSEDED
 
     def _read(self, found: FoundTrial, digest: str, earlier: list[Known], same: Known | None) -> list[int]:
-        """`same`: the one of the earlier attempts whose source was this one."""
+        """`same`: the earlier attempt with this same source, if any."""
         source = found.read()
         settings = self.mapping.of_trial(source, found.path)
         if same is not None:
@@ -276,7 +275,7 @@ class ExperimentRecorder:
         return []
 
     def _record(self, some: Sequence[PackedTrial]) -> list[int]:
-        """Writes new trials. Their runs and tasks first: these are remembered, and must stay where the trials do not."""
+        """Write new trials. Their runs and tasks come first: these are cached and must survive if the trials fail."""
         with transaction.atomic():
             tasks = [packed.parts.source.task for packed in some]
             self.counts["tasks_joined"] += self.places.look_up_tasks(tasks)
@@ -298,7 +297,7 @@ class ExperimentRecorder:
         return runs
 
     def _record_again(self, packed: PackedTrial, earlier: list[Known]) -> int:
-        """Writes a trial whose source changed, or that other readers read before."""
+        """Write a trial whose source changed, or that other readers read before."""
         attempt, standing = self._supersede(packed, earlier[-1].pk)
         self._count_packed(packed.parts)
         if standing is not None:
@@ -306,11 +305,11 @@ class ExperimentRecorder:
         return self._remember_read(packed, attempt, attempt.trial.episode.run_id, "changed")
 
     def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, StandingAttempt | None]:
-        """(the new attempt of that one's trial, None); with the standing one where these readers read the same: it is kept."""
+        """Add an attempt to that one's trial. Return it, and the current one if these readers read the same."""
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
             counting = trial.counting_attempt()
-            if counting and not packed.settings.trial.scorer:  # the choice of a person outlives a changed source
+            if counting and not packed.settings.trial.scorer:  # a person's choice survives a changed source
                 packed = replace(packed, parts=packed.parts.decided_by(counting.lineage.get("scorer")))
             attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
             standing = standing_of(trial)
@@ -318,7 +317,7 @@ class ExperimentRecorder:
             attempt.trial = trial
             packed.parts.fill(attempt)
             save_attempts([(packed.parts, attempt)])
-            if "kind" in attempt.lineage:  # it was titled by what the copied session was asked for
+            if "kind" in attempt.lineage:  # its title was the copied session's request
                 Task.objects.filter(revisions__trials=trial).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
@@ -333,7 +332,7 @@ class ExperimentRecorder:
         return run
 
     def _keep_reading(self, standing: StandingAttempt, packed: PackedTrial) -> int:
-        """An attempt that this version of the readers reads as an earlier one did."""
+        """Keep an attempt that this version of the readers reads as an earlier version did."""
         standing.read_again(packed.digest)
         attempt, settings = standing.attempt, packed.settings
         known = Known(attempt.pk, packed.digest, attempt.status, attempt.trial.episode.run_id, attempt.lineage)
@@ -359,7 +358,7 @@ class ExperimentRecorder:
         )
 
     def _sample(self, episode: int, phase: str, task: int) -> int:
-        """The first sample number after those the slot has."""
+        """Return the first free sample number of the slot."""
         if episode not in self.samples:
             slots = (
                 Trial.objects.filter(episode=episode).order_by().values_list("phase", "task").annotate(Max("sample"))
@@ -370,7 +369,7 @@ class ExperimentRecorder:
         return last[phase, task]
 
     def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> int:
-        """A trial whose source is the same."""
+        """Keep a trial whose source is the same."""
         is_superseded = known.status == Attempt.Status.SUPERSEDED
         is_changed, run = self._put_right(known, source, settings) if is_superseded or settings else (False, known.run)
         self.counts["changed" if is_changed else "unchanged"] += 1
@@ -378,7 +377,7 @@ class ExperimentRecorder:
         return run
 
     def _put_right(self, known: Known, source: TrialSource, settings: MappedEdits) -> tuple[bool, int]:
-        """(did anything change, key of the run): a superseded attempt stands again, and the map is obeyed."""
+        """Reinstate a superseded attempt and apply the map. Return whether anything changed, and the key of the run."""
         rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
         with transaction.atomic():
             attempt = rows.get(pk=known.pk)
@@ -406,7 +405,7 @@ class ExperimentRecorder:
         Run.objects.filter(pk=trial.episode.run_id).touch()
 
     def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
-        """Counts what is stored of an unchanged trial, and reports what was wrong with its trajectories."""
+        """Count what is stored of an unchanged trial, and report again what was wrong with its trajectories."""
         rows = self._count_stored(attempt)
         stored = {path for path, _, _ in rows}
         for path, _, problems in rows:
@@ -417,7 +416,7 @@ class ExperimentRecorder:
             SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
             for choice in source.choices
         ]
-        if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
+        if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is stored of it
             quiet = Redactor.knowing(source.config)
             unread = replace(source, choices=tuple(empty))
             AttemptPacker(unread, quiet, found.path, self.problems, GatheredBlobs()).pack()
@@ -439,13 +438,14 @@ class ExperimentRecorder:
         self.remapping.finish()
 
     def keep_quiet(self) -> None:
-        """For the next import of the experiment."""
+        """Keep the quiet sources for the next import of the experiment."""
         self.quiet.keep(known.digest for attempts in self.known.values() for known in attempts)
 
     # --- histories ----------------------------------------------------------------------------------------------
 
     def record_history(self, source: HistorySource) -> None:
-        """The decisions and the spine of one episode, whose trials are in. Counted as one snapshot: its last library."""
+        """Record the decisions and the spine of one episode, after its trials. Its last library counts as one
+        snapshot."""
         episode = self._episode_of(source)
         history = HistoryRecorder(source, episode, self.author, self.problems)
         self.counts[history.record()] += 1
@@ -453,7 +453,7 @@ class ExperimentRecorder:
         self.counts["skills"] += history.skills_total
 
     def _episode_of(self, source: HistorySource) -> Episode:
-        """Where most of its trials are now: a map may have moved them to another run."""
+        """Return the episode that has most of its trials now: a map may have moved them to another run."""
         wanted = [derived_id("trial", ident) for ident in source.trials]
         held = Trial.objects.filter(public_id__in=wanted).values("episode").annotate(held=Count("pk")).order_by("-held")
         if most := held.first():
@@ -463,7 +463,7 @@ class ExperimentRecorder:
     # --- libraries ----------------------------------------------------------------------------------------------
 
     def record_library(self, source: LibrarySource) -> None:
-        """The one library of an episode that has no decisions; a changed one replaces it, and the old one is named."""
+        """Record the one library of an episode without decisions. It replaces a different one, which is named."""
         run = self.places.run(source.run)
         edit_runs([run], self.mapping.of_library(source).run, author=self.author, reason=SET_BY_MAP)
         episode = self.places.episode(run, source.episode, source.suite)

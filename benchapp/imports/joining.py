@@ -1,7 +1,7 @@
 """Make one experiment of several imported ones, and several again of one that was joined.
 
-A run keeps the experiment it came with (`Run.joined_from`): importing its job again finds the run where it is, and splitting
-brings it back. Nothing of a run changes but where it is listed.
+A run keeps the experiment it came with (`Run.joined_from`): importing its job again finds the run where it is, and
+splitting brings it back. Only the run's place in the list changes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MAX_NAME = 300
 
 
 def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Author, reason: str) -> Experiment:
-    """One new experiment with the runs of these, which are deleted. EditRefused where one was launched here: then nothing is
-    changed."""
+    """Create one new experiment with the runs of these, which are deleted. Raise EditRefused, with nothing changed, if
+    one was launched here."""
     if len(experiments) < 2:
         raise EditRefused("choose at least two experiments to join")
     _check(experiments, name)
@@ -47,7 +47,7 @@ def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Au
 
 
 def split_experiment(joined: Experiment, *, author: Author, reason: str) -> list[Experiment]:
-    """Bring each run back to the experiment it came with. EditRefused for an experiment that is not joined."""
+    """Return each run to the experiment it came with. Raise EditRefused for an experiment that is not joined."""
     runs = Run.objects.filter(experiment=joined)
     origins = list(Experiment.objects.filter(joined_runs__in=runs).distinct().order_by("pk"))
     if not origins or runs.filter(joined_from=None).exists():
@@ -64,7 +64,7 @@ def split_experiment(joined: Experiment, *, author: Author, reason: str) -> list
 
 
 def rename_experiment(experiment: Experiment, *, name: str, author: Author, reason: str) -> bool:
-    """False where it is called so."""
+    """Rename it. Return False if it has that name already."""
     _check([experiment], name)
     if experiment.name == name.strip():
         return False

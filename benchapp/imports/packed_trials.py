@@ -1,10 +1,9 @@
-"""Trials that were read, redacted and packed, and that no row stands for yet. To read them is most of an import's work, so
-several processes can do it, while one writes what they give.
+"""Trials that were read, redacted and packed, but have no row yet. Reading is most of an import's work, so several
+processes can read while one writes.
 
-Such a process is a copy of this one (`os.fork`) that asks the database nothing. Its part of the trials is every second, or
-third, or ... one; what it read goes through a pipe, in the order of the trials, and a full pipe makes it wait. It ends when
-nobody holds the other end of its pipe any more, so none outlives an import that was killed. What it does not give, for
-whatever reason, the import reads itself.
+A reading process is a fork of this one (`os.fork`) that never uses the database. It reads every n-th trial and sends
+the results through a pipe, in order; a full pipe makes it wait. It ends when the other end of its pipe is closed, so
+none survives an import that was killed. The import itself reads any trial that the process did not deliver.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from benchapp.record.redaction import Redactor, redact_text
 
 logger = logging.getLogger(__name__)
 IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
-# New trials that are written together; more of them gain little, and other processes wait for the database meanwhile.
+# New trials that are written together. More would gain little and block the database longer for other processes.
 BATCH_TRIALS, BATCH_BYTES = 50, 8 * 1024 * 1024
-PIPE_BYTES = 1024 * 1024  # so that a process reads on while the import writes a batch
+PIPE_BYTES = 1024 * 1024  # lets a process continue reading while the import writes a batch
 
 
 @dataclass(frozen=True, slots=True)
 class TrialReading:
-    """What reading one trial gave."""
+    """The result of reading one trial."""
 
     digest: str
     parts: AttemptParts
-    problems: tuple[ToldProblem, ...] = ()  # to be reported by whoever takes it from another process
+    problems: tuple[ToldProblem, ...] = ()  # reported later, if another process did the reading
 
     @classmethod
     def of(cls, source: TrialSource, digest: str, path: str, problems: ProblemList) -> TrialReading:
@@ -54,7 +53,7 @@ class TrialReading:
 
 @dataclass(frozen=True, slots=True)
 class PackedTrial:
-    """A trial that was read, and what the map says of it."""
+    """A trial that was read, with its settings from the map."""
 
     found: FoundTrial
     digest: str
@@ -66,7 +65,7 @@ class PackedTrial:
         return cls(found, digest, settings, parts.decided_by(settings.trial.scorer))
 
     def attempt(self, *, number: int = 1) -> Attempt:
-        """The unsaved row, with no more than its identity."""
+        """Return the unsaved row with only its identity."""
         told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
         if number > 1 and (lineage := self.parts.source.lineage):
             told += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
@@ -79,8 +78,8 @@ class PackedTrial:
 
 
 def _join_ids(ids: Sequence[str]) -> str:
-    """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
-    told as another's: a trial is also found by what is derived from its first id."""
+    """Join ids into one text that splits into the same ids. Leave out ids with a secret, and ids that would be cut and
+    taken for another's: a trial is also found by what is derived from its first id."""
     found = ""
     for ident in ids:
         joined = f"{found}{IDS_JOINED}{ident}" if found else ident
@@ -103,7 +102,7 @@ class TrialBatch:
         self.size += packed.parts.blobs.size
 
     def take(self) -> list[PackedTrial]:
-        """The trials; none are left."""
+        """Return the trials and empty the batch."""
         taken, self.trials, self.ids, self.size = self.trials, [], set(), 0
         return taken
 
@@ -118,7 +117,7 @@ class TrialBatch:
 def read_ahead(
     trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList, processes: int
 ) -> Generator[TrialReading | None, None, None]:
-    """Of each trial, in order, its reading; None where it is not wanted, or has to be read here."""
+    """Yield each trial's reading, in order; None if it is not wanted or has to be read here."""
     processes = min(processes, sum(wanted))
     if processes < 2:
         yield from (None for _ in trials)
@@ -136,7 +135,7 @@ def read_ahead(
 
 @dataclass(slots=True)
 class ReadingProcess:
-    """A process that reads its part of the trials, as the import sees it."""
+    """A process that reads its part of the trials, as seen from the import."""
 
     pid: int
     pipe: Connection
@@ -157,7 +156,7 @@ class ReadingProcess:
         if pid:
             os.close(writing)
             return cls(pid, Connection(reading, writable=False))
-        try:  # from here on another process, which must end here
+        try:  # from here on this is another process, which must end here
             for descriptor in (reading, *(other.pipe.fileno() for other in others)):
                 os.close(descriptor)
             _send_all(Connection(writing, readable=False), trials, wanted, problems)
@@ -165,7 +164,7 @@ class ReadingProcess:
             os._exit(0)
 
     def receive(self) -> TrialReading | None:
-        """The reading of its next trial; None from there on where the process has ended."""
+        """Return the reading of its next trial; None from there on if the process has ended."""
         try:
             found: TrialReading | None = pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
@@ -185,14 +184,14 @@ def _send_all(pipe: Connection, trials: Sequence[FoundTrial], wanted: Sequence[b
         told.clear()
         try:
             content = pickle.dumps(_read_short(found, problems, told) if is_wanted else None)
-        except Exception as error:  # told where the import reads it itself
+        except Exception as error:  # reported when the import reads it itself
             logger.debug("reading the trial in %s failed: %s", found.path, error)
             content = pickle.dumps(None)
         pipe.send_bytes(content)
 
 
 def _read_short(found: FoundTrial, problems: ProblemList, told: list[ToldProblem]) -> TrialReading | None:
-    """None for a trial whose contents are stored while it is read, or of which there is too much to tell."""
+    """Read a trial. Return None if contents are stored while reading, or if it has too many problems to send."""
     digest, source = read_digest(found), found.read()
     sizes = (file.size for choice in source.choices for file in (*choice.trajectories, *choice.spare))
     if max(sizes, default=0) > IN_MEMORY_BYTES:

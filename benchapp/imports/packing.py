@@ -1,4 +1,4 @@
-"""From a trajectory's file to stored chunks, compactions and skill uses. The file is read once.
+"""Pack a trajectory's file into stored chunks, compactions and skill uses. The file is read once.
 
 Everything is redacted before it is stored. Rows come later, inside the transaction that records the attempt.
 """
@@ -30,11 +30,9 @@ from runner.trajectories.readers.claude_code.claude_subagents import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
-READER_VERSION = (
-    "import/3"  # raise it where readers find other things in the same source; part of no digest of a record
-)
+READER_VERSION = "import/3"  # raise it when readers find other things in the same source; not part of any record digest
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
-MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
+MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept, only its steps
 MAX_SUBAGENTS = 500
 MAX_KEPT_PROBLEMS = 20
 
@@ -52,17 +50,17 @@ class ImportedTrajectory:
 
 @dataclass(slots=True)
 class AttemptPacker:
-    """Packs every trajectory of one trial; names are unique, and none but the chosen one is main."""
+    """Pack every trajectory of one trial. Names are unique, and only the chosen one is main."""
 
     trial: TrialSource
     redactor: Redactor
     path: str  # of the trial, for problems
     problems: ProblemList
-    blobs: GatheredBlobs  # of what is short; the contents of a long source are stored at once
+    blobs: GatheredBlobs  # short contents; those of a long source are stored at once
     found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
-    apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
+    apart: frozenset[str] = frozenset()  # agents with a log file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
     steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
     hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
@@ -115,8 +113,8 @@ class AttemptPacker:
         return head
 
     def _pack_subagents(self, read: ReadTrajectory, source: TrajectorySource, parent: str | None) -> None:
-        """Those it started, and those they started; what is beyond the limit is reported. A log also repeats in part what
-        an agent's own file holds as a whole."""
+        """Pack the sub-agents it started, and those they started; any beyond the limit are reported. A log also repeats
+        parts of what an agent's own file holds completely."""
         waiting = [(found, parent) for found in read.subagents if _agent(found) not in self.apart]
         for number, (subagent, above) in enumerate(waiting):
             if number >= MAX_SUBAGENTS:
@@ -200,8 +198,8 @@ class AttemptPacker:
         return blobs.put(Redactor(self.redactor.known).document(text, self.hints).encode())
 
     def _hints_of_steps(self, source: TrajectorySource) -> Hints | None:
-        """Those that its steps may hold, where that is known. Of ATIF the reader takes every text as a whole; others put texts
-        together from pieces."""
+        """Return hints of the secrets that its steps may hold, if known. The ATIF reader takes every text whole; other
+        readers join texts from pieces."""
         if source.format != ATIF or source.text is None or self.hints is None:
             return None
         return list_hints_inside(source.text, self.hints)
@@ -230,7 +228,7 @@ class AttemptPacker:
             self._report(source, place, problem.expected, problem.message)
 
     def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
-        """Tells the problem now, and keeps it with the trajectory, to be told again when its source is unchanged."""
+        """Report the problem now, and keep it with the trajectory, to report it again when the source is unchanged."""
         message = Redactor(self.redactor.known).text(message)
         paths = (found.path for choice in self.trial.choices for found in choice.trajectories)
         self.problems.add(place_of(self.path, source.path, paths), place, expected, message)
@@ -239,7 +237,7 @@ class AttemptPacker:
             told.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})
 
     def _unique(self, name: str) -> str:
-        """The name, or the name with the first number that makes it new."""
+        """Return the name, with the first number that makes it unique if it is taken."""
         name = redact_text(storable(name))[:280] or "trajectory"
         numbers = (f"{name}#{number}" for number in range(2, 1_000_000))
         chosen = name if name not in self.names else next(found for found in numbers if found not in self.names)
@@ -249,7 +247,7 @@ class AttemptPacker:
 
 @dataclass(slots=True)
 class _CountedSteps:
-    """Passes steps through and takes notes: skill uses, model turns."""
+    """Pass steps through and count skill uses and model turns."""
 
     uses: list[UseValue]
     mounted: tuple[str, ...] | None
@@ -272,12 +270,12 @@ class _CountedSteps:
 
     @property
     def turns(self) -> int:
-        """Model calls where the source tells them apart, else steps of the agent."""
+        """Return model calls if the source separates them, else the agent's steps."""
         return self.calls or self.agent_steps
 
 
 def _estimate_cost(read: ReadTrajectory, by_model: Mapping[str | None, Usage]) -> float | None:
-    """Of several models only where their calls add up to all that was used."""
+    """Estimate the cost. With several models, only if their calls add up to everything that was used."""
     models = {model or read.head.model or "" for model in by_model} or {read.head.model or ""}
     if len(models) == 1:
         return estimate_cost(models.pop(), read.usage)
@@ -289,14 +287,14 @@ def _estimate_cost(read: ReadTrajectory, by_model: Mapping[str | None, Usage]) -
 
 
 def _agent(read: ReadTrajectory) -> str:
-    """The sub-agent's id in Claude Code's logs; "" for any other trajectory."""
+    """Return the sub-agent's id in Claude Code's logs; "" for any other trajectory."""
     return str((read.head.extra or {}).get("agent_id") or "")
 
 
 def _agent_of(source: TrajectorySource) -> str:
     try:
         return _agent(read_trajectory(source.open, source_format=source.format))
-    except OSError:  # told where it is read
+    except OSError:  # reported where it is read
         return ""
 
 
@@ -305,7 +303,7 @@ def usage_json(usage: Usage) -> dict[str, float]:
 
 
 def _resolve(path: str, reference: str) -> str:
-    """Where a reference leads, in the trial's folder; a name that no file has where it leads out."""
+    """Resolve a reference in the trial's folder; one that leads outside gets a name that no file has."""
     parts: list[str] = []
     for part in (PurePosixPath(path).parent / reference).parts:
         if part == "..":
@@ -318,7 +316,7 @@ def _resolve(path: str, reference: str) -> str:
 
 
 def redacted_files(files: Files) -> dict[str, File]:
-    """The files with secrets taken out of those that are text."""
+    """Return the files with secrets redacted in those that are text."""
     redactor = Redactor()
     found: dict[str, File] = {}
     for path, file in files.items():

@@ -1,4 +1,4 @@
-"""What an import could not take as it stood: which file, which place in it, what was expected, what was found."""
+"""What an import could not take: which file, where in it, what was expected, what was found."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReportedProblem(Shaped):
 
 
 class ProblemList:
-    """Every problem of one import, bounded whatever the input, and free of secrets and control characters."""
+    """Every problem of one import. The list is bounded for any input, and free of secrets and control characters."""
 
     def __init__(self) -> None:
         self._kept: list[ReportedProblem] = []
@@ -37,7 +37,7 @@ class ProblemList:
         self._collected: list[ToldProblem] | None = None
 
     def collect(self) -> list[ToldProblem]:
-        """From now on problems go into this list as they are told, at most MAX_KEPT of them: for a process that keeps none."""
+        """Collect problems from now on in the returned list, at most MAX_KEPT, for another process to report."""
         self._collected = []
         return self._collected
 
@@ -73,13 +73,13 @@ class ProblemList:
 
 
 def _line(text: str) -> str:
-    """One printable line: names of files and folders are hostile as well."""
+    """Return one printable line: names of files and folders are untrusted too."""
     flat = "".join(character if character.isprintable() else "\ufffd" for character in visible(clean(str(text))))
     return redact_text(flat)
 
 
 def render_found(value: object) -> str:
-    """What a value is, for a message: its kind, and its beginning where that is short and harmless."""
+    """Describe a value in a message: its kind, and its beginning if that is short and harmless."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
     if type(value) in names:
         return f"found {names[type(value)]}"

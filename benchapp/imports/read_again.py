@@ -1,8 +1,8 @@
-"""Sources found again. Those that other readers read before: is what they read still the same? Those that did not change:
-which need not even be read?
+"""Find sources again. If other readers read one before, is the result still the same? If one is unchanged, can reading
+be skipped?
 
 An attempt's digest covers its source and the version of the readers, so an import after an upgrade reads every source
-again. Where the readers find what stands in the record already, nothing is superseded.
+again. If the readers find what is already recorded, nothing is superseded.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from benchapp.record.record_digest import reading_of
 from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
 
 QUIET = "quiet-sources"
-READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has something odd
+READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has problems
 
 
 def read_digest(found: FoundTrial) -> str:
-    """Over the bytes of the source and the version of its readers: 64 hex characters."""
+    """Digest the bytes of the source and the version of its readers: 64 hex characters."""
     return hashlib.sha256(f"{READER_VERSION}\0{found.digest()}".encode()).hexdigest()
 
 
 class QuietSources:
-    """Digests of an experiment's sources in which nothing was odd. Where one is found again, and its attempt in the record, there
-    is nothing to tell and nothing to read. They are kept outside the record: without them every source is read."""
+    """Digests of an experiment's sources that had no problems. If such a source and its recorded attempt are found
+    again, there is nothing to report or read. They are kept outside the record; without them every source is read."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -45,7 +45,7 @@ class QuietSources:
         self._digests.add(digest)
 
     def keep(self, known: Iterable[str]) -> None:
-        """For the next import, those that attempts of the record were read from."""
+        """Keep, for the next import, the digests of sources that attempts of the record were read from."""
         digests = self._digests.intersection(known)
         if digests != self._kept:
             keep_fact(self._experiment, QUIET, digest_code(READERS), {"digests": sorted(digests)})
@@ -53,19 +53,19 @@ class QuietSources:
 
 @dataclass(frozen=True, slots=True)
 class StandingAttempt:
-    """The attempt of a trial that no other superseded, read by earlier readers, and what the trial's row told then."""
+    """The attempt of a trial that no other superseded, read by earlier readers, and the trial's row at that time."""
 
     attempt: Attempt
     numbers: dict[str, Any]
 
     def read_again(self, digest: str) -> None:
-        """These readers find the same, so theirs it is from now on."""
+        """Mark the attempt as read by these readers, because they find the same."""
         Attempt.objects.filter(pk=self.attempt.pk).update(source_digest=digest)
         self.attempt.trajectories.update(reader_version=READER_VERSION)
 
 
 def standing_of(trial: Trial) -> StandingAttempt | None:
-    """None where these readers read it already: then its source changed."""
+    """Return the current attempt; None if these readers read it already: then its source changed."""
     rows = trial.attempts.exclude(status=Attempt.Status.SUPERSEDED).select_related("trial__episode")
     attempt = rows.order_by("number").last()
     if attempt is None or attempt.trajectories.filter(reader_version=READER_VERSION).exists():
@@ -74,7 +74,7 @@ def standing_of(trial: Trial) -> StandingAttempt | None:
 
 
 def reads_the_same(standing: StandingAttempt, attempt: Attempt) -> bool:
-    """`attempt`: the new one, saved."""
+    """Compare with `attempt`, the new one, saved."""
     new = Attempt.objects.select_related("trial").get(pk=attempt.pk)
     old = Attempt.objects.get(pk=standing.attempt.pk)
     return standing.numbers == _numbers(new.trial) and reading_of(old) == reading_of(new)

@@ -1,7 +1,7 @@
-"""Sessions that copy each other: those being imported, and those that are in the record already.
+"""Sessions that copy each other: those being imported, and those already in the record.
 
-A session in the record is read again from its kept log where what comes in now shows that it is a copy, so the record is the
-same whichever of the two came first.
+A recorded session is read again from its kept log if a new one shows that it is a copy, so the record is the same in
+either order of import.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASKED_AT_ONCE = 500
 
 @dataclass
 class KeptSession:
-    """A session in the record (found_sources.FoundTrial), with the logs that are kept of it."""
+    """A session in the record (found_sources.FoundTrial), with its kept logs."""
 
     attempt: Attempt
     lineage: Lineage | None = None
@@ -114,7 +114,7 @@ def _open_kept(row: Trajectory, copied_lines: int = 0) -> TrajectorySource:
 
 
 def relate(trials: Sequence[FoundTrial]) -> list[KeptSession]:
-    """Sets the lineage of every session that is being imported. Returns those in the record that have another one now."""
+    """Set the lineage of every session that is being imported. Return the recorded ones whose lineage changed."""
     families: defaultdict[str, list[Session | KeptSession]] = defaultdict(list)
     for found in trials:
         if isinstance(found, Session) and found.session_root:
@@ -137,7 +137,7 @@ def relate(trials: Sequence[FoundTrial]) -> list[KeptSession]:
 
 
 def find_kept(attempt: int) -> KeptSession | None:
-    """The session of that attempt, where its logs are kept."""
+    """Return the session of that attempt, if its logs are kept."""
     row = Attempt.objects.select_related("trial__task").exclude(session_root="").filter(pk=attempt).first()
     kept = KeptSession(row) if row else None
     return kept if kept and kept.main and kept.main.source_id else None
@@ -153,7 +153,7 @@ def _list_kept(roots: Sequence[str]) -> Iterator[KeptSession]:
 
 
 def is_of_lineage(recorded: Mapping[str, object], facts: Mapping[str, object]) -> bool:
-    """Is that what is recorded? The word of a person wins over what logs say."""
+    """Is that the recorded lineage? A person's choice overrides the logs."""
     names = ("kind", "of", "copied_lines")
     is_by_person = recorded.get("by") == BY_MAP and facts.get("by") != BY_MAP
     return is_by_person or [recorded.get(name) for name in names] == [facts.get(name) for name in names]

@@ -1,4 +1,4 @@
-"""The map's word on trials that were imported before: they move to the run that it names, with a trace."""
+"""Apply a map to trials that were imported before: they move to the run that it names, with a trace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Remapping:
         return edit_task(task, family=edit.family, role=edit.role, author=self.author, reason=SET_BY_MAP)
 
     def trial(self, trial: Trial, edits: MappedEdits) -> bool:
-        """Did anything change? The trial needs episode__run and task with family and suite."""
+        """Move a trial. Return whether it changed. Needs episode__run and task with family and suite."""
         if not edits:
             return False
         changed = self.task(trial.task, edits.trial)
@@ -48,12 +48,12 @@ class Remapping:
         return True
 
     def finish(self) -> None:
-        """Removes the runs that are empty now: every trial of theirs has gone to the runs the map names."""
+        """Remove the runs that are empty now: all their trials moved to the runs of the map."""
         left = Run.objects.filter(pk__in=self.left)
         left.exclude(episodes__trials__isnull=False).exclude(episodes__library__isnull=False).delete()
 
     def _move(self, trial: Trial, run: Run, wanted: Mapping[str, object]) -> None:
-        """To the episode of the same key in the run that has the wanted values, made if there is none yet."""
+        """Move it to the episode of the same key in the run with the wanted values, created if missing."""
         names = ("experiment", "harness", "harness_version", "agent_model", "author_model", "condition", "replicate")
         values = {name: getattr(run, name) for name in (*names, "setup", "status")} | dict(wanted)
         key = [str(run.public_id), *(f"{name}={value}" for name, value in sorted(wanted.items()))]

@@ -1,4 +1,4 @@
-"""The example that ships ready, taken in once: what a person deleted stays deleted, what is here is left as it is."""
+"""Import the shipped example once. What a person deleted stays deleted, what exists stays unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.suites import SUITES
 from skillglass.envelope import open_members
 
 FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
-NAMES = (  # a probe after what it is of
+NAMES = (  # a probe after its original
     "example.tar.zst",
     *("example-probe.tar.zst", "example-probe-control.tar.zst"),
     *("example-line-probe.tar.zst", "example-line-probe-control.tar.zst"),
@@ -22,18 +22,18 @@ NAMES = (  # a probe after what it is of
 
 
 def take_in_example(folder: Path = FOLDER) -> int:
-    """How many archives came in now. One whose experiment was ever here is left alone, also after another build of it."""
+    """Return how many archives were imported now. An experiment that was ever here is skipped, even after a rebuild."""
     paths = [folder / name for name in NAMES]
     wanted = [path for path in paths if path.is_file() and not _was_here(path)]
     if wanted:
         import_paths(wanted)
         for key in set(SUITES) & set(Suite.objects.values_list("key", flat=True)):
-            record_groups(key, None)  # the archives were made before tasks had groups
+            record_groups(key, None)  # the archives are older than groups of tasks
     return len(wanted)
 
 
 def _was_here(path: Path) -> bool:
-    """The log of acts outlives the sweep of what was deleted."""
+    """Check the log of acts, which survives the sweep of what was deleted."""
     with open_members(path) as members:
         wanted = read_manifest(next(members, None)).experiment
     deleted = Activity.objects.filter(verb="delete", target_kind="experiment", target_id=wanted)

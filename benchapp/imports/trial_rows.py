@@ -1,4 +1,4 @@
-"""The rows of imported attempts, written inside the caller's transaction: of many in as many statements as of one."""
+"""The rows of imported attempts, written inside the caller's transaction, in a fixed number of statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKin
 from runner.base.types import Verdict as VerdictValue
 from runner.models.call_prices import estimate_cost, name_price_list
 
-# A line's number that Python writes with an exponent: orjson writes it otherwise.
+# Numbers that Python writes with an exponent: orjson writes them differently.
 _EXPONENT = re.compile(rb"(?<= )(?:-?\d[\d.]*e[-+\d]+|-?0\.0000\d*)(?=,?$)", re.M)
 
 
@@ -62,7 +62,7 @@ class AttemptParts:
         )
 
     def decided_by(self, scorer: str | None) -> AttemptParts:
-        """With the verdict of that scorer, where there is one of that name."""
+        """Return the parts with the verdict of that scorer, if one of that name exists."""
         if not scorer or self.verdict is None or scorer not in self.verdict.rewards:
             return self
         lineage = {**self.source.lineage, "scorer": scorer}
@@ -80,7 +80,7 @@ class AttemptParts:
         return sum(turns) if turns and len(turns) == len(self.own) else None
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
-        """(usage, the source's own totals): recomputed from the steps; the source's only where no step tells."""
+        """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
         recomputed, told = Usage(), self.source.usage
         for item in self.packed:
             recomputed = recomputed + item.rows.usage
@@ -92,7 +92,7 @@ class AttemptParts:
         return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
 
     def estimate_cost(self, usage: Usage) -> float | None:
-        """By the price list, where the source reports no cost. None unless all tokens and their models are known."""
+        """Estimate the cost by the price list if the source reports none. Needs all tokens and their models."""
         if usage.known_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
             return None
         counted = [item for item in self.packed if item.rows.usage.known_tokens]
@@ -104,7 +104,7 @@ class AttemptParts:
         return estimate_cost(models.pop(), usage) if len(models) == 1 else None  # the source's own totals
 
     def fill(self, attempt: Attempt) -> None:
-        """Fills the attempt, which has its trial, number and identity, and its trial."""
+        """Fill the attempt, which has its trial, number and identity, and its trial."""
         source = self.source
         usage, attempt.source_tokens = self.usage()
         attempt.source_config_id = self.config
@@ -123,7 +123,7 @@ class AttemptParts:
         self._fill_trial(attempt.trial, attempt)
 
     def _lineage(self) -> dict[str, JsonValue]:
-        """With the step that its own work starts at; None where it did none."""
+        """Return the lineage with the step where its own work starts; None if it did none."""
         told = dict(self.source.lineage)
         if "kind" not in told:
             return told
@@ -161,7 +161,7 @@ class AttemptParts:
 
 
 def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
-    """Saves the attempts with their trials, new or known, and everything below them."""
+    """Save the attempts with their trials, new or known, and everything below them."""
     Blob.objects.put_gathered(parts.blobs for parts, _ in filled)
     new = [attempt.trial for _, attempt in filled if attempt.trial.pk is None]
     for trial in (attempt.trial for _, attempt in filled if attempt.trial.pk is not None):
@@ -175,12 +175,12 @@ def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
 
 
 def status_of(source: TrialSource) -> str:
-    """The status of an attempt at this trial."""
+    """Return the status of an attempt at this trial."""
     return Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
 
 
 def _lay_out(config: dict[str, JsonValue]) -> bytes:
-    """Sorted and indented JSON, as Python writes it."""
+    """Return sorted and indented JSON, as Python writes it."""
     try:
         found = orjson.dumps(config, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     except TypeError:  # an integer of more than 64 bits

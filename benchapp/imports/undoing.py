@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.utils import timezone
 
 from benchapp.imports.audited_edits import EditRefused
 from benchapp.models import Experiment, ImportBatch, Run, User
@@ -13,7 +14,7 @@ from benchapp.models.experiments import StillReviewed, StillRunning
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What an undo of the import deletes, and what it leaves because it was here before."""
+    """What an undo of the import deletes, and what it keeps because it existed before."""
 
     deleted: tuple[Experiment, ...]
     kept: tuple[Experiment, ...]
@@ -42,6 +43,8 @@ def undo_import(batch: ImportBatch, *, user: User, reason: str) -> Undoing:
                 if joined.exclude(joined_from__in=made).exists():
                     raise EditRefused(f"{experiment.name} also has runs of other imports: split it first.")
                 experiment.entomb(actor=user, reason=reason)
+            batch.counts |= {"undone": timezone.now().isoformat(), "undone_by": user.username, "undone_because": reason}
+            batch.save(update_fields=["counts"])
     except (StillReviewed, StillRunning) as refusal:
         raise EditRefused(f"{refusal}. Nothing was deleted.") from refusal
     return undoing

@@ -1,4 +1,4 @@
-"""Unpack an archive of somebody's runs: regular files only, at confined paths, within bounds. All of it, or a refusal.
+"""Unpack an archive of somebody's runs: regular files only, at confined paths, within bounds. All or nothing.
 
 Sizes that a member declares are not believed: what is written is counted.
 """
@@ -21,7 +21,7 @@ from benchapp.imports.uploads import explain_full_disk, make_folders
 from skillglass.envelope import MANIFEST
 
 MAX_RATIO = 100  # bytes of contents for one of the archive
-FREE_OF_RATIO = 64 * 1024 * 1024  # so many may come from any archive
+FREE_OF_RATIO = 64 * 1024 * 1024  # bytes that any archive may unpack to
 MAX_EXTENSION = 64 * 1024  # of a tar: a long name, or a header of pax
 MAX_DIRECTORY = 64 * 1024 * 1024  # of a zip: the list of its members
 PIECE = 1024 * 1024
@@ -29,7 +29,7 @@ MAC_EXTRAS = "__MACOSX/"  # what the Finder adds to a zip
 
 
 def is_ours(path: Path) -> bool:
-    """Whether it is an archive that `export_experiment` wrote, which the importer reads itself."""
+    """Is it an archive that `export_experiment` wrote, which the importer reads itself?"""
     if path.name.endswith((".zip", ".tar")):
         return False
     if path.name.endswith(".tar.zst"):
@@ -43,7 +43,7 @@ def is_ours(path: Path) -> bool:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Write the members below `folder`: where they are not all in one folder, in one that is called like the archive."""
+    """Write the members below `folder`; if they have no common folder, in one named after the archive."""
     staging = folder.with_name(f"{folder.name}-staging")
     make_folders(folder)
     make_folders(staging)
@@ -78,7 +78,7 @@ def _write_all(path: Path, folder: Path) -> None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Path and content of each regular file, in order. Folders and symbolic links are passed over: the importer follows none."""
+    """Yield path and content of each regular file, in order. Folders and links are skipped."""
     too_many = TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
     if path.name.endswith(".zip"):
         with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:

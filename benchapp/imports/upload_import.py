@@ -17,7 +17,7 @@ from benchapp.record.slices import SlicedWork, SliceEnd
 from runner.base.errors import SetupError
 
 UNPACKED = "unpacked"
-PROGRESS_SECONDS = 1.0  # between two writes of how far it is
+PROGRESS_SECONDS = 1.0  # between two updates of the progress
 
 WORK = SlicedWork(Upload.objects.whole, "importing", f"{__name__}.import_upload")
 
@@ -27,13 +27,13 @@ def enqueue_due() -> int:
 
 
 def tend_uploads() -> None:
-    """What a worker does between jobs."""
+    """Do the work between jobs."""
     sweep_uploads()
     enqueue_due()
 
 
 def import_upload(upload_id: str) -> None:
-    """The job. An upload that was imported keeps no file; one that stopped can be tried again."""
+    """Run the job. An imported upload keeps no file; a stopped one can be tried again."""
     WORK.run(upload_id, _import)
 
 
@@ -52,7 +52,7 @@ def _import(upload: Upload) -> SliceEnd:
             waiting=lambda line: WORK.hold(upload, progress={"waiting": line}),
             progress=_keep_progress(upload),
         )
-    except SliceOver:  # a person stopped it, or another worker has it
+    except SliceOver:  # a person stopped it, or another worker took it
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
@@ -72,7 +72,7 @@ def _keep_progress(upload: Upload) -> Callable[[str, int, int], None]:
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
-    """What the importer is given, and what the record calls it: the same for every upload of the same folder."""
+    """Return what the importer reads, and its name in the record: the same for every upload of the same folder."""
     if upload.server_path:
         path = Path(upload.server_path)
         if path.resolve() != path:

@@ -1,4 +1,4 @@
-"""Where a file of an upload may be put: below the upload's own folder, under a name that no other file can take.
+"""Decide where a file of an upload may be stored: below the upload's own folder, under a name no other file can take.
 
 Paths come from a browser, a program or an archive, so nothing in them is trusted.
 """
@@ -26,7 +26,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class UploadRefused(ValueError):
-    """The upload is not acceptable; the message says why. Nothing of it is kept."""
+    """The upload is not acceptable; the message says why. No part of it is kept."""
 
 
 class TooMuch(UploadRefused):
@@ -34,7 +34,7 @@ class TooMuch(UploadRefused):
 
 
 def check_path(path: object) -> str:
-    """Return the path. UploadRefused for one that is not plainly relative, or too long or deep."""
+    """Return the path. Raise UploadRefused if it is not plainly relative, or too long or deep."""
     if not isinstance(path, str) or not path:
         raise UploadRefused("A file has no path.")
     shown = ascii(path[:120])
@@ -57,14 +57,14 @@ def check_path(path: object) -> str:
 
 
 class Names:
-    """Paths that are taken, so that none is another one under other letters, or the folder of another one."""
+    """Paths that are taken. A new one must not equal another in other letters, or be its parent."""
 
     def __init__(self) -> None:
         self._files: set[str] = set()
         self._folders: dict[str, str] = {}
 
     def add(self, path: str) -> None:
-        """UploadRefused where the path, or a folder of it, is spelled like another one but for case or normalisation."""
+        """Raise UploadRefused if the path, or a folder of it, equals another one except for case or normalisation."""
         folded = _fold(path)
         if folded in self._files or folded in self._folders:
             raise UploadRefused(f"{ascii(path[:120])} comes twice, as one name differs only by case or accents.")
@@ -80,7 +80,7 @@ def _fold(path: str) -> str:
 
 
 def place_of(folder: Path, path: str) -> Path:
-    """Where a file of an upload is kept below the upload's folder."""
+    """Return the path of an uploaded file below the upload's folder."""
     if "/" in path:
         return folder / TREE / path
     return folder / (ARCHIVES / path if path.endswith(ARCHIVE_ENDINGS) else TREE / LOOSE / path)

@@ -1,8 +1,8 @@
 """Take files that a browser or a program sends in pieces, and keep them until an import has read them.
 
-A sender says first what it will send, then sends pieces, each at its offset. What counts is the number of bytes that the record
-says are here (`UploadFile.received`): it is written after the bytes, so a cut connection, a full disk or a killed process leaves
-nothing that counts by half. Pieces are streamed to the disk, and one process at a time writes to an upload.
+A sender first announces its files, then sends pieces, each at its offset. The recorded number of received bytes counts
+(`UploadFile.received`). It is written after the bytes, so a cut connection, a full disk or a killed process leaves no
+half-counted piece. Pieces are streamed to the disk, and one process at a time writes to an upload.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchapp.models import Upload, UploadFile, User
 PIECE_BYTES = 4 * 1024 * 1024  # contents of one request: below the largest body that the web process takes
 MAX_PARTS = 1_000  # of files in one request
 MAX_HEAD = 128 * 1024  # the line that says which
-FREE_BYTES = 256 * 1024 * 1024  # of the disk, which an upload leaves to the record
+FREE_BYTES = 256 * 1024 * 1024  # of the disk, reserved for the record
 READ_BYTES = 64 * 1024
 LATEST = 4_102_444_800_000  # milliseconds: the year 2100
 NAMED = 3  # files that a refusal lists
@@ -74,8 +74,8 @@ def folder_of(upload: Upload) -> Path:
 
 
 def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile], bool]:
-    """Return the upload, its files in the order of `entries`, and whether it is new: the same paths and sizes go on with an
-    unfinished one. UploadRefused names the path or the limit."""
+    """Return the upload, its files in the order of `entries`, and whether it is new. The same paths and sizes continue
+    an unfinished upload. UploadRefused names the path or the limit."""
     sweep_uploads()
     files = _read_entries(entries)
     digest = hashlib.sha256(json.dumps(sorted((file.path, file.size) for file in files)).encode()).hexdigest()
@@ -98,7 +98,7 @@ def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile],
 
 
 def _make_title(files: Sequence[UploadFile]) -> str:
-    """The folders and files at the top, as they were chosen."""
+    """Title an upload by its top folders and files, as they were chosen."""
     return list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]
 
 
@@ -110,7 +110,7 @@ def _check_open(user: User) -> None:
 
 
 def _read_entries(entries: object) -> list[UploadFile]:
-    """Unsaved rows of what somebody declares to send: objects with path, size, and perhaps modified."""
+    """Return unsaved rows of the files announced: objects with path, size, and perhaps modified."""
     if not isinstance(entries, list) or not entries:
         raise UploadRefused("Expected a list of files, each with path and size.")
     if len(entries) > settings.UPLOAD_FILES:
@@ -142,8 +142,8 @@ def _is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
 
 
 def receive(upload: Upload, stream: Body, length: int) -> dict[int, int]:
-    """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the file ->
-    bytes of it that are here. What is here already is passed over, so a request may be sent twice."""
+    """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the
+    file -> bytes received so far. Bytes already here are skipped, so a request may be sent twice."""
     head = stream.readline(MAX_HEAD)
     parts = _read_head(head)
     if len(head) + sum(part.length for part in parts) != length:
@@ -186,7 +186,7 @@ def _read_head(head: bytes) -> list[Part]:
 
 
 def _write(upload: Upload, file: UploadFile, part: Part, stream: Body) -> None:
-    """Write what is new of the part behind what is here."""
+    """Write the new bytes of the part after those already here."""
     if part.offset > file.received:
         raise OutOfStep(f"{ascii(file.path)}: {file.received:,} bytes are here. Send on from there.")
     known = min(part.length, file.received - part.offset)
@@ -211,7 +211,7 @@ def _pieces(stream: Body, length: int) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> int:
-    """Open for writing; the folders are made where they are missing, and nothing is followed."""
+    """Open for writing. Missing folders are made, and links are not followed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o600)
@@ -221,7 +221,7 @@ def _open(path: Path) -> int:
 
 
 def make_folders(folder: Path) -> None:
-    """Private ones: `Path.mkdir` gives the mode to the last only."""
+    """Make private folders: `Path.mkdir` gives the mode to the last one only."""
     if not folder.is_dir():
         make_folders(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -229,7 +229,7 @@ def make_folders(folder: Path) -> None:
 
 @contextmanager
 def explain_full_disk() -> Iterator[None]:
-    """NoSpace where the disk has none left."""
+    """Raise NoSpace if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -242,7 +242,7 @@ def explain_full_disk() -> Iterator[None]:
 
 @contextmanager
 def _hold(upload: Upload) -> Iterator[None]:
-    """Be the only one who writes to the upload, and know it as it is now."""
+    """Lock the upload for writing and reload it."""
     folder = folder_of(upload)
     with explain_full_disk():
         make_folders(folder)
@@ -261,7 +261,7 @@ def _hold(upload: Upload) -> Iterator[None]:
 
 
 def finish_upload(upload: Upload) -> None:
-    """Give the files to the importer. OutOfStep names files that are not here whole. A stopped import is tried again."""
+    """Give the files to the importer. OutOfStep names files that are incomplete. A stopped import is tried again."""
     with _hold(upload):
         if upload.whole_at is None:
             _check_whole(upload)
@@ -278,19 +278,19 @@ def _check_whole(upload: Upload) -> None:
     for file in upload.files.iterator():
         path = place_of(folder_of(upload), file.path)
         with explain_full_disk():
-            descriptor = _open(path)  # makes those without a byte
+            descriptor = _open(path)  # creates empty files
         try:
             if os.fstat(descriptor).st_size != file.size:
                 upload.files.filter(pk=file.pk).update(received=0)
                 raise OutOfStep(f"{ascii(file.path)} is not on the disk as it was sent. Send it again.")
-            if file.modified is not None:  # some readers fall back on it
+            if file.modified is not None:  # some readers use it as a fallback
                 os.utime(descriptor, (file.modified / 1000, file.modified / 1000))
         finally:
             os.close(descriptor)
 
 
 def discard_upload(upload: Upload) -> None:
-    """Remove the upload and its files. OutOfStep while a worker imports it."""
+    """Remove the upload and its files. Raise OutOfStep while a worker imports it."""
     with _hold(upload):
         if upload.worker:
             raise OutOfStep("A worker imports these files now. Undo the import when it has ended.")
@@ -329,7 +329,7 @@ def _is_id(name: str) -> bool:
 
 
 def ask_for_path(user: User, text: str, roots: Sequence[Path]) -> Upload:
-    """Import a file or folder of the server. UploadRefused for one that is not below these roots, links resolved."""
+    """Import a file or folder of the server. Raise UploadRefused if it is not below these roots, links resolved."""
     roots = [root.resolve() for root in roots]
     if not roots:
         raise UploadRefused("This server imports from no path: IMPORT_ROOTS names no folder.")

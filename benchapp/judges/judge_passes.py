@@ -1,4 +1,4 @@
-"""A pass of a judging model over a run: begun once, gone on with until every question has its answer."""
+"""A pass of a judging model over a run: begun once, continued until every question has its answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from runner.prompts.prompt_pack import PromptPack
 
 @dataclass(slots=True)
 class PassOutcome:
-    """`units`: how all questions of the pass stand now, those of earlier calls of it among them."""
+    """`units`: the status of all questions of the pass, including those of earlier calls."""
 
     judging: Judging
     budget: Budget
     units: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
-    goes_on: bool = False  # its slice of time is over, its work is not
+    goes_on: bool = False  # its slice of time is over, but not its work
 
 
 def judge_run(
@@ -46,10 +46,11 @@ def judge_run(
     skip: int = 0,
     after_task: Callable[[int, int], None] = lambda done, total: None,
 ) -> PassOutcome:
-    """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
-    or the pass was begun with another version of the model.
+    """Ask about the run what these metrics need and is not answered yet. Raise SetupError if it is open, or the pass
+    was begun with another version of the model.
 
-    `skip`: tasks that an earlier slice went through. `after_task` hears of each how many are done, of how many."""
+    `skip`: tasks that an earlier slice finished. `after_task` gets the number done and the total after each task.
+    """
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
     judging = _begin(run, model, metrics, repeat, version_of(pack))
@@ -67,7 +68,7 @@ def judge_run(
     judging.stopped = outcome.stopped
     judging.finished_at = None if outcome.stopped or outcome.goes_on else timezone.now()
     judging.save(update_fields=["stopped", "finished_at"])
-    Run.objects.filter(pk=run.pk).touch()  # its judged metrics are others now
+    Run.objects.filter(pk=run.pk).touch()  # its judged metrics changed
     outcome.units.update(judging.units.values_list("status", flat=True))
     return outcome
 
@@ -156,10 +157,10 @@ class _Pass:
         }
         self.asker.answer(ask, material)
 
-    # --- what they are held against -----------------------------------------------------------------------------
+    # --- what they are compared with ----------------------------------------------------------------------------
 
     def _about_points(self, whole: JudgeAsk, work: Work, **unit: object) -> Iterator[JudgeAsk]:
-        """A question for each key point; where there is none, the whole is noted and says why."""
+        """Yield a question for each key point; without any, note why on the whole."""
         points = self._reference(work, HELD_AGAINST[whole.metric])
         if isinstance(points, JudgedUnit.Status):
             self.asker.note(whole, points)
@@ -168,7 +169,7 @@ class _Pass:
         yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
 
     def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
-        """The points, or why there are none: the suite says so, nothing solved the task, or the judge could not."""
+        """Return the points, or why there are none: the suite says so, no trial solved it, or the judge failed."""
         found = read_brought_points(work.task)
         if found is not None:
             return found[metric] or JudgedUnit.Status.NO_POINTS

@@ -1,7 +1,7 @@
-"""One question of a pass, from the row that says it is asked to the row that says what came of it.
+"""One question of a pass, from the row that records the question to the row with its result.
 
-A try is written down before it is made, and its reply is committed before it is read. So a killed pass loses at most the
-reply that was under way: going on, it reads what is there and asks only for what is not.
+A try is recorded before it is made, and its reply is committed before it is read. So a killed pass loses at most the
+reply under way: when continued, it reads what is recorded and asks only for the rest.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from runner.models import Model, price_table_of
 from runner.prompts.prompt_pack import PromptPack
 
 MAX_ERROR_CHARS = 4_000
-ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # what they say is in judgements, or in points
-FAILURES_IN_A_ROW = 3  # units without a reply, after which the provider is taken to be gone
+ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # their answers are in judgements, or in points
+FAILURES_IN_A_ROW = 3  # units without a reply before the provider counts as down
 
 
 class NoReply(Exception):
@@ -47,11 +47,11 @@ class Asker:
     model: Model
     budget: Budget
     redactor: Redactor
-    pack: PromptPack | None = None  # asks in the place of our prompts what it has one for
+    pack: PromptPack | None = None  # replaces our prompts for the questions it covers
     failures: int = 0
 
     def unit(self, ask: JudgeAsk) -> JudgedUnit:
-        """Its row, made where there is none."""
+        """Return its row, created if missing."""
         told = {
             "metric": ask.metric,
             "task": ask.task,
@@ -63,7 +63,7 @@ class Asker:
         return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
 
     def note(self, ask: JudgeAsk, status: JudgedUnit.Status) -> JudgedUnit:
-        """A unit that nobody needs to be asked about, or can be. What was answered before stands."""
+        """Note a unit that cannot, or need not, be asked about. An earlier answer stays."""
         unit = self.unit(ask)
         if unit.status not in (status, *ANSWERED):
             unit.status = status
@@ -71,7 +71,7 @@ class Asker:
         return unit
 
     def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> JudgedUnit:
-        """The unit settled, unless it was already. Stopped where the budget or the provider has come to its end."""
+        """Return the unit settled, if necessary. Raise Stopped if the budget is spent or the provider is down."""
         unit = self.unit(ask)
         if unit.status in SETTLED:
             return unit
@@ -94,7 +94,7 @@ class Asker:
         return unit
 
     def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
-        """One call, recorded. NoReply where another question may fare better; Stopped where none will."""
+        """Make one call and record it. Raise NoReply if another question may succeed; Stopped if none will."""
         self.budget.check()
         row = _begin_try(unit, request)
         self.budget.used_calls += 1
@@ -115,9 +115,9 @@ class Asker:
 
     def _record_reply(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
-            replace(reply, tool_calls=(), carried=None)  # a judge's answer is not gone on with
+            replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued
         )
-        with transaction.atomic():  # a sweep between the two would take the reply
+        with transaction.atomic():  # a sweep between the two would remove the reply
             JudgingTry.objects.filter(pk=row.pk).update(
                 reply_id=Blob.objects.put(canonical_json(encode(reply))),
                 input_tokens=reply.usage.input_tokens,
@@ -133,7 +133,7 @@ class Asker:
 
 @dataclass(slots=True)
 class _RecordedReplies:
-    """Replies that stand in the record already come from there, in the order they were given."""
+    """Replies already on record are returned from there, in the order they were given."""
 
     asker: Asker
     unit: JudgedUnit
@@ -148,7 +148,7 @@ class _RecordedReplies:
 
 @transaction.atomic
 def _begin_try(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
-    """The try with its request, together: a sweep takes contents that nothing points at."""
+    """Record the try with its request, together: a sweep takes contents that nothing refers to."""
     return JudgingTry.objects.create(
         unit=unit,
         number=unit.tries.count() + 1,
@@ -158,14 +158,14 @@ def _begin_try(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
 
 
 def seed_of(repeat: int, key: str) -> int:
-    """31 bits, of nothing but the repeat and the unit: no two questions of a run are the same request."""
+    """Return 31 bits that depend only on the repeat and the unit: no two questions of a run are the same request."""
     digest = hashlib.sha256(f"{repeat}:{key}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
 
 @transaction.atomic
 def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
-    """What came of it, together or not at all."""
+    """Keep the result, all of it or nothing."""
     reading = settled.reading
     unit.status = JudgedUnit.Status(reading.fault.value) if reading.fault else JudgedUnit.Status.OK
     unit.problem = reading.problem

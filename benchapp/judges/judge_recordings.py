@@ -1,4 +1,4 @@
-"""A pass of a judge as a recording, from which it can be run again without a network and with the same scores."""
+"""A pass of a judge as a recording. It can be run again from it without a network and with the same scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PURPOSE = "judge"
 
 
 def write_recording(judging: Judging, path: Path) -> int:
-    """Writes every answered call of the pass, and of the references it took over. How many. Memory: one call."""
+    """Write every answered call of the pass, and of the references it took over. Return how many. Memory: one call."""
     head = {
         "format": FORMAT,
         "run": str(judging.run.public_id),

@@ -1,4 +1,4 @@
-"""What a judge is shown of the record: the task, skills, trajectories; redacted before it is sent, so that what is kept is what was sent."""
+"""What a judge is shown of the record: the task, skills, trajectories. Redacted before it is sent and kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runner.judging.trajectory_text import trajectory_text
 
 
 class Texts:
-    """Of one pass. Holds a few texts at a time; questions come ordered by what they are about."""
+    """The texts of one pass. Holds a few at a time; questions are ordered by what they are about."""
 
     def __init__(self) -> None:
         self.redactor = Redactor(own_secrets())
@@ -25,7 +25,7 @@ class Texts:
         self._instruction = lru_cache(maxsize=8)(self._read_instruction)
 
     def instruction(self, task: Task, attempt: Attempt | None = None) -> str:
-        """As the attempt was given it; without one as the task stands now. "" where the record does not hold it."""
+        """Return the attempt's instruction, else the current one; "" if the record does not hold it."""
         revision = attempt.trial.task_revision if attempt else None
         return self._instruction(task.pk, revision.pk if revision else None)
 
@@ -39,7 +39,7 @@ class Texts:
         return self._safe(library_text(self._files(snapshot)))
 
     def _read_trajectory(self, attempt: Attempt) -> str:
-        """Every trajectory of the attempt; "" where none can be read."""
+        """Return every trajectory of the attempt; "" if none can be read."""
         found = attempt.trajectories.filter(is_superseded=False, chunks__isnull=False).distinct()
         rows = list(found.order_by("ordinal", "id"))
         if not rows:
@@ -54,5 +54,5 @@ class Texts:
         return self._safe(cut(text, MAX_INSTRUCTION_CHARS))
 
     def _safe(self, text: str) -> str:
-        # Piece by piece: `storable` caps what one field of the record may hold, and a trajectory is many.
+        # Piece by piece: `storable` limits one field of the record, and a trajectory is larger.
         return self.redactor.text("\n".join(storable(line) for line in text.split("\n")))

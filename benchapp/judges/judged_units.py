@@ -1,8 +1,8 @@
 """Which questions a run raises: libraries that its tasks were given, and attempts at them.
 
-Judged are the trials with a sealed library: evaluation and deployment, of episodes that are not tainted. What was tried
-while the library was written is not what the benchmark measures. An import may hold libraries alone; they are judged
-for every task of their family.
+Trials with a sealed library are judged: evaluation and deployment, of episodes that are not tainted. The benchmark does
+not measure what was tried while the library was written. An import may hold libraries alone; they are judged for every
+task of their family.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POINT_CHARS = 12  # of a key point's digest, enough among those of one task
 
 @dataclass(frozen=True, slots=True)
 class JudgeAsk:
-    """One question: a unit to be. `number` tells key points with equal words apart."""
+    """One question, not yet a unit. `number` distinguishes key points with equal words."""
 
     metric: Metric
     task: Task
@@ -36,7 +36,7 @@ class JudgeAsk:
 
     @property
     def key(self) -> str:
-        """The same wherever the same record lies, so that repeats, recordings and archives can be held together."""
+        """Return a key that is equal in every copy of the record, so that repeats and archives can be compared."""
         parts = [self.metric.value, self.task.suite.key, self.task.key]
         if self.snapshot is not None:
             parts += [self.snapshot.digest[:16], self.skill]
@@ -50,7 +50,7 @@ class JudgeAsk:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What there is to judge of one task in a run."""
+    """What can be judged of one task in a run."""
 
     task: Task
     snapshots: tuple[Snapshot, ...]  # libraries with a skill in them, that trials of the task were given
@@ -58,7 +58,7 @@ class Work:
 
 
 def work_of(run: Run) -> list[Work]:
-    """Task by task, in the order of the suite."""
+    """Return work task by task, in the order of the suite."""
     libraries: dict[Task, dict[int, Snapshot]] = {}
     attempts: dict[Task, list[Attempt]] = {}
     for attempt in _attempts(run):
@@ -84,7 +84,7 @@ def _attempts(run: Run) -> Iterable[Attempt]:
 
 
 def _iterate_untried(run: Run) -> Iterator[tuple[Task, Snapshot]]:
-    """(task, library) of the episodes that came without trials."""
+    """Yield (task, library) of the episodes without trials."""
     episodes = Episode.objects.filter(run=run, is_tainted=False, trials=None, library__skills_total__gt=0)
     for episode in episodes.select_related("library").exclude(family=None):
         for task in Task.objects.filter(family=episode.family_id).select_related("family", "suite"):
@@ -98,7 +98,7 @@ def _place(task: Task) -> tuple[int, str, int, str]:
 
 
 def about_points(metric: Metric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[JudgeAsk]:
-    """One question for each key point; equal words are asked about each time they stand in the list."""
+    """Yield one question for each key point, also for repeated words."""
     seen: dict[str, int] = {}
     for point in points:
         seen[point.text] = seen.get(point.text, 0) + 1

@@ -1,6 +1,6 @@
-"""Judging in the background: what was ordered for a run is worked off in slices, so that trials take turns with it.
+"""Judge in the background: an order for a run is processed in slices, so that trials take turns with it.
 
-Answers are kept one by one, so at most the question under way is asked a second time when a worker was killed.
+Answers are kept one by one, so a killed worker causes at most one question to be asked again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORK = SlicedWork(JudgingOrder.objects.all, "judging", f"{__name__}.judge_slice"
 
 @dataclass(frozen=True, slots=True)
 class JudgingWish:
-    """Who is to judge what. `metrics` empty: all. The limits are those of each run by itself; None: none."""
+    """Which judge should judge what. `metrics` empty: all. The limits apply to each run; None: none."""
 
     model: str
     prompts: str = OWN
@@ -36,26 +36,26 @@ class JudgingWish:
     max_usd: float | None = None
 
     def check(self) -> Model:
-        """SetupError says what is wrong and what was expected."""
+        """Check the wish. SetupError explains what is wrong and what was expected."""
         read_metrics(self.metrics)
         find_prompts(self.prompts)
         return make_model(self.model)
 
 
 def read_metrics(names: Sequence[str]) -> list[Metric]:
-    """SetupError for a name that no metric has."""
+    """Read the metrics. Raise SetupError for an unknown name."""
     if unknown := sorted(set(names) - set(SCORED)):
         raise SetupError(f"{', '.join(unknown)}: no such metric of a judge (expected some of {', '.join(SCORED)})")
     return [metric for metric in SCORED if not names or metric in names]
 
 
 def find_prompts(name: str) -> PromptPack | None:
-    """None: ours. SetupError where no pack of this name asks a judge."""
+    """Return the pack; None for our own prompts. Raise SetupError if no pack of this name has prompts for a judge."""
     return None if name == OWN else find_judge_pack(name)
 
 
 def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None) -> int:
-    """Opens an order for each of these runs, also where one has ended; what was answered stays. How many."""
+    """Open an order for each of these runs, even if one has ended; existing answers stay. Return how many."""
     told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd}
     anew = {"status": JudgingOrder.Status.WAITING, "reason": "", "tasks_done": 0, "failures": 0}
     with transaction.atomic():
@@ -85,7 +85,7 @@ def enqueue_due() -> int:
 
 
 def judge_slice(order_id: str) -> None:
-    """The job: asks for a slice of time, and gives what is left back to the end of the queue."""
+    """Run the job: ask for a slice of time, then put the rest at the end of the queue."""
     WORK.run(order_id, _work)
 
 
@@ -113,7 +113,7 @@ def _judge(order: JudgingOrder) -> PassOutcome:
 
 
 def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceBudget:
-    """With what earlier slices used since it was asked for, as the record has it."""
+    """Return the budget, with what earlier slices have used since the order, according to the record."""
     tries = JudgingTry.objects.filter(
         unit__judging__run=order.run,
         unit__judging__model=model.name[:200],

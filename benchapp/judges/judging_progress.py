@@ -16,7 +16,8 @@ from runner.models import is_scripted
 
 @dataclass(frozen=True, slots=True)
 class JudgingProgress(Shaped):
-    """One judge over one experiment. `gone_through`: runs, those under way by the share of their tasks that is done."""
+    """One judge over one experiment. `gone_through`: runs; an open one counts as the share of its tasks that is
+    done."""
 
     experiment: Experiment
     model: str
@@ -56,7 +57,7 @@ class JudgingProgress(Shaped):
 
 
 def progress_of_judging(orders: QuerySet[JudgingOrder]) -> list[JudgingProgress]:
-    """The latest asked first. Two queries."""
+    """Return the latest requests first. Two queries."""
     found = (
         orders.filter(run__experiment__deleted_at=None).select_related("run__experiment").order_by("-asked_at", "pk")
     )
@@ -94,7 +95,7 @@ def _sum(orders: list[JudgingOrder], used: dict[int, _Used]) -> JudgingProgress:
 
 
 def _used_by(judgings: Iterable[int | None]) -> dict[int, _Used]:
-    """judging pk -> calls, the sum of known costs, replies of unknown cost."""
+    """Return judging pk -> calls, the sum of known costs, replies of unknown cost."""
     tries = JudgingTry.objects.filter(unit__judging__in={pk for pk in judgings if pk is not None}).order_by()
     told = tries.values_list("unit__judging").annotate(
         calls=Count("pk"), usd=Sum("cost_usd"), unknown=Count("pk", filter=Q(cost_usd=None, reply__isnull=False))

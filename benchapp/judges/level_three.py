@@ -1,7 +1,7 @@
-"""What needs no judge: the paper's skill usage rate (level 2), and level 3, task outcome: accuracy over all, seed and held-out
-instances, and tokens. The same numbers as everywhere.
+"""What needs no judge: the paper's skill usage rate (level 2) and task outcome (level 3: accuracy over all, seed and
+held-out instances, and tokens).
 
-Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so that no two pages differ.
+Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so pages agree.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class MeasuredOutcome:
 
 
 def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[MeasuredOutcome]], list[MeasuredOutcome]]:
-    """Family pk -> its outcomes, and those of the whole run. Tasks without a family stand under -1."""
+    """Return family pk -> its outcomes, and those of the whole run. Tasks without a family are under -1."""
     outcomes = outcomes_of([run])[run.pk]
     families = {int(pk): _measure(outcomes.where(outcomes.family == pk)) for pk in np.unique(outcomes.family)}
     return families, _measure(outcomes)
 
 
 def outcome_rows(run: Run) -> list[JudgedRow]:
-    """One row per scored trial, as judged values have, so that accuracy spreads over samples beside them."""
+    """Return one row per scored trial, as judged values have, so that accuracy is spread over samples too."""
     outcomes = outcomes_of([run])[run.pk]
     mask = _KNOWN["accuracy"].mask(outcomes) & ~np.isnan(outcomes.success)
     picked = outcomes.where(mask)

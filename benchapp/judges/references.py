@@ -1,8 +1,8 @@
-"""What runs are held against: key points and main steps of a task.
+"""What runs are compared with: key points and main steps of a task.
 
-A suite may bring them. Where it brings none, the judge draws them once from a trial that solved the task with skills
-that people wrote, and every later pass of the same model and prompts takes them over: two runs can only be compared
-on the same key points.
+A suite may provide them. Otherwise the judge draws them once from a trial that solved the task with human-written
+skills, and every later pass of the same model and prompts reuses them: two runs can only be compared on the same key
+points.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ KINDS = {
     Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
 }
 HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
-ORACLE = Q(trial__episode__run__setup__name="oracle")  # as importers name a run that shows how it is done
+ORACLE = Q(trial__episode__run__setup__name="oracle")  # importers' name for a run that shows how a task is done
 
 
 def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
-    """Those of the suite. None where it brings none at all: a list that is there and empty says "no key points"."""
+    """Return the suite's points. None if it provides none at all: an empty list means "no key points"."""
     rows = list(task.key_points.order_by("kind", "ordinal"))
     if not rows:
         return None
@@ -35,7 +35,7 @@ def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
 
 
 def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
-    """The first that any pass of this model and these prompts has drawn for the task."""
+    """Return the first that any pass of this model and these prompts has drawn for the task."""
     found = JudgedUnit.objects.filter(
         judging__model=judging.model,
         judging__model_version=judging.model_version,
@@ -50,8 +50,8 @@ def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedU
 
 
 def oracle_of(task: Task) -> Attempt | None:
-    """The first attempt that solved the task with human-authored skills and can be read. Not the nearest to a run: every
-    run is to be held against the same. A solved trial comes before an oracle's log, whose end no verdict tells."""
+    """Return the first readable attempt that solved the task with human-authored skills, not the nearest to a run:
+    every run is compared with the same. A solved trial comes before an oracle's log, which has no verdict."""
     solved = Q(trial__success=True) & HUMAN
     sure = Case(When(trial__success=True, then=Value(0)), default=Value(1), output_field=IntegerField())
     found = _readable().filter(solved | (ORACLE & ~Q(trial__success=False)), trial__task=task)
@@ -70,7 +70,7 @@ def _readable() -> QuerySet[Attempt]:
 
 
 def material_of(metric: Metric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
-    """What a reference is drawn from; None where the attempt's skills are not known and they are what is asked about."""
+    """Return what a reference is drawn from; None if it needs the attempt's skills and they are unknown."""
     material = {"Task": texts.instruction(task, attempt), "Trajectory": texts.trajectory(attempt)}
     if metric is not Metric.SKILL_POINTS:
         return material

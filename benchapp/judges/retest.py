@@ -1,7 +1,7 @@
-"""Test against retest: what the same judge says of the same things when asked anew. Source: SkillLearnBench, section L.3.
+"""Test against retest: does the same judge answer the same when asked again? Source: SkillLearnBench, section L.3.
 
-Paired are rows of one unit in two passes. The paper pairs the means of four executability and of six safety scores, on
-the scale 1..5; here values are 0..100, so a mean absolute error here is 25 times the paper's.
+Rows of one unit are paired across two passes. The paper pairs the means of four executability and of six safety scores,
+on the scale 1..5; here values are 0..100, so a mean absolute error here is 25 times the paper's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Retest:
 
 
 def retest(first: Iterable[JudgedRow], second: Iterable[JudgedRow], measures: Iterable[str]) -> list[Retest]:
-    """One for each measure that any of the two has."""
+    """Return one for each measure that either has."""
     left, right = _values(first), _values(second)
     found = []
     for measure in measures:

@@ -1,7 +1,7 @@
-"""How much a run's numbers move from sample to sample and from replicate to replicate: mean and standard deviation.
+"""How much a run's numbers vary between samples and between replicates: mean and standard deviation.
 
-Source: SkillLearnBench, appendix E and Table 7, which rerun the seed instance three times. Here a value is the run's own
-(mean over tasks) of each sample, or of each replicate, and the deviation is that of a sample (n - 1).
+Source: SkillLearnBench, appendix E and Table 7, which rerun the seed instance three times. Here a value is the run's
+own (mean over tasks) of each sample, or of each replicate, and the deviation is that of a sample (n - 1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchapp.stats.judged.aggregation import JudgedRow, by_measure, mean_over_t
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """`sd` None: one value does not spread."""
+    """`sd` None: a single value has no spread."""
 
     n: int
     mean: float
@@ -24,7 +24,7 @@ class Spread:
 
 
 def over_samples(rows: Sequence[JudgedRow]) -> dict[str, Spread]:
-    """measure -> spread, of measures about attempts: a library has no samples."""
+    """Return measure -> spread, of measures about attempts: a library has no samples."""
     found = {}
     for measure, mine in by_measure(rows).items():
         samples = sorted({row.sample for row in mine if row.sample is not None})
@@ -36,7 +36,7 @@ def over_samples(rows: Sequence[JudgedRow]) -> dict[str, Spread]:
 
 
 def over_replicates(passes: Mapping[int, Sequence[JudgedRow]]) -> dict[str, Spread]:
-    """judging pk of each replicate -> its rows; measure -> spread over those that have it."""
+    """Return measure -> spread over the replicates that have it. Input: judging pk of each replicate -> its rows."""
     values: dict[str, list[float]] = {}
     for rows in passes.values():
         for measure, mine in by_measure(rows).items():
@@ -51,7 +51,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def replicates_of(judging: Judging) -> list[Judging]:
-    """The same judge's passes over the runs that differ in nothing but the replicate, this one among them."""
+    """Return the same judge's passes over the runs that differ only in the replicate, including this one."""
     run = judging.run
     alike = ("condition", "harness", "agent_model", "author_model", "author_agent")
     runs = Run.objects.filter(experiment=run.experiment_id, **{name: getattr(run, name) for name in alike})

@@ -1,8 +1,8 @@
-"""Skill usage: skills of the library that the attempt used, of all skills in it. Nobody is asked.
+"""Skill usage: skills of the library that the attempt used, out of all skills in it. No model is asked.
 
-A use is what the record holds as one: a skill's file was read, the harness' own skill tool was called, or a script of
-it was run. Skills that are not of the library, such as a harness' own, count on neither side. The paper counts calls of
-the skill tool alone, which not every harness has (SkillLearnBench, section L.2, equation 3).
+A use is recorded when a skill's file was read, the harness' own skill tool was called, or a script of it was run.
+Skills outside the library, such as a harness' own, count on neither side. The paper counts only calls of the skill
+tool, which not every harness has (SkillLearnBench, section L.2, equation 3).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runner.judging.metrics import Metric, percent
 
 
 def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
-    """One unit for an attempt that was given a skill; none for one that had nothing to use."""
+    """Record one unit for an attempt that was given a skill, none for one without."""
     library = _library(attempt)
     ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
     if not library:
@@ -39,7 +39,7 @@ def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
 
 
 def _library(attempt: Attempt) -> set[str]:
-    """Folders with a SKILL.md of the snapshot; where none is recorded, what was seen to be mounted."""
+    """Return folders of the snapshot with a SKILL.md; without a snapshot, what was seen to be mounted."""
     snapshot = attempt.trial.snapshot_id
     if snapshot is None:
         return set(attempt.skill_uses.filter(kind=UseKind.MOUNTED).values_list("skill", flat=True))

@@ -1,6 +1,6 @@
 """What several commands take from their command line: rows by their ids, files, numbers.
 
-Each ends the command with one sentence that says what was wrong.
+Each ends the command with one sentence about what was wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.models.recorded import SUFFIX, recordings_folder
 
 @contextmanager
 def end_on(*errors: type[Exception]) -> Iterator[None]:
-    """Ends the command with the sentence of an error of these kinds."""
+    """End the command with the sentence of an error of these kinds."""
     try:
         yield
     except errors as error:
@@ -52,7 +52,7 @@ def find_queue(public_id: UUID) -> Queue:
 
 
 def name_recording(text: str) -> Path:
-    """A path, or a bare name for the folder of recordings, which is made."""
+    """Return a path; a bare name is in the folder of recordings, which is created."""
     path = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
     if path.parent != Path():
         return path

@@ -188,8 +188,8 @@ class Resolution(PublicModel):
         DEFINITION = "definition", "the code's definition is unclear"
         OVERLAP = "overlap", "two codes cover the same thing"
         EVIDENCE = "evidence", "the evidence allows both"
-        UNIT = "unit", "another place was meant"
-        AGREED = "agreed", "they agreed; confirmed"
+        UNIT = "unit", "they marked different places"
+        AGREED = "agreed", "no disagreement, confirmed"
 
     item = models.ForeignKey(QueueItem, on_delete=models.PROTECT, related_name="resolutions")
     adjudicator = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")

@@ -15,10 +15,11 @@ LOOPBACK_NAMES = ("localhost", "testserver")
 
 def strange_hosts() -> list[str]:
     """List the ALLOWED_HOSTS that may be more than this machine, such as a domain that anybody can resolve."""
-    return [host for host in settings.ALLOWED_HOSTS if not _is_loopback(host)]
+    return [host for host in settings.ALLOWED_HOSTS if not is_loopback(host)]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Does the host name this machine and nothing else?"""
     if host in LOOPBACK_NAMES or host.endswith(".localhost"):
         return True
     try:

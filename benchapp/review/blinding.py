@@ -131,10 +131,12 @@ class Words:
     ) -> Queue | None:
         """Return the queue that closes the page of this trial, the library pages of this run, or this decision. One
         query for a run, if anything is closed at all."""
+        if self.hides_nothing:
+            return None
         found = self.closing_trial(trial.task_id, trial.episode.key) if trial else None
         if decision and not found:
             found = self.closing_library(decision.episode)
-        if run and not found and not self.hides_nothing:
+        if run and not found:
             found = next(filter(None, map(self.closing_library, run.episodes.all())), None)
         return found
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 from wsgiref.util import setup_testing_defaults
 
 from django.core.exceptions import PermissionDenied
@@ -15,7 +16,7 @@ from django.http.response import HttpResponseBase
 from django.urls import resolve
 from django_htmx.middleware import HtmxMiddleware
 
-from benchapp.models import User
+from benchapp.models import Run, User
 from inspector.web.text.visible import VisibleMiddleware
 
 HOST = "published.invalid"  # of absolute addresses in an answer: never anybody's
@@ -29,6 +30,7 @@ class Edition:
     record_digest: str
     home: str  # the address of the experiment
     trials: str  # and of the list of its trials
+    runs: Mapping[UUID, Run]  # read once for all pages
 
 
 @dataclass(frozen=True, slots=True)

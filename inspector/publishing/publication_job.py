@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import QueryDict
@@ -23,6 +24,7 @@ from benchapp.exports.formats import csv_pieces
 from benchapp.exports.publications import WORK, sweep_files
 from benchapp.models import Publication
 from benchapp.models.publications import publications_folder
+from benchapp.people.single_user import is_loopback
 from benchapp.record.slices import SliceEnd
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -184,8 +186,10 @@ def _say_comparison(package: Package, choices: Choices) -> None:
     package.says += [
         ("Fingerprint of the numbers", comparison.fingerprint),
         ("As of", f"{choices.as_of:%Y-%m-%d %H:%M:%S} UTC" if choices.as_of else "now"),
-        ("Address", f"{package.publication.origin}{reverse('compare')}?{choices.query()}"),
     ]
+    origin = package.publication.origin
+    if not is_loopback(urlsplit(origin).hostname or ""):  # an address that no outside reader can open says nothing
+        package.says.append(("Address", f"{origin}{reverse('compare')}?{choices.query()}"))
 
 
 def _print(folder: Path) -> bool:

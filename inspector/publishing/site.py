@@ -9,14 +9,15 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
 from django.http import QueryDict
-from django.urls import resolve, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Comparison, Experiment, Trial
@@ -27,7 +28,8 @@ from inspector.publishing.site_assets import name_asset, prepare_assets, write_a
 from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
 from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_numbers import make_static_csv, make_static_json
-from inspector.publishing.static_page import Find, make_static
+from inspector.publishing.static_page import Find, join, make_static
+from runner.base.collecting import collect_seldom
 
 ORIGIN = f"http://{HOST}"
 MOST_TRIALS = 500  # unless they are named: some 30 MB of pages
@@ -35,6 +37,7 @@ MOST_WINDOWS = 20  # pages of one trajectory: a thousand steps
 LINKED = re.compile(r' (?:href|data-chart|data-page)="([^"#][^"]*)"')
 STEP_ID = re.compile(rb'<li id="step-(\d+)"')
 MORE_BELOW = b'data-way="first"'
+relative = lru_cache(20_000)(posixpath.relpath)  # pages of one folder have most of their links in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class Site:
                 if place not in seen:
                     seen.add(place)
                     waiting.append(place)
+        if progress:
+            progress(len(self.pages), len(self.pages))
 
     def _ask(self, place: str) -> SitePage | None:
         answer = ask(self.scope.address_of(place), self.edition)
@@ -93,15 +98,15 @@ class Site:
             return None
         kept = self.folder / str(len(self.pages))
         kept.write_bytes(answer.content)
-        route = resolve(place.partition("?")[0]).url_name or ""
-        self.pages[place] = SitePage(place, answer.kind, kept, self.scope.file_of(place, answer.kind), route)
+        file, route = self.scope.file_of(place, answer.kind), self.scope.route_of(place)
+        self.pages[place] = SitePage(place, answer.kind, kept, file, route)
         return self.pages[place]
 
     def _list_linked(self, page: SitePage) -> Iterator[str]:
         address = ORIGIN + self.scope.address_of(page.place)
         linked = LINKED.findall(page.kept.read_bytes().decode()) if page.kind == "text/html" else ()
         for href in dict.fromkeys(linked):
-            if target := self.scope.settle(urljoin(address, unescape(href))):
+            if target := self.scope.settle(join(address, unescape(href))):
                 yield target.place
         yield from self._list_windows(page)
 
@@ -144,12 +149,12 @@ class Site:
         def find(address: str) -> str | None:
             if asset := name_asset(urlsplit(address).path):
                 self.assets.add(asset)
-                return posixpath.relpath(asset, folder)
+                return relative(asset, folder)
             target = self.scope.settle(address)
             file = self._file_of(target) if target else None
             if target is None or file is None:
                 return None
-            path = posixpath.relpath(file, folder)
+            path = relative(file, folder)
             return f"{path if path.startswith('.') else f'./{path}'}{'#' * bool(target.fragment)}{target.fragment}"
 
         return find
@@ -172,11 +177,11 @@ def publish(
 ) -> Published:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     prepare_assets()
-    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept:
+    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept, collect_seldom():
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
         digest = record_digest(experiment)
         listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
-        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed), Path(kept))
+        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed, scope.runs), Path(kept))
         seeds = [scope.home, reverse("published"), *(reverse("comparison", args=[each]) for each in scope.comparisons)]
         site.collect(seeds, progress)
         if record_digest(experiment) != digest:

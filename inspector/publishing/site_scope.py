@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import UUID
 
-from django.urls import Resolver404, resolve, reverse
+from django.urls import Resolver404, ResolverMatch, resolve, reverse
 
 from benchapp.models import Experiment, Run
 from inspector.pages.library.library_view import choose_episode
@@ -111,9 +111,10 @@ class SiteScope:
     runs: Mapping[UUID, Run] = field(init=False)
     _episodes: dict[UUID, str] = field(default_factory=dict)
     _settled: dict[str, SiteLink | None] = field(default_factory=dict)  # a link of the frame is on every page
+    _matches: dict[str, ResolverMatch | None] = field(default_factory=dict)  # by path: many links differ in their query
 
     def __post_init__(self) -> None:
-        self.runs = {run.public_id: run for run in self.experiment.runs.all()}
+        self.runs = {run.public_id: run for run in self.experiment.runs.for_detail()}
 
     @property
     def home(self) -> str:
@@ -127,9 +128,8 @@ class SiteScope:
 
     def _settle(self, address: str) -> SiteLink | None:
         url = urlsplit(address)
-        try:
-            match = resolve(url.path)
-        except Resolver404:
+        match = self.match(url.path)
+        if match is None:
             return None
         name, query = match.url_name or "", parse_qsl(url.query, keep_blank_values=True)
         if name == "run" and (moved := self._follow_cursor(match.kwargs["public_id"], dict(query))):
@@ -144,10 +144,22 @@ class SiteScope:
         step = next((value for key, value in query if key in STEP_KEYS), "") if name == "trial" else ""
         return SiteLink(url.path + (f"?{urlencode(sorted(kept))}" if kept else ""), url.fragment, step)
 
+    def match(self, path: str) -> ResolverMatch | None:
+        if path not in self._matches:
+            try:
+                self._matches[path] = resolve(path)
+            except Resolver404:
+                self._matches[path] = None
+        return self._matches[path]
+
+    def route_of(self, place: str) -> str:
+        match = self.match(place.partition("?")[0])
+        return (match and match.url_name) or ""
+
     def address_of(self, place: str) -> str:
         """What answers it: a page of several experiments is asked for this one."""
         path, _, query = place.partition("?")
-        if PAGES[resolve(path).url_name or ""].of != "compare":
+        if PAGES[self.route_of(place)].of != "compare":
             return place
         return f"{path}?experiment={self.experiment.public_id}" + (f"&{query}" if query else "")
 

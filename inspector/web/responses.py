@@ -90,6 +90,11 @@ def read_htmx(request: HttpRequest) -> HtmxDetails:
     return cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]
 
 
+def is_published(request: HttpRequest) -> bool:
+    """True for a page of a static site: it shows no comments."""
+    return hasattr(request, "published")
+
+
 def wants_fragment(request: HttpRequest) -> bool:
     """True for an htmx request for a part of a page; a history restore needs the whole page."""
     htmx = read_htmx(request)

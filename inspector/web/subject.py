@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from itertools import chain
 from typing import TypeVar
@@ -26,7 +26,8 @@ def of_run(view: View) -> View:
 
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
+        site = getattr(request, "published", None)
+        run = site.runs[public_id] if site else get_object_or_404(Run.objects.for_detail(), public_id=public_id)
         closed = refuse_closed(request, run=run, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, run, **kwargs)
 
@@ -51,6 +52,14 @@ def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> V
         return closed or view(request, trial, **kwargs)
 
     return find
+
+
+def once_for(run: Run, name: Hashable, read: Callable[[], T]) -> T:
+    """Read once for this run in memory, which lasts for one request, or for all pages of one published site."""
+    kept: dict[Hashable, T] = vars(run).setdefault("read_once", {})
+    if name not in kept:
+        kept[name] = read()
+    return kept[name]
 
 
 def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], object]) -> Row | None:

@@ -32,15 +32,15 @@ class ReviewPanel {
     this.#drawMarks(draft);
     this.#drawEditor(draft, mark);
     this.#fill("[data-memo]", draft.memo);
-    for (const button of this.root.querySelectorAll("[data-confidence]")) press(button, Number(button.dataset.confidence) === draft.confidence);
-    press(this.find("[data-act=nothing]"), draft.nothing);
+    for (const button of this.root.querySelectorAll("[data-confidence]")) setPressed(button, Number(button.dataset.confidence) === draft.confidence);
+    setPressed(this.find("[data-act=nothing]"), draft.nothing);
     this.find("[data-act=undo]").disabled = !draft.past.length;
     this.find("[data-act=redo]").disabled = !draft.future.length;
   }
 
   #drawCodes(mark) {
     const set = new Set(mark?.labels.map((label) => label.code));
-    for (const button of this.root.querySelectorAll("[data-toggle]")) press(button, set.has(button.dataset.toggle));
+    for (const button of this.root.querySelectorAll("[data-toggle]")) setPressed(button, set.has(button.dataset.toggle));
   }
 
   #drawMarks(draft) {
@@ -75,8 +75,8 @@ class ReviewPanel {
     const quote = this.find("[data-quote]");
     quote.hidden = !mark.quote;
     quote.textContent = firstPoints(mark.quote, 240);
-    for (const button of editor.querySelectorAll("[data-attribution]")) press(button, button.dataset.attribution === mark.attribution);
-    press(this.find("[data-act=first]"), mark.first);
+    for (const button of editor.querySelectorAll("[data-attribution]")) setPressed(button, button.dataset.attribution === mark.attribution);
+    setPressed(this.find("[data-act=first]"), mark.first);
     this.#fill("[data-mark-memo]", mark.memo);
   }
 
@@ -161,7 +161,7 @@ class ReviewPanel {
   }
 }
 
-function press(button, isPressed) {
+function setPressed(button, isPressed) {
   button?.setAttribute("aria-pressed", String(isPressed));
 }
 

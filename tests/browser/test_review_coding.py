@@ -216,6 +216,18 @@ def test_a_first_key_waits_for_its_second_however_long(
     expect(page.locator("[data-marks] li")).to_have_count(2)
 
 
+def test_the_list_of_keys_opens_while_coding(
+    people: list[User], queue: Queue, log_in: Opener, live_server: Any
+) -> None:
+    page = log_in(people[0])
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    open_item(page, live_server, queue.items.first(), people[0])
+    press(page, "?")
+    expect(page.locator("dialog#keys")).to_be_visible()
+    assert errors == []
+
+
 def test_a_name_that_the_finder_does_not_know_becomes_a_code_of_the_draft(
     people: list[User], queue: Queue, log_in: Opener, live_server: Any
 ) -> None:

@@ -1,1 +1,1 @@
-"""Two trajectories of one task side by side: which steps belong together, and where the two part."""
+"""Two trajectories of one task compared: which steps belong together, and where the two diverge."""

@@ -20,7 +20,7 @@ MAX_CHUNKS = 8  # of at most 1 MiB each
 @dataclass(frozen=True, slots=True)
 class AlignedSide:
     """The beginning of a trajectory, as far as the bounds reach. `lines`: each step in a line. `tokens`: input (cached
-    ones among it) and output of each step, None where the step does not tell."""
+    ones included) and output of each step, None where unknown."""
 
     signs: tuple[StepSign, ...]
     lines: tuple[str, ...]
@@ -31,19 +31,19 @@ class AlignedSide:
 
     @property
     def left_out(self) -> int:
-        """Steps beyond the bounds, which no alignment knows of."""
+        """Count the steps beyond the bounds, which no alignment includes."""
         return self.total - len(self.signs)
 
 
-LONG = 1_000  # steps from which a side is kept in mind
+LONG = 1_000  # steps; longer sides are cached
 KEPT: Recent[str, AlignedSide] = Recent(4)  # sides by the digest of their trajectory, of at most about 3 MB each
 
 NOTHING = AlignedSide((), (), (), frozenset(), 0)
 
 
 def read_side(trajectory: Trajectory | None) -> AlignedSide:
-    """One query. Memory: one chunk, and a few hundred bytes per step. A trajectory never changes, so long ones are kept
-    in mind from page to page, by their digest."""
+    """Read one side with one query. Memory: one chunk, and a few hundred bytes per step. Long trajectories are cached
+    by their digest, because they never change."""
     if trajectory is None:
         return NOTHING
     if found := KEPT.get(trajectory.digest):
@@ -70,6 +70,6 @@ def _read(trajectory: Trajectory) -> AlignedSide:
 
 
 def _render_line(step: Step) -> str:
-    """What the step did, where it did something: what it said about it is no part of the alignment."""
+    """Describe what the step did, if it acted. Its comment on that is left out of the alignment."""
     about = next((text for call in step.tool_calls if (text := subject(call))), "")
     return " ".join(about[:MAX_LINE_CHARS].split()) or first_text(step)

@@ -1,4 +1,4 @@
-"""An alignment as values: rows in order, stretches of one kind, and where the two first part."""
+"""An alignment as values: rows in order, stretches of one kind, and where the two sides diverge."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class RowKind(StrEnum):
 
 
 class DifferingPart(StrEnum):
-    """In what two steps of a row differ."""
+    """The part that differs between two steps of a row."""
 
-    GIVEN = "given"  # the prompt, or whatever else was not the agent's doing
-    ACTION = "action"  # what the agent called, or that it called anything here
+    GIVEN = "given"  # the prompt, or anything else that the agent did not do
+    ACTION = "action"  # what the agent called, or whether it called anything
     RESULT = "result"
     WORDS = "words"  # what it said in a step that calls nothing
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedRow:
-    """A pair of steps or a step alone: places from 0. `differs`: in what, empty where the row is the same."""
+    """A pair of steps or a single step: places from 0. `differs`: the parts that differ, empty for the same."""
 
     left: int | None
     right: int | None
@@ -40,8 +40,7 @@ class AlignedRow:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Rows `first` to `last`, both included. Steps alone on either side form one stretch with `kind` None: there the
-    two went their own ways."""
+    """Rows `first` to `last`, both included. Unpaired steps of either side form one stretch with `kind` None."""
 
     kind: RowKind | None
     first: int
@@ -54,7 +53,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first row at which each part differs; None where it never does."""
+    """The first row where each part differs; None if it never does."""
 
     given: int | None
     action: int | None
@@ -63,15 +62,15 @@ class Parting:
 
     @property
     def first(self) -> int | None:
-        """Where the agents first acted differently; where they never did, the first difference of any kind."""
+        """Return the first row where the agents acted differently, else the first difference of any kind."""
         others = [row for row in (self.given, self.result, self.words) if row is not None]
         return self.action if self.action is not None else min(others, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """`rows` have every step of both sides once, in order on both. `cells`: pairs that were weighed. `is_banded`: a stretch
-    was too long for all its pairs to be weighed, so that steps far apart in it were never held against each other."""
+    """`rows` have every step of both sides once, in order on both. `cells`: pairs that were compared. `is_banded`: a
+    stretch was too long to compare all its pairs, so steps far apart in it were never compared."""
 
     rows: tuple[AlignedRow, ...]
     cells: int = 0
@@ -105,7 +104,7 @@ class Alignment:
 def build_rows(
     left: Sequence[StepSign], right: Sequence[StepSign], pairs: Iterable[tuple[int, int]]
 ) -> tuple[AlignedRow, ...]:
-    """Every step once: the pairs, and between two of them what is only on the left, then only on the right."""
+    """Return every step once: the pairs, and between two of them the left steps, then the right ones."""
     rows: list[AlignedRow] = []
     at, beside = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:
@@ -120,7 +119,7 @@ def build_rows(
 
 
 def _choose_part(sign: StepSign) -> DifferingPart:
-    """What the step is, where it stands alone or differs."""
+    """Return the part that an unpaired or different step belongs to."""
     return DifferingPart.GIVEN if sign.is_given else DifferingPart.ACTION if sign.tools else DifferingPart.WORDS
 
 

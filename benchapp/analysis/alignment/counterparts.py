@@ -1,4 +1,4 @@
-"""Which trials of the same task are worth holding against one: chosen in SQL, the closest first."""
+"""Choose the trials of the same task that are worth comparing with one, in SQL, the closest first."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """`why`: what sets it apart, in words."""
+    """`why`: the difference, in words."""
 
     trial: Trial
     why: str
 
 
 def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOST) -> list[Counterpart]:
-    """Finished trials of the same task, closest first, at most `most`; `without` are left out. One query.
+    """Find finished trials of the same task, closest first, at most `most`; `without` are left out. One query.
 
-    `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the task
-    are sorted with it.
+    `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the
+    task are sorted with it.
     """
     standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
     others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
@@ -75,5 +75,5 @@ def _rank_closeness(trial: Trial) -> Case:
 
 
 def _list_baseline_phases(phase: str) -> list[str]:
-    """A baseline seldom replays: its first try at the task stands for it."""
+    """A baseline rarely replays: its first try at the task is used instead."""
     return [phase, Phase.ACQUISITION] if phase == Phase.REPLAY else [phase]

@@ -1,11 +1,11 @@
-"""Which steps of two trajectories belong together, in bounded time and memory.
+"""Pair the steps of two trajectories that belong together, in bounded time and memory.
 
-First what is equal at both ends, then anchors (steps whose action stands once on either side, in the same order on
-both: the longest such chain), then, in what is left between them, the pairing that is most alike in all (dynamic
-programming over `likeness`). Where the stretches left have more than `max_cells` pairs in all, long ones are searched
-in a band around their diagonal, and the alignment says so.
+Pair the equal steps at both ends first. Then pair anchors: steps whose action occurs once on each side, in the longest
+chain with the same order on both. In the stretches left, maximise the total likeness by dynamic programming. If these
+have more than `max_cells` pairs together, search long ones in a band around their diagonal, and mark the alignment as
+banded.
 
-Bounds for n and m steps: max_cells + 3 * (n + m) pairs are weighed, each at a constant price; memory is a byte for each
+Bounds for n and m steps: max_cells + 3 * (n + m) pairs are compared, each in constant time; memory is a byte for each
 of them, and a few numbers per step. Everything else is O(n log n), with at most MAX_DEPTH passes.
 """
 
@@ -20,8 +20,8 @@ from benchapp.analysis.alignment.alignment import Alignment, build_rows
 from benchapp.analysis.alignment.step_signs import LEAST, StepSign, measure_likeness
 
 MAX_CELLS = 250_000
-MAX_DEPTH = 8  # how often anchors are looked for between anchors
-PRICE = 350  # of a pair: two good pairs must not give way to three poor ones
+MAX_DEPTH = 8  # how often to search for anchors between anchors
+PRICE = 350  # of a pair: two good pairs must beat three poor ones
 
 Signs = Sequence[StepSign]
 Like = Callable[[StepSign, StepSign], int]
@@ -32,7 +32,7 @@ _ALONE, _BESIDE, _PAIR = 0, 1, 2  # moves: a step of the rows alone, one of the 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A stretch on both sides: places `left` to `left_end`, the end not included, beside `right` to `right_end`."""
+    """A stretch on both sides: places `left` to `left_end` and `right` to `right_end`, the ends not included."""
 
     left: int
     left_end: int
@@ -49,8 +49,8 @@ class Box:
 
 
 def align(left: Signs, right: Signs, *, max_cells: int = MAX_CELLS, like: Like = measure_likeness) -> Alignment:
-    """Pure. Symmetric: exchanging the sides exchanges the result."""
-    if list(right) < list(left):  # ties fall one way, whichever side comes first
+    """Align two sides. Pure. Symmetric: exchanging the sides exchanges the result."""
+    if list(right) < list(left):  # resolves ties alike, for either order of the sides
         pairs, cells, is_banded = _pair_all(right, left, max_cells, like)
         pairs = [(one, other) for other, one in pairs]
     else:
@@ -59,10 +59,10 @@ def align(left: Signs, right: Signs, *, max_cells: int = MAX_CELLS, like: Like =
 
 
 def _pair_all(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[list[Pair], int, bool]:
-    """(pairs in order, pairs weighed, whether a band was needed)."""
+    """Return (pairs in order, pairs compared, whether a band was needed)."""
     pairs, boxes = _anchor(left, right)
     cells, is_banded, room = 0, False, max_cells
-    for done, box in enumerate(sorted(boxes, key=lambda box: box.cells)):  # what small ones leave, long ones may take
+    for done, box in enumerate(sorted(boxes, key=lambda box: box.cells)):  # long ones may use what small ones leave
         share = room // (len(boxes) - done)
         found, weighed = _pair_box(left, right, box, share, like)
         pairs += found
@@ -76,7 +76,7 @@ def _pair_all(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[li
 
 
 def _anchor(left: Signs, right: Signs) -> tuple[list[Pair], list[Box]]:
-    """Pairs that need no weighing, and the boxes between them that have steps on both sides."""
+    """Return pairs that need no comparison, and the boxes between them that have steps on both sides."""
     pairs: list[Pair] = []
     boxes: list[Box] = []
     waiting = [(Box(0, len(left), 0, len(right)), 0)]
@@ -96,7 +96,7 @@ def _anchor(left: Signs, right: Signs) -> tuple[list[Pair], list[Box]]:
 
 
 def _trim(left: Signs, right: Signs, box: Box) -> tuple[list[Pair], Box]:
-    """What did the same at both ends of the box, and the box without it."""
+    """Return the pairs that are equal at both ends of the box, and the box without them."""
     one, other, one_end, other_end = box.left, box.right, box.left_end, box.right_end
     pairs = []
     while one < one_end and other < other_end and _acts_alike(left[one], right[other]):
@@ -113,7 +113,7 @@ def _acts_alike(one: StepSign, other: StepSign) -> bool:
 
 
 def _find_anchors(left: Signs, right: Signs, box: Box) -> list[Pair]:
-    """The longest chain of steps whose action stands once on either side, in the same order on both."""
+    """Return the longest chain of steps whose action occurs once on each side, in the same order on both."""
     mine = _find_unique(left, box.left, box.left_end)
     theirs = _find_unique(right, box.right, box.right_end)
     return _find_chain([(place, theirs[key]) for key, place in mine.items() if key in theirs])
@@ -126,7 +126,7 @@ def _find_unique(signs: Signs, first: int, end: int) -> dict[tuple[object, ...],
 
 
 def _find_chain(pairs: list[Pair]) -> list[Pair]:
-    """The longest chain of pairs that rises on both sides; they come in the order of the left one."""
+    """Return the longest chain of pairs that rises on both sides; the pairs are given in the order of the left one."""
     tails: list[int] = []  # the right place that ends the best chain of each length
     ends: list[int] = []  # the pair that does
     before: list[int | None] = []
@@ -155,8 +155,8 @@ def _split_between(box: Box, anchors: list[Pair]) -> list[Box]:
 
 
 def _pair_box(left: Signs, right: Signs, box: Box, room: int, like: Like) -> tuple[list[Pair], int]:
-    """The pairs of a box that are most alike in all, and how many were weighed. Its longer side makes the rows, so that
-    the band moves by at most one column per row and never loses its way."""
+    """Return the pairs of a box with the highest total likeness, and how many were compared. The longer side makes the
+    rows, so that the band moves by at most one column per row and stays on course."""
     mine, theirs = left[box.left : box.left_end], right[box.right : box.right_end]
     if len(mine) >= len(theirs):
         found, cells = _weigh(mine, theirs, room, like)
@@ -166,7 +166,7 @@ def _pair_box(left: Signs, right: Signs, box: Box, room: int, like: Like) -> tup
 
 
 def _weigh(rows: Signs, columns: Signs, room: int, like: Like) -> tuple[list[Pair], int]:
-    """Leaving steps out costs nothing; a pair gains its likeness less PRICE."""
+    """Weigh the pairs. Leaving steps out costs nothing; a pair gains its likeness less PRICE."""
     height, width = len(rows), len(columns)
     reach = width if height * width <= room else max(1, (room // height - 1) // 2)
     best = [0] * (width + 1)  # of the row before, and of this one as far as it is done

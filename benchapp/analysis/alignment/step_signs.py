@@ -1,9 +1,9 @@
-"""What an alignment knows of a step: digests that tell equality, and words that tell likeness. A few hundred bytes.
+"""What an alignment knows about a step: digests for equality and word sets for likeness. A few hundred bytes.
 
-Equality is exact. Likeness, from 0 to 1000, is a heuristic over words of bounded pieces, hashed into a bitmap, and named so
-wherever it decides what a reader sees. It has three parts: the same tools (200), words in common of what they were called
-with (600), and of what came back (200): the same tool with the same short result is not yet the same step. Prompts are not
-the agent's doing and belong together whatever they say, so that a longer prompt is one difference.
+Equality is exact. Likeness, from 0 to 1000, is a heuristic over words of bounded pieces, hashed into a bitmap, and is
+labelled a heuristic wherever a reader sees it. Its parts: the same tools (200), shared words in the calls' arguments
+(600) and in the results (200): the same tool with the same short result is not yet the same step. Prompts are not the
+agent's doing and always belong together, so that a longer prompt is one difference.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from runner.trajectories.fields import tool_call_text
 
 BITS = 1024
 HEAD_CHARS = 1_200  # of a text whose words are taken
-TAIL_CHARS = 300  # of a longer one, besides: commands and results often differ at the end
+TAIL_CHARS = 300  # of a longer one, in addition: commands and results often differ at the end
 MAX_TEXTS = 8  # calls or results of one step whose words are taken
 _WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class StepSign:
-    """One step. `action`: what it called, with which arguments, or what it said where it called nothing. `result`: what
-    came back. Both are digests of the whole texts; the bitmaps hold the words of their beginnings."""
+    """One step. `action`: its calls with their arguments, or its text if it called nothing. `result`: what came back.
+    Both are digests of the whole texts; the bitmaps hold the words of their beginnings."""
 
     source: str
     tools: tuple[str, ...]
@@ -39,13 +39,13 @@ class StepSign:
 
     @property
     def is_given(self) -> bool:
-        """Not the agent's own doing: what it was told."""
+        """Is it a message to the agent, not the agent's own doing?"""
         return self.source != Source.AGENT
 
 
 def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) -> StepSign:
-    """`pieces`: digests of the long texts that `step` holds only the beginning of, by part: "message", "tool_calls",
-    "observation". With them equality stays exact."""
+    """Build the sign. `pieces`: digests of the long texts that `step` holds only the beginning of, by part: "message",
+    "tool_calls", "observation". With them equality stays exact."""
     pieces = pieces or {}
     calls = [tool_call_text(call) for call in step.tool_calls]
     results = [observation.content for observation in step.observations]
@@ -62,7 +62,7 @@ def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) ->
 
 
 def _list_values(call: ToolCall) -> list[str]:
-    """What it was called with. The names of arguments are the tool's and make no two calls more alike."""
+    """List the values of a call. The names of arguments are the tool's and make no two calls more alike."""
     return [value if isinstance(value, str) else str(value) for _, value in sorted(call.arguments.items())]
 
 
@@ -75,7 +75,7 @@ def _compute_digest(texts: Iterable[str]) -> str:
 
 
 def _hash_words(texts: Sequence[str]) -> int:
-    """A bit for every word. Two texts without a word in common share a bit only by chance."""
+    """Set a bit for every word. Two texts without a word in common share a bit only by chance."""
     bits = 0
     for text in texts[:MAX_TEXTS]:
         piece = text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]} {text[-TAIL_CHARS:]}"
@@ -88,13 +88,13 @@ def _hash_words(texts: Sequence[str]) -> int:
 
 
 WHOLE = 1_000
-LEAST = 450  # less alike, and two steps do not belong together
+LEAST = 450  # two steps that are less alike do not belong together
 TOOLS, ACTION, RESULT = 200, 600, 200
-GIVEN = 500  # what two prompts have for being prompts
+GIVEN = 500  # likeness of two prompts with any text
 
 
 def measure_likeness(left: StepSign, right: StepSign) -> int:
-    """Symmetric; WHOLE only for steps that did the same and got the same."""
+    """Return the likeness. Symmetric; WHOLE only for steps that did the same and got the same."""
     if left.source != right.source:
         return 0
     is_same_action = left.action == right.action and left.tools == right.tools
@@ -112,7 +112,7 @@ def measure_likeness(left: StepSign, right: StepSign) -> int:
 
 
 def count_shared(left: int, right: int, most: int) -> int:
-    """The words in both, of the words in either, scaled to `most`. Two texts without words are alike."""
+    """Return the share of words in both among words in either, scaled to `most`. Two texts without words are alike."""
     either = (left | right).bit_count()
     return most * (left & right).bit_count() // either if either else most
 

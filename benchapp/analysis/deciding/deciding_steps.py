@@ -1,10 +1,10 @@
-"""The step that most likely decided a check, and how it was found. Pure.
+"""Find the step that most likely decided a check, and say by what rule. Pure.
 
 Rules, the first that holds:
 
-1. of a check that found no value, the step that removed a file which it names and nothing wrote again: *removed solve.py*;
-2. the first result that prints a value which the check found: *first prints 202.05*;
-3. with it, the last write before that of a file which the printing command names, else of the program that ran last:
+1. for a check that found no value: the step that removed a file named by it, never written again: *removed solve.py*;
+2. the first result that prints a value found by the check: *first prints 202.05*;
+3. with it, the last earlier write of a file that the printing command names, else of the program that ran last:
    *wrote solve.py*;
 4. the first result with another value that the check names: *first shows 999*;
 5. the last write of a file that the check names, or of a program that writes it: *last write of solve.py*;
@@ -12,7 +12,7 @@ Rules, the first that holds:
 7. the step that handed the work in: no step matches.
 
 They cannot see: values that were never printed, or printed in another form; files written by a program the agent wrote;
-what stands beyond the beginning of a text of more than 32 KiB.
+anything beyond the beginning of a text of more than 32 KiB.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchapp.analysis.deciding.named_values import NamedValues
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look, list_commands
 from runner.base.types import Source, Step
 
-MOST_TRIES = 2_000  # places where a value may stand as a part of another
+MOST_TRIES = 2_000  # places to check whether a value is only a part of another
 _WORD = re.compile(r"[\w./-]{2,}")
 _RUNS = re.compile(
     r"(?:\b(?:python[\d.]{0,5}|bash|sh|node|ruby|perl|Rscript|go run|uv run)[ \t]{1,9}(?:-\w{1,9}[ \t]{1,9}){0,4}|(?<!\S)(?=\./))"
@@ -58,7 +58,7 @@ _WORDS = {
     Rule.SUBMIT: "no step matches; handed in here",
     Rule.DIFFERS: "first differs from a pass",
 }
-# Of several steps the one that a reader opens first: what was written before what it printed.
+# The order for opening steps: what was written before what it printed.
 _WEIGHT = {
     rule: place
     for place, rule in enumerate(
@@ -81,16 +81,17 @@ class DecidingStep:
 
     @property
     def value(self) -> str:
-        """What stands out in the step's result."""
+        """Return the value to highlight in the step's result."""
         return self.about if self.rule in (Rule.PRINTS, Rule.SHOWS) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class StepIndex:
-    """Of the steps of an agent: glances, all results as one text, and the words of each command.
+    """Index the agent's steps: glances, all results as one text, and the words of each command.
 
-    `starts`, `numbers`: where the results of a step begin in the text, and whose they are. `first`: where those of the
-    first step begin that did more than look; 0 where none did."""
+    `starts`, `numbers`: the offset of each result in the text, and its step. `first`: the offset of the results of the
+    first step that did more than look; 0 if there is none.
+    """
 
     glances: tuple[StepGlance, ...]
     results: str
@@ -100,7 +101,7 @@ class StepIndex:
     first: int = 0
 
     def find_first_result(self, value: str, start: int = 0) -> int | None:
-        """The first step whose result has the value by itself: 41.2 is no part of 141.2 or 41.27. `start`: in the text."""
+        """Return the first step whose result has the whole value: 41.2 does not match in 141.2 or 41.27."""
         at = self.results.find(value, start)
         for _ in range(MOST_TRIES):
             if at < 0:
@@ -116,19 +117,19 @@ class StepIndex:
         return not joined and not _GOES_ON.match(after)
 
     def find_last_write(self, name: str, before: int | None = None) -> int | None:
-        """The last step that wrote the file; `before`: up to this step."""
+        """Return the last step that wrote the file; `before`: up to this step."""
         writers = (
             one.number for one in self.glances if name in one.writes and (before is None or one.number <= before)
         )
         return max(writers, default=None)
 
     def find_last_program(self, name: str) -> tuple[int, str] | None:
-        """The last step that wrote a program which writes the file, with the program's name."""
+        """Return the last step that wrote a program which writes the file, with the program's name."""
         writers = [(one.number, program) for one in self.glances for file, program in one.through if file == name]
         return max(writers, default=None)
 
     def find_removal(self, name: str, folders: Iterable[str]) -> int | None:
-        """The last step that removed the file or one of its folders; None where a later step, or the same, wrote it."""
+        """Return the last step that removed the file or its folder; None if that or a later step wrote it."""
         gone = [
             one.number
             for one in self.glances
@@ -139,7 +140,7 @@ class StepIndex:
         return last if last is not None and (wrote is None or wrote < last) else None
 
     def find_last_run(self, before: int) -> tuple[int, str] | None:
-        """The last program of its own that the agent ran up to this step, with the step that had written it by then."""
+        """Return the last of the agent's programs that ran up to this step, with the step that last wrote it."""
         for one in reversed(self.glances):
             for name in _list_programs(self.calls.get(one.number, "")) if one.number <= before else ():
                 if (wrote := self.find_last_write(name, before=one.number)) is not None:
@@ -147,21 +148,21 @@ class StepIndex:
         return None
 
     def find_only_program(self) -> tuple[int, str] | None:
-        """The last write of the program that the agent wrote and ran; None where there are several."""
+        """Return the last write of the program that the agent wrote and ran; None if there are several."""
         ran = {name for calls in self.calls.values() for name in _list_programs(calls)}
         wrote = [(number, name) for name in ran if (number := self.find_last_write(name)) is not None]
         return wrote[0] if len(wrote) == 1 else None
 
     @property
     def handed_in(self) -> int | None:
-        """The last submit; else the last step of the agent."""
+        """Return the last submit, else the last step of the agent."""
         agents = [one for one in self.glances if one.is_by_agent]
         submits = [one for one in agents if one.kind is StepKind.SUBMIT]
         return next((one.number for one in reversed(submits or agents)), None)
 
 
 def build_step_index(steps: Iterable[Step]) -> StepIndex:
-    """Looks at the inputs are no results: a value that stands in them was decided by whatever took it from there."""
+    """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
     glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
     for step in steps:
         glances.append(glance_at(step))
@@ -181,7 +182,7 @@ def build_step_index(steps: Iterable[Step]) -> StepIndex:
 
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
-    """In the order of the rules; empty for a passed check that no step matches, and where there are no steps."""
+    """Return steps in the order of the rules; empty for a passed check that no step matches, or without steps."""
     if failed and not named.found and (removed := _find_removed(named, index)):
         return (removed,)
     if printed := _find_first(named.found, index, index.first):
@@ -201,13 +202,13 @@ def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = 
 
 
 def choose_chief(found: Sequence[DecidingStep]) -> DecidingStep | None:
-    """The one to read first; None where no rule but the last holds."""
+    """Return the one to read first; None if only the last rule holds."""
     real = [one for one in found if one.rule is not Rule.SUBMIT]
     return min(real, key=lambda one: _WEIGHT[one.rule], default=None)
 
 
 def _find_first(values: Sequence[str], index: StepIndex, start: int = 0) -> tuple[int, str] | None:
-    """Of values that one step shows, the one that the check names first."""
+    """Return, of the values that one step shows, the one that the check names first."""
     found = [(step, value) for value in values if (step := index.find_first_result(value, start)) is not None]
     return min(found, key=lambda each: each[0], default=None)
 
@@ -218,7 +219,7 @@ def _find_removed(named: NamedValues, index: StepIndex) -> DecidingStep | None:
 
 
 def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
-    """What wrote a file that the printing command names, else the program that ran last; nothing where the same step did."""
+    """Return what wrote a file that the command names, else the last program run; nothing if the same step did."""
     words = {word.rpartition("/")[2] for word in _WORD.findall(index.calls.get(step, ""))}
     writes = [
         (writer, name) for name in sorted(words) if (writer := index.find_last_write(name, before=step)) is not None
@@ -228,5 +229,5 @@ def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
 
 
 def _list_programs(command: str) -> list[str]:
-    """Names of the programs that a command runs from files."""
+    """List the programs that a command runs from files."""
     return [match["file"] for match in _RUNS.finditer(command)]

@@ -1,4 +1,4 @@
-"""Which values and files a check names: what it expected, what it found instead, and what its words speak of. Pure."""
+"""Which values and files a check names: what it expected, what it found instead, and others in its text. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchapp.analysis.failures.quotes import find_answers, keep_answers
 MESSAGE_CHARS = 8_000  # of a check's message
 MOST = 12  # values or files of one check
 LABEL_CHARS = 60
-LEAST_DIGITS, LEAST_LETTERS = 3, 4  # of a value worth looking for: "1" and "ok" stand everywhere
+LEAST_DIGITS, LEAST_LETTERS = 3, 4  # of a value worth a search: "1" and "ok" occur everywhere
 
 _FILE = re.compile(r"(?<![\w/.:-])/?(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-Za-z]\w{0,5}\b(?!\()")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d_]{0,20}(?:\.\d{1,20})?(?![\w:/]|[.,-]\d)")
@@ -65,8 +65,8 @@ def read_named_values(name: str, message: str) -> NamedValues:
 
 
 def _tell(one: Expectation, said: str) -> str:
-    """The value that was found, with the words that the check quotes around the expected one where it is short: "94" of
-    "expected 'values used: 86', found 94" stands in "values used: 94". Empty where nothing tells it from others."""
+    """Return a searchable value for what was found. A short one takes the quoted words around the expected one: "94" of
+    "expected 'values used: 86', found 94" becomes "values used: 94". Empty if it stays ambiguous."""
     if is_telling(one.found):
         return one.found
     quotes = (next(group for group in match.groups() if group) for match in _QUOTED.finditer(said))
@@ -75,7 +75,7 @@ def _tell(one: Expectation, said: str) -> str:
 
 
 def is_telling(value: str) -> bool:
-    """Would it stand somewhere for another reason than this? Short numbers and words would."""
+    """Is the value distinctive? Short numbers and words also occur for other reasons."""
     digits = sum(letter.isdigit() for letter in value)
     if digits and not any(letter.isalpha() for letter in value):
         return digits >= LEAST_DIGITS
@@ -104,7 +104,7 @@ def _read_expectations(text: str) -> list[Expectation]:
 
 
 def _label(match: re.Match[str]) -> str:
-    """The words before the value: on its line, and between "expected" and it. None where they are a program's."""
+    """Return the words before the value: on its line, and between "expected" and it. None if they are a program's."""
     text, start = match.string, match.start()
     line = text[max(text.rfind("\n", 0, start), text.rfind(";", 0, start), start - 200) + 1 : start].strip(_AROUND)
     between = _EXPECTED.sub("", text[start : match.start("expected")]).strip(_AROUND)

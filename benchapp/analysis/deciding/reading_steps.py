@@ -1,4 +1,4 @@
-"""The index of a trajectory's steps, read within bounds and kept in mind: a trajectory never changes."""
+"""The index of a trajectory's steps, read within bounds and cached: a trajectory never changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
 from benchapp.stats.learning.computed_runs import Recent
 
-MAX_STEPS = 2_000  # of more a page lists chunks, and no rule looks for a deciding step
+MAX_STEPS = 2_000  # of a longer one a page lists chunks, and no rule searches it
 MAX_CHUNKS = 6  # of at most 1 MiB each
 KEPT_CHARS = 24_000_000
 
@@ -20,7 +20,7 @@ KEPT: Recent[str, StepIndex] = Recent(KEPT_CHARS, _measure)
 
 
 def read_step_index(trajectory: Trajectory | None, chunks: int) -> StepIndex | None:
-    """None where there is no trajectory, or one beyond the bounds. `chunks`: how many it has. At most one query."""
+    """Return None without a trajectory, or for one beyond the bounds. `chunks`: how many it has. At most one query."""
     if trajectory is None or not 0 < trajectory.steps_total <= MAX_STEPS or chunks > MAX_CHUNKS:
         return None
     found = KEPT.get(trajectory.digest)

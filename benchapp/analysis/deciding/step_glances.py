@@ -1,4 +1,4 @@
-"""A step at a glance: what kind of act it was, in a line, and which files it wrote. Pure."""
+"""A step in brief: what kind of act it was, in a line, and which files it wrote. Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ PATH_KEYS = ("file_path", "path", "filename", "absolute_path", "target_file", "n
 CODE_KEYS = ("content", "file_text", "new_string", "old_string", "new_str", "old_str", "new_source", "text")
 SUBMITS = DONE_TOOLS | {"submit", "finish"}
 
-# Harnesses wrap every command in a shell; in a column of commands only what differs is worth its room.
+# Harnesses wrap every command in a shell; a column of commands should show only the differences.
 _SHELL = re.compile(r"""\A(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c +(['"]?)""")
 _TARGET = r"(?P<file>[\w.][\w./~+-]{0,200})"
-# Bounded, each of them: the texts are hostile. Each with a text that is in all it matches, which is found much faster.
+# All are bounded: the texts are hostile. Each has a literal that every match contains, because searching that is much
+# faster.
 _COMMAND_WRITES = (
     (">", re.compile(rf"(?<![0-9&<>=-])>{{1,2}}[ \t]{{0,9}}(?!/dev/null)['\"]?{_TARGET}")),
     ("tee", re.compile(rf"\btee[ \t]{{1,9}}(?:-a[ \t]{{1,9}})?['\"]?{_TARGET}")),
@@ -62,13 +63,13 @@ _EXITS = re.compile(
 )
 
 
-# A line that only opens something, such as `python3 -c "`: what follows says more.
+# A line that only opens something, such as `python3 -c "`: the next one is more useful.
 _OPEN_LINE = re.compile(r"""\A([^\n]{0,60}["'({\\])\s*\n\s*""")
 
 
 class StepKind(StrEnum):
     SYSTEM = "system"
-    TASK = "task"  # what a person or the harness told the agent
+    TASK = "task"  # the request of a person or the harness to the agent
     COMPACTION = "compaction"  # the program replaced the conversation by a summary
     MESSAGE = "message"
     SHELL = "shell"
@@ -79,8 +80,8 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepGlance:
-    """`exit_code`: where a result says it. `at`: when, as the record has it. `writes`: files, by their names. `removes`: files,
-    folders or patterns, by their names."""
+    """`exit_code`: from the result, if it has one. `at`: the recorded time. `writes`: names of files. `removes`: names
+    of files, folders or patterns."""
 
     number: int
     kind: StepKind
@@ -95,7 +96,7 @@ class StepGlance:
 
     @property
     def says_nothing(self) -> bool:
-        """Did the agent neither act nor say a word?"""
+        """Is it a step without any act or word of the agent?"""
         return self.kind is StepKind.MESSAGE and not self.label
 
     @property
@@ -141,7 +142,7 @@ def bare_name(call: ToolCall) -> str:
 
 
 def list_commands(call: ToolCall) -> Iterator[str]:
-    """The command lines of a call: under the keys that shells take, as a text or as words of which the last is the script."""
+    """Yield the command lines of a call: under the keys that shells take, as a text or as words (the last one)."""
     for key in COMMAND_KEYS:
         value = call.arguments.get(key)
         if isinstance(value, str) and value.strip():
@@ -152,7 +153,7 @@ def list_commands(call: ToolCall) -> Iterator[str]:
 
 
 def is_look(call: ToolCall) -> bool:
-    """Does it only print what is there? Anything that may compute, such as awk or a program, does more."""
+    """Does it only print what exists? Anything that may compute, such as awk or a program, does more."""
     commands = [command[:SCANNED_CHARS] for command in list_commands(call)]
     if not commands:
         return bare_name(call) in READING_TOOLS
@@ -161,8 +162,8 @@ def is_look(call: ToolCall) -> bool:
 
 
 def list_written_files(call: ToolCall) -> Iterator[str]:
-    """Names of files that the call writes, as far as its text shows. What a program that it writes would write is none of
-    them: that one has not run yet."""
+    """Yield names of files that the call writes, as far as its text shows. Files that a program in it would write do
+    not count: that program has not run yet."""
     tool = bare_name(call)
     if tool in WRITING_TOOLS or (tool in EDITORS and call.arguments.get("command") != "view"):
         yield from _list_edited_files(call)
@@ -177,7 +178,7 @@ def list_written_files(call: ToolCall) -> Iterator[str]:
 
 
 def list_removed_files(call: ToolCall) -> Iterator[str]:
-    """Names of files and folders that the call removes or moves away, as far as its text shows; some are patterns."""
+    """Yield names of files and folders that the call removes or moves, as far as its text shows; some are patterns."""
     if bare_name(call) in WRITING_TOOLS | EDITORS:
         yield from _find_targets(subject(call), _DELETED)
         return
@@ -191,7 +192,7 @@ def list_removed_files(call: ToolCall) -> Iterator[str]:
 
 
 def _part_command(command: str) -> tuple[str, str]:
-    """The command without its here-documents, and those of them that a program runs."""
+    """Return the command without its here-documents, and those of them that a program runs."""
     text = command[:SCANNED_CHARS]
     found = list_here_documents(text)
     bare, at = "", 0
@@ -201,14 +202,14 @@ def _part_command(command: str) -> tuple[str, str]:
 
 
 def _name_of(path: str) -> str:
-    """The last part of the path; of `build/*` the folder, as everything in it goes. Empty for `.` and `..`."""
+    """Return the last part of the path; for `build/*` the folder, which loses everything. Empty for `.` and `..`."""
     name = posixpath.basename(path.rstrip("/").removesuffix("/*"))
     return name if name.strip(".") else ""
 
 
 @dataclass(frozen=True, slots=True)
 class HereDocument:
-    """What a command hands to another file, or to a program that runs it. `line`: the one that opens it."""
+    """A here-document: what a command passes to a file or a program. `line`: the one that opens it."""
 
     line: str
     start: int
@@ -216,7 +217,7 @@ class HereDocument:
 
 
 def list_here_documents(text: str) -> list[HereDocument]:
-    """In order; one that never ends goes on to the end of the text."""
+    """Return them in order; one without an end extends to the end of the text."""
     found: list[HereDocument] = []
     if "<<" not in text:
         return found
@@ -241,7 +242,7 @@ def _list_edited_files(call: ToolCall) -> Iterator[str]:
 
 
 def _list_written_through(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """(file, the program that writes it) of programs that the call writes down."""
+    """Yield (file, the program that writes it) for programs that the call writes."""
     for program in _list_edited_files(call):
         for key in CODE_KEYS:
             if isinstance(text := call.arguments.get(key), str):
@@ -264,7 +265,7 @@ def _find_targets(text: str, patterns: Sequence[tuple[str, re.Pattern[str]]]) ->
 
 
 def read_exit_code(text: str) -> int | None:
-    """What the text itself says; None where it does not."""
+    """Return the exit code in the text; None if it has none."""
     match = _EXITS.search(text[:200]) or _EXITS.search(text[-200:])
     return int(next(group for group in match.groups() if group)) if match else None
 
@@ -278,7 +279,7 @@ def unwrap_shell(command: str) -> str:
 
 
 def _label(step: Step, by_call: Sequence[Sequence[str]]) -> str:
-    """What it did, where it did something; else the first line of what it said. `by_call`: the files that each call writes."""
+    """Describe what it did, else the first line of its text. `by_call`: the files that each call writes."""
     calls = zip(step.tool_calls, by_call, strict=True)
     about = next((text for call, written in calls if (text := _say_call(call, written))), "")
     if step.source is Source.SYSTEM and not about:
@@ -301,7 +302,7 @@ def _say_call(call: ToolCall, written: Sequence[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line that says something, without the marks of a heading; "null" is what some programs write for nothing."""
+    """Return the first line with content, without the marks of a heading; some programs write "null" for nothing."""
     for line in text[: LABEL_CHARS * 40].splitlines():
         words = " ".join(line.strip().lstrip("#>*-` ").split())
         if words and words != "null":

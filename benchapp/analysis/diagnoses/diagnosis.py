@@ -1,4 +1,4 @@
-"""All rules over one state of a library."""
+"""Apply all rules to one state of a library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_QUOTE = 600
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`left_out`: rule -> findings beyond those kept. `cut`: files of which only the beginning was read."""
+    """`left_out`: rule -> findings beyond those kept. `cut`: files that were read only in part."""
 
     found: tuple[LocatedHit, ...]
     skills: tuple[SkillFacts, ...]
@@ -34,7 +34,7 @@ class Diagnosis:
 
 
 def diagnose(files: Files, sources: Sources) -> Diagnosis:
-    """Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
+    """Apply all rules. Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
     shelf = Shelf(files, sources.omitted)
     found: list[LocatedHit] = []
     left_out: Counter[str] = Counter()

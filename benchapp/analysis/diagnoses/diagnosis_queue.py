@@ -1,5 +1,4 @@
-"""Reading libraries as work for the queue: after an import, after a decision, and when somebody
-asks on the page."""
+"""Read libraries as jobs of the queue: after an import, after a decision, and on request from the page."""
 
 from __future__ import annotations
 
@@ -17,28 +16,28 @@ from benchapp.models import Episode
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one library, because of it
+SLICE_SECONDS = 20.0  # a job may delay trials by at most this time plus one library
 
 
 def select_with_library(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
-    """Those that have, or had, a library to read."""
+    """Select episodes that have, or had, a library to read."""
     return episodes.exclude(library=None, decisions=None).distinct()
 
 
 def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
-    """Those whose present library no rule has read yet."""
+    """Select episodes whose current library no rule has read yet."""
     return episodes.filter(library__files_total__gt=0).exclude(diagnoses__snapshot=F("library"))
 
 
 def read_library(episode_id: str) -> int:
-    """Safe to run twice, and beside the episode's own work: it reads what is recorded and writes only findings."""
+    """Read a library. Safe to run twice, and during the episode's own work: it writes only findings."""
     episode = Episode.objects.select_related("run", "library", "family").filter(public_id=episode_id).first()
     return diagnose_episode(episode) if episode else 0
 
 
 def read_libraries(episode_ids: list[str]) -> None:
-    """The job: one library at least, then others while there is time. What is left goes to the end of the queue, so that
-    trials take turns with a large import. A library that cannot be read is logged and stops no other."""
+    """Run the job: at least one library, then more while there is time. The rest goes to the end of the queue, so that
+    trials take turns with a large import. A library that cannot be read is logged and does not stop the others."""
     deadline = time.monotonic() + SLICE_SECONDS
     for done, episode_id in enumerate(episode_ids, start=1):
         try:
@@ -53,7 +52,7 @@ def read_libraries(episode_ids: list[str]) -> None:
 
 
 def enqueue_reading(episodes: QuerySet[Episode]) -> int | None:
-    """Queues the reading of these libraries. How many; None when the broker is away, and then the command does it."""
+    """Queue the reading of these libraries. Return how many; None if the broker cannot be reached."""
     asked = [str(public_id) for public_id in episodes.order_by("pk").values_list("public_id", flat=True)]
     try:
         if asked:

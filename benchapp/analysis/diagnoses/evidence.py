@@ -1,7 +1,7 @@
-"""What the episode's library is held against, read from the record.
+"""What the episode's library is compared with, read from the record.
 
-Order decides what can be a leak: a constant counts as taken from a trial only where the trial ended *before* the first
-state of the library that holds the constant. What an agent read out of a skill and then wrote down is no leak into it.
+Order decides what can be a leak: a constant counts as taken from a trial only if the trial ended *before* the first
+state of the library that holds it. What an agent read in a skill and then wrote down does not count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from runner.trajectories.fields import fields
 
 MAX_OWN_TRIALS = 200
 MAX_OTHER_TRIALS = 60
-MAX_TRIAL_CHARS = 3_000_000  # of one trajectory that are looked through
+MAX_TRIAL_CHARS = 3_000_000  # that are searched in one trajectory
 MAX_CHECKS = 4_000
 MAX_OUTPUTS = 40  # of verifiers, the latest before a state
 MAX_OUTPUT_CHARS = 20_000  # of each, its end
@@ -51,7 +51,7 @@ MIN_MESSAGE_WORDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A trial that is looked through. sequence None: of another run that is not known to have given it a library."""
+    """A trial to search. sequence None: a trial of another run, without a recorded library."""
 
     trial: Trial
     sequence: int | None
@@ -88,11 +88,11 @@ class DiagnosisEvidence:
 
     @cached_property
     def _others(self) -> list[Witness]:
-        """One trial of each task that was given no library, in other runs of the experiment: what the task shows by itself."""
+        """Return one trial of each task without a library, in other runs: what the task itself shows."""
         bare = Q(snapshot=None) | Q(snapshot__files_total=0)
         rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
-        if not self._own:  # an import may give a library without saying that its trials were given it
+        if not self._own:  # an import may have a library but no record of the trials that were given it
             rows = rows.exclude(episode__run=self.episode.run_id)
         first = (
             rows.order_by()
@@ -113,8 +113,8 @@ class DiagnosisEvidence:
 
     @cached_property
     def reference_files(self) -> list[tuple[str, str]]:
-        """(blob digest, whose skill) of curated and human skills of the same families. None for a library that began
-        as one: it holds the reference by design."""
+        """Return (blob digest, whose skill) of curated and human skills of the same families. Empty for a library that
+        began as a curated one: it holds the reference by design."""
         run = self.episode.run
         seeded = Entry.objects.filter(episode=self.episode, kind=Entry.Kind.SEED).exists()
         if seeded or run.condition.startswith(("curated", "human")):
@@ -127,7 +127,7 @@ class DiagnosisEvidence:
 
     def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
         wanted = {family.pk: family for family in self.families}
-        # A probe starts from a library that a run learned, a qualification perhaps from a corpus: nobody curated it.
+        # A probe's library was learned by a run, a qualification's may come from a corpus: nobody curated them.
         curated = Seeding.objects.filter(family__in=wanted).exclude(
             entry__episode__run__condition__in=unpooled_conditions()
         )
@@ -143,7 +143,7 @@ class DiagnosisEvidence:
             yield SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
 
     def digest(self, state: NamedLibrary) -> str:
-        """Equal as long as nothing changed that the state is held against. Reads no blob."""
+        """Return a digest that is equal while nothing changed that the state is compared with. Reads no blob."""
         before = self._before(state.sequence)
         trials = [witness.trial.pk for witness in before]
         found = Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
@@ -155,7 +155,7 @@ class DiagnosisEvidence:
         return [each for each in self.witnesses if each.sequence is None or each.sequence < sequence]
 
     def look(self, libraries: Mapping[int, Files]) -> None:
-        """Looks the trials through for the constants of these libraries: snapshot pk -> files, every state's."""
+        """Search the trials for the constants of these libraries: snapshot pk -> files, every state's."""
         for state in self.states:
             for text in Shelf(libraries[state.snapshot.pk]).texts.values():
                 for place in find_constants(text.text):
@@ -174,7 +174,7 @@ class DiagnosisEvidence:
                 )
 
     def sources(self, state: NamedLibrary) -> Sources:
-        """What stood before this state. After `look`."""
+        """Return what existed before this state. Call after `look`."""
         before = self._before(state.sequence)
         tasks = Counter(family for _, family in {(each.trial.task_id, each.trial.task.family_id) for each in before})
         return Sources(
@@ -190,7 +190,7 @@ class DiagnosisEvidence:
         )
 
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
-        """The first sighting in each task, own trials first. `tasks`: family -> tasks of it that were looked through."""
+        """Return the first sighting in each task, own trials first. `tasks`: family -> its tasks that were searched."""
         by_task: dict[str, Sighting] = {}
         own_first = sorted(self.seen[constant], key=lambda seen: seen.sequence is None)
         for seen in own_first:
@@ -201,7 +201,7 @@ class DiagnosisEvidence:
 
     @cached_property
     def _omitted(self) -> frozenset[str]:
-        """What a release's manifest says was left out of it (SkillLearnBench: skills/<config>/<task>/<skill>/...)."""
+        """Return what a release's manifest lists as left out (SkillLearnBench: skills/<config>/<task>/<skill>/...)."""
         paths = self.episode.run.experiment.spec.get("omitted", [])
         prefix = f"skills/{self.episode.run.setup.get('config', '')}/{self.episode.key}/"
         return frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
@@ -213,7 +213,7 @@ class DiagnosisEvidence:
         return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
-        """What verifiers printed, from its end."""
+        """Yield the end of what verifiers printed."""
         trials = {witness.trial.pk: witness.trial for witness in before}
         latest = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
         for trial, blob in latest:
@@ -224,7 +224,7 @@ class DiagnosisEvidence:
 
     @cached_property
     def _printed(self) -> list[tuple[int, str]]:
-        """(trial, output's digest) in the order of the witnesses, each text once."""
+        """Return (trial, output's digest) in the order of the witnesses, each text once."""
         order = {witness.trial.pk: place for place, witness in enumerate(self.witnesses)}
         found = Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
         first: dict[str, int] = {}
@@ -239,7 +239,7 @@ class DiagnosisEvidence:
 
 
 def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
-    """As much of it as is held in memory at once, the first first."""
+    """Yield as many as fit in memory at once, in order."""
     left = MAX_SPOKEN_CHARS
     for each in spoken:
         if left <= 0:
@@ -255,9 +255,9 @@ def _list_spellings(constant: Constant) -> tuple[str, ...]:
 
 
 def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
-    """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
+    """Yield (constant, step, field) of the first place of each in the counting attempt's main trajectory.
 
-    What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
+    A first place in a step that opened a skill, or in the next one, came from a skill and is not a sighting.
     """
     found = Trajectory.objects.filter(attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main")
     for trajectory in found[:1]:
@@ -276,7 +276,7 @@ def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]])
 
 
 def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
-    """As a word of its own: 1234 does not stand in 912345, and data/a.csv does in /app/data/a.csv."""
+    """Does it occur as a whole word? 1234 does not occur in 912345, but data/a.csv does in /app/data/a.csv."""
     for word in spelled:
         place = text.find(word)
         while place >= 0:
@@ -289,7 +289,7 @@ def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
 
 
 def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
-    """Messages of checks."""
+    """Yield the messages of checks."""
     trials = {witness.trial.pk: witness.trial for witness in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")

@@ -1,4 +1,4 @@
-"""Files that nobody reaches, and skills that say the same."""
+"""Find files that nothing refers to, and skills that say the same."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import shingles_of, words_of
 
 SHINGLE = 5
-ALIKE = 0.5  # Jaccard over word shingles of whole skills from which two are called near-duplicates
+ALIKE = 0.5  # Jaccard over word shingles of whole skills; at least this much makes near-duplicates
 COMMON = 40  # a shingle in more skills is boilerplate and left out of the count of pairs
 
 
 def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    """Neither SKILL.md nor any other text of the skill names the file, not even by its bare name."""
+    """Yield files that neither SKILL.md nor any other text of the skill names, not even by the bare name."""
     for path in shelf.files:
         skill, _, inner = path.partition("/")
         name = inner.rpartition("/")[2]

@@ -1,5 +1,5 @@
-"""What a rule is given beside a library, and what it says: a place in a file, a sentence, and where the same text was seen
-elsewhere."""
+"""What a rule gets besides a library, and what it returns: a place in a file, a sentence, and where else the text
+occurred."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.base.constants import Constant
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A constant stood here. `own`: in a trial of this episode before the constant was written into the library;
+    """A constant occurred here. `own`: in a trial of this episode before the constant was written into the library;
     otherwise in a trial of the same task elsewhere in the experiment."""
 
     task: str
@@ -21,13 +21,13 @@ class Sighting:
     step: int
     field: str
     own: bool
-    siblings: int = 0  # other tasks of its family that were looked through as well
+    siblings: int = 0  # other tasks of its family that were searched as well
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A text that a library should not repeat: who said it, in words, and the trial where it can be read. `is_printed`: all
-    that a verifier printed, so that some of it may be what the agent had written."""
+    """A text that a library should not repeat: its source, in words, and the trial where it can be read. `is_printed`:
+    output of a verifier, which may repeat what the agent had written."""
 
     text: str
     who: str
@@ -37,15 +37,15 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`sightings`: constant -> the first sighting in each task. `tasks_seen`: tasks whose trials were looked through.
-    `trials_left_out` were more than are looked through at once."""
+    """`sightings`: constant -> the first sighting in each task. `tasks_seen`: tasks whose trials were searched.
+    `trials_left_out`: trials beyond the limit of a search."""
 
     sightings: Mapping[Constant, tuple[Sighting, ...]] = field(default_factory=dict)
     tasks_seen: int = 0
     trials_read: int = 0
     trials_left_out: int = 0
-    omitted: frozenset[str] = frozenset()  # files of the library that the import says it was not given
-    public_texts: tuple[str, ...] = ()  # what the tasks' agents are told anyway
+    omitted: frozenset[str] = frozenset()  # files of the library that were missing at the import
+    public_texts: tuple[str, ...] = ()  # what the tasks' agents see in any case
     verifier_texts: tuple[Spoken, ...] = ()
     hidden_checks: tuple[Spoken, ...] = ()
     references: tuple[Spoken, ...] = ()
@@ -82,8 +82,8 @@ SEVERITIES: tuple[Severity, ...] = ("alarm", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class LibraryHit:
-    """start and end count characters of the file's text; equal where the whole file is meant. `trial` is the public id
-    of the trial that the text was seen in, `step` and `field` the place there."""
+    """start and end count characters of the file's text; equal for the whole file. `trial` is the public id of the
+    trial where the text was seen, `step` and `field` the place there."""
 
     path: str
     start: int
@@ -92,12 +92,12 @@ class LibraryHit:
     trial: str = ""
     step: int | None = None
     field: str = ""
-    severity: Severity | None = None  # where the case at hand weighs less than the rule
+    severity: Severity | None = None  # where this case weighs less than the rule
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryRule:
-    """`says` is one sentence for documents and pages; `is_heuristic` tells a guess from a fact."""
+    """`says` is one sentence for documents and pages; `is_heuristic` separates a guess from a fact."""
 
     id: str
     group: Group

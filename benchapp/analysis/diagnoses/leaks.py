@@ -1,7 +1,7 @@
 """The alarm: text in a skill that came from one task, from its verifier or from a reference skill.
 
-Each rule compares texts and proves no more than that they share them. That a later trial meets the same text is what
-makes it matter: a library which holds an answer measures memory, not skill.
+Each rule compares texts and proves only that they share words. It matters because later trials meet the same text: a
+library that holds an answer measures memory, not skill.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from runner.authoring.copied import CopySource, words_of
 from runner.base.constants import Constant, find_constants
 
 PLACES_SHOWN = 3  # of one constant in one file
-FEW_TASKS = 3  # below so many a constant cannot be told from a convention
+FEW_TASKS = 3  # below this number, constants and conventions look the same
 VERIFIER_WORDS = 8
 REFERENCE_WORDS = 12
 LONG_RUN = 25  # words; shorter ones may be common code
 MUCH_SHARED = 0.3  # of a file's words
-MIN_NAME = 8  # characters of a hidden check's name that is looked for
+MIN_NAME = 8  # characters of a hidden check's name that can be searched for
 
 _ABOUT_CHECKING = re.compile(
     r"\bhidden (?:tests?|checks?|cases?|verifiers?)\b|\bground[- _]truth (?:expects?|uses?|values?|answers?|is)\b"
@@ -40,7 +40,7 @@ def find_episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHi
             if len(seen) != 1 or shown.get(constant, 0) >= PLACES_SHOWN:
                 continue
             if constant.kind == "path" and not seen[0].siblings:
-                continue  # names of files are mostly the family's, and nothing here could tell
+                continue  # names of files mostly belong to the family, and nothing here could decide it
             shown[constant] = shown.get(constant, 0) + 1
             sighting = seen[0]
             yield LibraryHit(
@@ -65,7 +65,7 @@ def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources)
 
 
 def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
-    """None: as the rule says. One task of a family cannot tell what is the task's from what is the family's."""
+    """Return None for the rule's own severity. With only one task, a family's and a task's constants look the same."""
     return None if sighting.siblings and sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
 
 
@@ -88,7 +88,7 @@ def _is_telling(name: str) -> bool:
 
 
 def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    """Words that the task's own instruction has are no leak: every agent is told them."""
+    """Yield words shared with verifier texts, except those of the task's instruction, which every agent sees."""
     corpus = CopySource.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
     for text in shelf.texts.values():
         for run in corpus.runs_in(text.text, distinct=4):
@@ -99,7 +99,7 @@ def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    """A few words of common code are weak; a long run, or a file of which much is shared, is not."""
+    """Yield words shared with references. A few words of common code are weak; a long run or a large share is not."""
     corpus = CopySource.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
     for text in shelf.texts.values() if corpus.shingles else ():
         runs = list(corpus.runs_in(text.text, distinct=7))

@@ -1,4 +1,4 @@
-"""The authoring contract held against a whole library, as if one patch had written all of it (profile of the paper)."""
+"""Check a whole library against the authoring contract, as if one patch had written it (profile of the paper)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import BrokenRule, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
-# rule of the contract -> the group it is told under. Rules about one patch (operations, scope) have no place here.
+# rule of the contract -> the group that shows it. Rules about one patch (operations, scope) do not apply here.
 _GROUPS: dict[str, Group] = {
     "path-layout": "contract",
     "slug-format": "contract",
@@ -38,7 +38,7 @@ _KEY = {"name-is-folder": "name", "name-length": "name", "description-quality": 
 
 
 def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
-    """Everything the contract says of these files; one call for all rules of one library."""
+    """Yield every broken rule of the contract in these files; one call for all rules of one library."""
     upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
     family = Family("", "", "", "", "", ())
     occasion = Occasion(AuthorMode.INDUCE, family, False, None, "none", "paper", {}, (), ())
@@ -68,7 +68,7 @@ def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
 
 
 def _list_broken(shelf: Shelf) -> tuple[BrokenRule, ...]:
-    """Worked out once for a shelf: sixteen rules ask."""
+    """Return the result, cached for a shelf: sixteen rules ask."""
     if "contract" not in shelf.__dict__:
         broken = dict.fromkeys(each for each in find_broken_rules(shelf) if not _is_of_omitted(shelf, each))
         shelf.__dict__["contract"] = tuple(broken)
@@ -77,7 +77,7 @@ def _list_broken(shelf: Shelf) -> tuple[BrokenRule, ...]:
 
 
 def _is_of_omitted(shelf: Shelf, broken: BrokenRule) -> bool:
-    """Names a file that was there and did not come along with the import."""
+    """Does it name a file that existed but was not imported?"""
     skill = broken.path.partition("/")[0]
     return broken.rule == "citation-dangling" and any(
         path.startswith(f"{skill}/") and path.partition("/")[2] in broken.message for path in shelf.omitted
@@ -91,7 +91,7 @@ def _locate(shelf: Shelf, broken: BrokenRule) -> LibraryHit:
 
 
 def _find_place(text: ShelfText, broken: BrokenRule) -> tuple[int, int]:
-    """The line, the key or the words that the message names; (0, 0) where it names none that is there."""
+    """Return the span of the line, key or words that the message names; (0, 0) if the text has none of them."""
     if at_line := re.match(r"line (\d+):", broken.message):
         return text.line_span(int(at_line[1]))
     key = _KEY.get(broken.rule)

@@ -10,12 +10,12 @@ from benchapp.record.textual_change import has_nul
 from runner.authoring.contract.skill_file import SKILL_FILE, SkillFile, SkillFileError, parse_skill
 from runner.base.types import Files
 
-MAX_TEXT = 400_000  # characters of one file that rules read; longer ones are cut and said to be
+MAX_TEXT = 400_000  # characters of one file that rules read; longer ones are cut and reported
 MAX_FILES = 2_000
 
 
 def read_text(content: bytes) -> str:
-    """What rules read of a file, and what their offsets count in."""
+    """Return the text that rules read and count offsets in."""
     return content[: 4 * MAX_TEXT].decode("utf-8", "replace").replace("\r\n", "\n")[:MAX_TEXT]
 
 
@@ -27,11 +27,11 @@ class ShelfText:
     text: str
 
     def line(self, place: int) -> int:
-        """The line, from 1, that the character stands in."""
+        """Return the line, from 1, of the character."""
         return self.text.count("\n", 0, place) + 1
 
     def line_span(self, line: int) -> tuple[int, int]:
-        """Where that line stands; the last one for a number beyond it."""
+        """Return the span of that line, or of the last one for a number beyond it."""
         lines = self.text.split("\n")
         start = sum(len(each) + 1 for each in lines[: min(line, len(lines)) - 1])
         end = self.text.find("\n", start)
@@ -43,7 +43,7 @@ class ShelfText:
 
     @property
     def inner(self) -> str:
-        """The path below the skill's folder."""
+        """Return the path below the skill's folder."""
         return self.path.partition("/")[2]
 
     @property
@@ -53,14 +53,14 @@ class ShelfText:
 
 @dataclass(frozen=True)
 class Shelf:
-    """`omitted`: files that belong to the library and did not come with it. Nothing in them can be read or found."""
+    """`omitted`: files that belong to the library but were not imported with it. They cannot be read or searched."""
 
     files: Files
     omitted: frozenset[str] = frozenset()
 
     @cached_property
     def texts(self) -> Mapping[str, ShelfText]:
-        """Every file that is text, by path."""
+        """Return every text file by path."""
         found = {}
         for path, file in list(self.files.items())[:MAX_FILES]:
             if not has_nul(file.content):
@@ -69,7 +69,7 @@ class Shelf:
 
     @cached_property
     def skills(self) -> tuple[str, ...]:
-        """Folders with a SKILL.md."""
+        """Return the folders with a SKILL.md."""
         return tuple(sorted({text.skill for text in self.texts.values() if text.is_skill_file}))
 
     def of(self, skill: str) -> Iterator[ShelfText]:
@@ -80,7 +80,7 @@ class Shelf:
 
     @cached_property
     def parsed(self) -> Mapping[str, SkillFile]:
-        """The skills whose SKILL.md parses; the others break a rule of their own."""
+        """Return the skills whose SKILL.md parses; the others break a rule of their own."""
         found = {}
         for skill in self.skills:
             try:

@@ -67,7 +67,7 @@ class StoredSkill(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class SkillFacts(Shaped):
-    """cues: group -> {cue: is it there}."""
+    """cues: group -> {cue: is it present}."""
 
     skill: str
     pattern: Pattern
@@ -77,7 +77,7 @@ class SkillFacts(Shaped):
 
 
 def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:
-    """`broken`: rule -> skills that it was found in."""
+    """Count cues. `broken`: rule -> skills that break it."""
     head = shelf.head(skill).text
     cues: dict[str, Mapping[str, bool]] = {
         group: {cue: pattern.search(head) is not None for cue, pattern in patterns.items()}
@@ -94,7 +94,7 @@ def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[st
 
 
 def _find_pattern(shelf: Shelf, skill: str) -> Pattern:
-    """Files that an import names as left out count; of a SKILL.md whose frontmatter does not parse, its whole text."""
+    """Find the pattern. Files that an import left out count; unparsable frontmatter counts as text."""
     paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     parsed = shelf.parsed.get(skill)
     return pattern_of(paths, parsed.body if parsed else shelf.head(skill).text)

@@ -18,15 +18,15 @@ from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from runner.authoring.pattern import PATTERNS
 
-# Cues that are a diagnostic of their own; all other cues of a group are one together.
+# Cues that are a diagnostic of their own. All other cues of a group form one together.
 APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedure": ("state and data",)}
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryProfile(Shaped):
-    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
-    that rules have read in their present state, of `libraries` that hold a file. patterns: skills of
-    each, A to C (runner.authoring.pattern)."""
+    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty if no skill was read. read: libraries
+    whose current state rules have read, out of `libraries` with a file. patterns: skills of each, A to C
+    (runner.authoring.pattern)."""
 
     axes: tuple[float, ...]
     skills: int
@@ -46,7 +46,7 @@ class LibraryProfile(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SkillsRead:
-    """The skills of one run's libraries, as their diagnoses tell them."""
+    """The skills of one run's libraries, as in their diagnoses."""
 
     skills: tuple[StoredSkill, ...] = ()
     read: int = 0
@@ -54,7 +54,7 @@ class SkillsRead:
 
 
 def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
-    """run pk -> what rules read of its present libraries, tainted episodes left out. Two queries."""
+    """Return run pk -> what rules read in its current libraries, without tainted episodes. Two queries."""
     wanted = [run.pk for run in runs]
     standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
     libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
@@ -71,7 +71,7 @@ def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
 
 
 def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
-    """Of the replicates of one group: every skill weighs the same."""
+    """Average the replicates of one group: every skill has the same weight."""
     scored = [score_axes(skill["cues"]) for each in read for skill in each.skills]
     axes = tuple(fmean(column) for column in zip(*scored, strict=True))
     times = Counter(skill["pattern"] for each in read for skill in each.skills)
@@ -81,7 +81,7 @@ def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
 
 
 def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
-    """One skill on the six axes; a group that an earlier version of the rules did not know counts as without cues."""
+    """Score one skill on the six axes; a group unknown to an earlier version of the rules counts as without cues."""
     return tuple(_score_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
 
 

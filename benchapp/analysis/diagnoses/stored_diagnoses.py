@@ -1,4 +1,4 @@
-"""Diagnoses as rows. Safe to repeat: a state is read again only where the rules or what it is held against changed."""
+"""Diagnoses as rows. Safe to repeat: a state is read again only if the rules or what it is compared with changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.base.types import File, Files
 
 
 def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
-    """Brings the diagnoses of all states of its library up to date. How many were worked out."""
+    """Bring the diagnoses of all states of its library up to date. Return how many were made."""
     states = read_named_libraries(episode)
     evidence = DiagnosisEvidence(episode, states)
     known = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
@@ -42,7 +42,7 @@ def _is_current(known: LibraryDiagnosis | None, digest: str) -> bool:
 
 
 def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
-    """The files of all states; a content that several of them share is read once."""
+    """Return the files of all states; a shared content is read once."""
     rows = list(
         SnapshotFile.objects.filter(snapshot__in=list(snapshots)).values_list("snapshot", "path", "blob", "mode")
     )

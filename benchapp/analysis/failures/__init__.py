@@ -1,1 +1,1 @@
-"""Why finished work was refused: the five classes of SkillGenBench (section 4.4), by rules that show what made them speak."""
+"""Why finished work was refused: the five classes of SkillGenBench (section 4.4), by rules that show their evidence."""

@@ -1,4 +1,4 @@
-"""Which class a refusal is of: the classes, the signs that speak for one, and which of them is believed. Pure."""
+"""Classify refusals: the classes, the signs for each, and which sign decides. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES_VERSION = "failures/3"  # raise it when the same facts may be classed di
 
 
 class FailureClass(StrEnum):
-    """By the names of the codes in the starter codebook "SkillGenBench failure classes"."""
+    """Named after the codes in the starter codebook "SkillGenBench failure classes"."""
 
     RUNTIME = "runtime/dependency"
     INTERFACE = "interface/schema"
@@ -26,7 +26,8 @@ class FailureClass(StrEnum):
 
 
 _R, _I, _A, _S, _N = FailureClass
-# By how often SkillGenBench's figure 6 finds them in each source; what it does not print of a source follows.
+# In the order of frequency in SkillGenBench's figure 6, by source; then the classes that it does not print for a
+# source.
 ORDERS: Mapping[str, tuple[FailureClass, ...]] = {
     CorpusKind.REPOSITORY.value: (_R, _I, _A, _S, _N),
     CorpusKind.CODE_DOCUMENT.value: (_I, _R, _A, _S, _N),
@@ -36,11 +37,11 @@ ORDERS: Mapping[str, tuple[FailureClass, ...]] = {
 
 
 def get_order(source: str) -> tuple[FailureClass, ...]:
-    """`source`: the kind of the corpus; empty, or unknown to us, where the task has none."""
+    """Return the order. `source`: the kind of the corpus; it may be empty or unknown."""
     return ORDERS.get(source, ORDERS[""])
 
 
-# What the checks of a declared evaluation begin with (runner/evaluating): stage, first word of the message -> class.
+# How the checks of a declared evaluation begin (runner/evaluating): stage, first word of the message -> class.
 STAGES = ("run", "precheck", "compare", "judge")
 MARKERS: dict[tuple[str, str], FailureClass] = {
     **{("run", word): FailureClass.RUNTIME for word in ("exit", "time", "ended", "ruined")},
@@ -51,13 +52,13 @@ MARKERS: dict[tuple[str, str], FailureClass] = {
     **{("compare", word): FailureClass.STATE for word in ("exact", "text", "table", "json", "pixels")},
     ("judge", "score"): FailureClass.STATE,
 }
-DEFAULTS = {"run": FailureClass.RUNTIME, "precheck": FailureClass.ASSET}  # where the message has no marker
+DEFAULTS = {"run": FailureClass.RUNTIME, "precheck": FailureClass.ASSET}  # if the message has no marker
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """`check`: the name of the check that said it, "" for the exception, the verifier's output or a step. start, end: the
-    characters of its message that matched; both 0 where the check's name or marker alone tells."""
+    """`check`: the name of the check with the sign, "" for the exception, the verifier's output or a step. start, end:
+    the matching characters of its message; both 0 if only the check's name or marker matched."""
 
     failure: FailureClass
     why: str
@@ -69,7 +70,7 @@ class Sign:
 
 
 def find_signs(text: str) -> Iterator[Sign]:
-    """At most one sign per way of speaking, in no order of belief."""
+    """Yield at most one sign per kind of wording, in no order of priority."""
     for failure, why, pattern in _PLAIN:
         if match := next(find_answers(pattern, text), None):
             yield _make_sign(failure, why, match)
@@ -100,7 +101,7 @@ def _find_numbers(text: str) -> Iterator[Sign]:
 
 
 def _find_words(text: str) -> Iterator[Sign]:
-    """Two words that differ are a rule that went the other way; the same word written differently is a form."""
+    """Yield signs in words. Two different words mean a rule; the same word written differently means a form."""
     for pattern in failure_patterns.WORDS:
         for match in find_answers(pattern, text):
             if match["expected"] != match["got"]:
@@ -119,13 +120,13 @@ def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
 
 
 def read_stage(check: str) -> str:
-    """ "run", "precheck", "compare" or "judge" for a check of a declared evaluation, else ""."""
+    """Return "run", "precheck", "compare" or "judge" for a check of a declared evaluation, else ""."""
     stage, colon, _ = check.partition(": ")
     return stage if colon and stage in STAGES else ""
 
 
 def read_marker(check: str, message: str) -> Sign | None:
-    """What the stage and the first word of the message say, where a declared evaluation wrote them."""
+    """Return the sign in the stage and the first word of the message, if a declared evaluation wrote them."""
     stage = read_stage(check)
     word = message.partition(":")[0].strip()
     failure = MARKERS.get((stage, word)) or DEFAULTS.get(stage)
@@ -136,7 +137,7 @@ def read_marker(check: str, message: str) -> Sign | None:
 
 
 def find_signs_of_check(check: str, message: str) -> tuple[Sign, ...]:
-    """Words first, since they know more than a marker."""
+    """Return the signs, words first: they are more specific than a marker."""
     found = tuple(replace(sign, check=check) for sign in find_signs(message))
     by_stage = read_marker(check, message)
     return found if by_stage is None else (*found, by_stage)
@@ -146,12 +147,12 @@ def _make_sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
     return Sign(failure, why, start=match.start(), end=match.end(), quote=quote_around(match))
 
 
-STUBBORN = 2  # times that something was missing, the last time in the last third of the steps
+STUBBORN = 2  # times that something was missing; the last must be in the last third of the steps
 
 
 @dataclass(frozen=True, slots=True)
 class CheckMessage:
-    """A failed check: its name and its message, a test runner's own code left out."""
+    """A failed check: its name and its message, without a test runner's own code."""
 
     check: str
     message: str
@@ -159,7 +160,7 @@ class CheckMessage:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A module or program that a command of the trial did not find, and where that was said last."""
+    """A module or program that a command of the trial did not find, and where that was last reported."""
 
     name: str
     times: int
@@ -169,8 +170,8 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class VerifierRefusal:
-    """A trial that a verifier refused. source: kind of its corpus, "" where there is none. output: the verifier's, for where
-    no check has a message."""
+    """A trial that a verifier refused. source: kind of its corpus, "" if none. output: the verifier's, used if no check
+    has a message."""
 
     source: str = ""
     checks: tuple[CheckMessage, ...] = ()
@@ -182,7 +183,7 @@ class VerifierRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """`primary` None: unclassified, nothing spoke. `signs`: the first one of each class that spoke, the primary's first."""
+    """`primary` None: unclassified, no sign. `signs`: the first one of each class, the primary's first."""
 
     primary: FailureClass | None
     signs: tuple[Sign, ...]
@@ -196,9 +197,9 @@ class Classified:
 
 
 def classify(refusal: VerifierRefusal) -> Classified:
-    """Each failed check votes for one class; those of the earliest stage that failed decide, because later ones follow
-    from it. Equal votes, and several signs of one check, are settled by the order of the source. What checks leave open
-    the verifier's output, then the exception, then what was missing at the end decides."""
+    """Classify a refusal. Each failed check votes for one class. Only the earliest failed stage decides, because later
+    failures follow from it. Ties, and several signs of one check, are settled by the order of the source. Without a
+    class from checks, the verifier's output decides, then the exception, then what was missing at the end."""
     order = get_order(refusal.source)
     by_check = [(said, find_signs_of_check(said.check, said.message)) for said in refusal.checks]
     votes = _count_votes([each for each in by_check if each[1]], order)
@@ -223,13 +224,13 @@ def _count_votes(
 
 
 def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> FailureClass:
-    """Of the words of one check; of its stage where no word speaks."""
+    """Choose by the words of one check, else by its stage."""
     words = [sign for sign in found if sign.end] or list(found)
     return min((sign.failure for sign in words), key=order.index)
 
 
 def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
-    """What was missing several times and still was near the end: one miss that was overcome explains nothing."""
+    """Return what was missing several times and still near the end: a miss that was overcome explains nothing."""
     found = [each for each in refusal.missing if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2]
     return [
         Sign(
@@ -243,7 +244,7 @@ def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
 
 
 def _pick_firsts(signs: list[Sign], primary: FailureClass | None, order: tuple[FailureClass, ...]) -> tuple[Sign, ...]:
-    """One per class: words before a mere marker, else the first."""
+    """Return one per class: words before a mere marker, else the first."""
     best: dict[FailureClass, Sign] = {}
     for sign in sorted(signs, key=lambda sign: not (sign.end or sign.step)):
         best.setdefault(sign.failure, sign)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 NUMBER = r"[-+]?(?:\d[\d,_]{0,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?"
-# A number by itself: no part of a date, a telephone number, a version or a word.
+# A number on its own, not part of a date, a telephone number, a version or a word.
 ALONE = r"(?![\w:]|[-/ .]\d)"
 _QUOTED = r"(?:'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|True\b|False\b)"
 
@@ -56,7 +56,7 @@ WORDS_ASSERTED = re.compile(rf"\bassert (?P<got>{_QUOTED}) (?:==|is) (?P<expecte
 WORDS_UNEQUAL = re.compile(
     rf"\bAssertionError: (?P<got>{_QUOTED}) (?:!=|is not) (?P<expected>{_QUOTED}|true\b|false\b)"
 )
-# "expected name Rosa Jensen, found Leila Okafor": a word that says what, then both values up to the next comparison.
+# "expected name Rosa Jensen, found Leila Okafor": a word for the kind, then both values up to the next comparison.
 WORDS_PLAIN = re.compile(
     r"\b[Ee]xpected:? (?:(?!one\b|no\b|none\b|an?\b|the\b)[a-z_]{2,30} )?(?P<expected>[^;\n]{1,120}?), (?:found|got)"
     r" (?P<got>[^;\n]{1,120}?)(?=;|\n|\Z|\. )"

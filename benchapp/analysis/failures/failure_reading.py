@@ -1,7 +1,7 @@
-"""The refused trials of many runs, read and classed in a few queries, and kept while nothing in a run changes.
+"""Read and classify the refused trials of many runs in a few queries, and cache them while nothing in a run changes.
 
-Checks come from rows, the verifier's output only where no check says anything, and the end of the trajectory only where
-nothing else spoke.
+Checks come from rows. The verifier's output is read only if no check has a message, and the end of the trajectory only
+if nothing else has a sign.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckStatus, TrajectoryKind
 
 T = TypeVar("T")
-MAX_REFUSED = 5_000  # trials of one run that are classed; of more, the first; the page says how many were left
-LAST_STEPS = 40  # of the trajectory, where nothing else speaks
+MAX_REFUSED = 5_000  # the first trials of one run are classified; the page counts the others
+LAST_STEPS = 40  # of the trajectory, used without any other sign
 SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
 
@@ -46,9 +46,9 @@ KEPT: RunCache[Failures] = RunCache(500)
 
 
 def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
-    """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
-    outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once. What is kept
-    on disk is taken from there."""
+    """Return run pk -> its failures, for every given run, from the disk cache if possible. The number of queries is
+    fixed, plus one for each hundred outputs or ends of trajectories, and each five hundred refusals. No more are held
+    as text at once."""
     return KEPT.read_all(runs, _take_or_read)
 
 
@@ -62,17 +62,21 @@ def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
 
 
 def read_class(trial: Trial) -> str:
-    """The column that a table of failures counts one trial in; empty where it did not finish and fail. At most four queries."""
+    """Return the column that counts one trial in a table of failures; empty unless it failed. At most four queries,
+    none if the failures of its run are cached."""
     if trial.success is not False:
         return ""
-    failed = [each for each in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(each.exception_type) is None]
-    found = _classify_all(failed).get(trial.pk)
+    kept = KEPT.get(trial.episode.run) or Failures()
+    found = next((row.classified for row in kept.refused if row.pk == trial.pk), None)
+    if found is None:
+        failed = [one for one in _read_failed(Trial.objects.filter(pk=trial.pk)) if end_of(one.exception_type) is None]
+        found = _classify_all(failed).get(trial.pk)
     return "" if found is None else found.primary.value if found.primary else UNCLASSIFIED
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A failed trial as its rows tell it. verdict: the primary one's key."""
+    """A failed trial as read from its rows. verdict: the primary one's key."""
 
     pk: int
     run: int
@@ -130,7 +134,7 @@ def _read_failed(trials: QuerySet[Trial]) -> Iterator[_Failed]:
 
 
 def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
-    """trial pk -> its classes."""
+    """Return trial pk -> its classes."""
     checks = _read_checks({each.verdict for each in failed if each.verdict is not None})
     refusals = {
         each.pk: VerifierRefusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
@@ -147,7 +151,7 @@ def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
 
 
 def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
-    """verdict pk -> its failed checks."""
+    """Return verdict pk -> its failed checks."""
     found: dict[int, list[CheckMessage]] = defaultdict(list)
     for keys in _slice(sorted(verdicts), KEYS):
         for verdict, name, length, beginning, end in _select_failed_checks(keys).iterator():
@@ -158,7 +162,7 @@ def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
 
 
 def _select_failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
-    """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
+    """Select both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
     checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
     ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)
     return checks.order_by("verdict", "ordinal").values_list("verdict", "name", *ends)
@@ -172,7 +176,7 @@ def _read_outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
 
 
 def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
-    """trial pk -> what its last steps did not find."""
+    """Yield trial pk -> what its last steps did not find."""
     for part in _slice(trials, SLICE):
         chunks = list(_select_last_chunks(part))
         windows = [(chunk, _find_first_step(chunk), LAST_STEPS) for chunk in chunks]
@@ -218,7 +222,7 @@ WORDS: Mapping[str, tuple[str, str]] = {  # class -> its plain name, and what it
 
 @dataclass(frozen=True, slots=True)
 class FailureRow(Shaped):
-    """`counts`: one per column, by the primary class. `further`: refusals that show the class beside another primary one."""
+    """`counts`: one per column, by the primary class. `further`: refusals that show the class as a second one."""
 
     key: str
     title: str
@@ -250,6 +254,6 @@ def count_row(key: str, title: str, refused: Iterable[RefusedRow]) -> FailureRow
 
 
 def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> list[FailureRow]:
-    """One row per source that has a refusal, in the order of `names`, which are their titles."""
+    """Return one row per source that has a refusal, in the order of `names`, which are their titles."""
     found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
     return [count_row(key, title, own) for key, title, own in found if own]

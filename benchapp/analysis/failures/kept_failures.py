@@ -1,6 +1,6 @@
-"""Classed refusals of runs at their end, kept on disk: reading every check again takes seconds where there are thousands.
+"""Cache classified refusals of ended runs on disk: reading thousands of checks again takes seconds.
 
-Trials are kept by their public ids: a database made anew may give them other keys.
+Trials are kept by their public ids, because a rebuilt database may give them other keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "failures"
 
 
 def take_failures(runs: Iterable[Run]) -> dict[int, Failures]:
-    """run pk -> what is kept of it. At most two queries."""
+    """Return run pk -> what is kept of it. At most two queries."""
     facts = {pk: decode(KeptFailures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
     failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
     keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
@@ -28,7 +28,7 @@ def take_failures(runs: Iterable[Run]) -> dict[int, Failures]:
 
 
 def keep_failures(runs: Iterable[Run], found: Mapping[int, Failures]) -> None:
-    """Of runs at their end. At most one query."""
+    """Keep the failures of ended runs. At most one query."""
     keep_of_runs(runs, NAME, lambda run: encode(_pack(found[run.pk])))
 
 

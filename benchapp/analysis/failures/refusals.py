@@ -12,7 +12,7 @@ from benchapp.stats.metrics.agent_ends import AgentEnd
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A finished trial that its verifier refused. source: kind of its corpus, "" where there is none."""
+    """A finished trial that its verifier refused. source: kind of its corpus, "" if none."""
 
     trial: UUID
     pk: int
@@ -24,8 +24,8 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Of one run. ends: failed trials that a limit, the agent's program or the machinery ended, which are no refusals of
-    finished work. left_out: refusals beyond those that were read."""
+    """The failures of one run. ends: failed trials that a limit, the agent's program or the machinery ended; they are
+    not refusals of finished work. left_out: refusals beyond those that were read."""
 
     refused: tuple[RefusedRow, ...] = ()
     ends: Mapping[AgentEnd, int] = field(default_factory=dict)

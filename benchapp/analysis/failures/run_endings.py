@@ -1,7 +1,7 @@
-"""How the agents of a run ended, and whether its author's answers could be used: what a pass rate does not tell.
+"""How the agents of a run ended, and whether its author's answers were usable: what a pass rate does not show.
 
 A model that never calls a tool fails every task under every condition, and an author without a usable answer leaves its
-agents without skills: the numbers look like results of learning and are none. Rows alone are read, no contents.
+agents without skills. The numbers look like results of learning but are not. Only rows are read, no contents.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from runner.base.types import DecisionStatus
 from runner.engine.author_step import LEFT_OUT
 from runner.trajectories.readers import PLAIN_TEXT
 
-# A tenth of the trials moves a rate by ten points at most; below it, how agents ended explains no difference that a page
-# with some dozens of trials can show. The counts stand in the JSON whatever they are.
+# A tenth of the trials moves a rate by ten points at most. Below it, how agents ended explains no difference that a
+# page with some dozens of trials can show. The JSON always has the counts.
 LEAST_SHARE = 0.1
 # Half of the answers: a rejected or unreadable answer now and then is part of what is measured.
 LEAST_USABLE = 0.5
@@ -43,8 +43,8 @@ SAID: Mapping[AgentEnd, str] = {
 
 @dataclass(frozen=True, slots=True)
 class AuthorAnswers:
-    """Of an author about one family. applied: of the usable ones, those that changed the library; left_out: of the
-    others, those that an operator skipped."""
+    """An author's answers about one family. applied: usable ones that changed the library; left_out: other ones,
+    skipped by an operator."""
 
     family: str  # its key
     name: str = ""
@@ -66,8 +66,8 @@ class AuthorAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Endings(Shaped):
-    """Of one run, or of several added up. trials: that ended. observed: of these, the ones whose trajectory
-    records calls; silent: of these, the ones without any. skills: a library of it holds one. is_open: it goes on."""
+    """The endings of one run, or of several added up. trials: those that ended. observed: those with recorded calls.
+    silent: those observed without a call. skills: a library of it holds one. is_open: it continues."""
 
     trials: int = 0
     observed: int = 0
@@ -87,7 +87,7 @@ class Endings(Shaped):
 
     @classmethod
     def restore(cls, fact: Fact) -> Endings:
-        """From its `asdict`."""
+        """Restore from its `asdict`."""
         ends = {AgentEnd(end): count for end, count in fact["ends"].items()}
         answers = tuple(AuthorAnswers(**each) for each in fact["answers"])
         return cls(**{**fact, "ends": ends, "answers": answers})
@@ -117,12 +117,12 @@ class Endings(Shaped):
 
     @property
     def equals_no_skill(self) -> bool:
-        """An author was asked, and no library ever held a skill: its agents worked as under no-skill."""
+        """Was an author asked, while no library ever held a skill? Then its agents worked as under no-skill."""
         return self.asked > 0 and not self.skills and not any(each.applied for each in self.answers)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What somebody who reads the rates must know, worst first; empty where nothing matters."""
+        """Return what a reader of the rates must know, worst first; empty if nothing matters."""
         return (*self._of_author(), *self._of_agents())
 
     def _of_author(self) -> Iterator[str]:
@@ -150,7 +150,7 @@ class Endings(Shaped):
         for end, words in SAID.items():
             count = self.ends.get(end, 0)
             if end is AgentEnd.NO_CALL and count <= self.silent:
-                continue  # said already
+                continue  # already included
             if count and count >= LEAST_SHARE * self.trials:
                 yield f"{count} of {self.trials} trials {words}."
 
@@ -163,7 +163,7 @@ def _add_answers(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]
 
 
 def describe_endings(runs: Sequence[Endings]) -> tuple[str, ...]:
-    """Of the replicates of one condition, added up."""
+    """Describe the replicates of one condition, added up."""
     together = sum(runs, Endings())
     alike = sum(each.equals_no_skill for each in runs)
     if not alike or together.equals_no_skill:
@@ -175,12 +175,12 @@ def describe_endings(runs: Sequence[Endings]) -> tuple[str, ...]:
 
 
 KEPT: RunCache[Endings] = RunCache(500)
-EndedTrials = tuple[str, bool, bool, int]  # what ended them, are calls recorded, were there any, how many
+EndedTrials = tuple[str, bool, bool, int]  # what ended them, are calls recorded, did any happen, how many trials
 
 
 def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
-    """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept, in this process or on
-    disk."""
+    """Return run pk -> how its trials ended, for every given run. Three grouped queries, none for runs cached in memory
+    or on disk."""
     wanted = list(runs)
     found = KEPT.read_all(wanted, lambda missing: take_or_read(missing, "endings", _read, asdict, Endings.restore))
     return {run.pk: replace(found[run.pk], is_open=run.is_open) for run in wanted}
@@ -188,7 +188,7 @@ def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
 
 def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     pks = [run.pk for run in runs]
-    without_model = {run.pk for run in runs if run.harness in MODELLESS}  # calls that nobody made are not missing
+    without_model = {run.pk for run in runs if run.harness in MODELLESS}  # they make no calls that could be missing
     trials: dict[int, list[EndedTrials]] = defaultdict(list)
     for run, kind, observed, called, count in _count_trials(pks):
         trials[run].append((kind, observed and run not in without_model, called, count))
@@ -216,7 +216,7 @@ def _count_endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ..
 
 
 def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, bool, int]]:
-    """(run, type of what ended it, does its trajectory record calls, has it one, how many trials)."""
+    """Return (run, type of what ended it, does its trajectory record calls, has it one, how many trials)."""
     attempt = {"trajectory__attempt__trial": OuterRef("pk"), "trajectory__attempt__counts": True}
     chunks = Chunk.objects.filter(**attempt, trajectory__is_superseded=False)
     telling = chunks.exclude(trajectory__source_format=PLAIN_TEXT)
@@ -226,7 +226,7 @@ def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, 
 
 
 def _count_answers(runs: Sequence[int]) -> QuerySet[Decision, tuple[int, str, str, int, int, int, int]]:
-    """(run, family, its name, answers, usable ones, applied ones, skipped ones)."""
+    """Return (run, family, its name, answers, usable ones, applied ones, skipped ones)."""
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("family__ordinal", "family__key")
     return decisions.values_list("episode__run", "family__key", "family__name").annotate(
         total=Count("pk"),

@@ -1,2 +1,2 @@
-"""Where the lines of a library come from: its states along the spine, which decision wrote each line, and which later
-trials had it."""
+"""Where the lines of a library come from: its states along the spine, the decision that wrote each line, and the later
+trials that had it."""

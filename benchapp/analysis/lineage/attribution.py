@@ -1,8 +1,7 @@
-"""Counts how later trials ended whose library held certain lines. Association, not effect: they differ in more than that.
+"""Count how later trials ended whose library held certain lines. This is association: they differ in more than that.
 
-Pure but for `read_no_skill`, the one query of the baseline. In the ledger a trial counts for a decision while at least one
-line that the decision wrote stands in the library the trial was given, and read means that it read a skill in which such a
-line stands. So a trial counts for several decisions.
+Pure except for `read_no_skill`, the one query of the baseline. In the ledger, a trial counts for a decision while its
+library holds at least one line that the decision wrote. It counts as read if it read a skill with such a line.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Ended(Shaped):
 
     @property
     def gain(self) -> float | None:
-        """Passes of the readers above those that no-skill's rate on the same tasks promises; None where it was not run."""
+        """Return the readers' passes above no-skill's rate on the same tasks; None if no-skill was not run."""
         return self.own.passed - self.own.scored * (self.beside.value or 0.0) if self.slots else None
 
 
@@ -86,8 +85,8 @@ class LaterTrials(Shaped):
 
 
 def read_no_skill(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
-    """The same tasks under no-skill: runs of this experiment with the same agent model and harness, all replicates,
-    tainted episodes left out. Where no-skill did not replay a task, its first try counts as the replay."""
+    """Return the same tasks under no-skill: runs of this experiment with the same agent model and harness, all
+    replicates, without tainted episodes. If no-skill did not replay a task, its first try counts as the replay."""
     wanted = set(tasks)
     if run.condition == BASELINE or not wanted:
         return {}
@@ -113,7 +112,7 @@ def read_no_skill(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
 
 
 def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseline: Baseline) -> LaterTrials:
-    """`trials`: those whose library held the lines, and whether they read a skill with them."""
+    """Count the trials. `trials`: those whose library held the lines, and whether they read a skill with them."""
     groups: dict[tuple[str, str], list[tuple[WorkedTrial, bool | None]]] = defaultdict(list)
     for trial, read in trials:
         groups[trial.phase, trial.role].append((trial, read))
@@ -126,7 +125,7 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
 def list_trials_with_lines(
     lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[WorkedTrial, bool | None]]:
-    """The trials whose library held the lines, from the state `born` on. `standing(state)`: the skills with the lines."""
+    """Return the trials whose library held the lines, from the state `born` on. `standing(state)`: skills with them."""
     found = []
     for trial in lineage.trials:
         skills = standing(trial.state) if trial.state >= born else frozenset()
@@ -158,7 +157,7 @@ def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: B
 def split_by_family(
     trials: Sequence[tuple[WorkedTrial, bool | None]], family: int | None, baseline: Baseline
 ) -> tuple[Ended, Ended]:
-    """How those of the tasks of this family ended, and those of all others."""
+    """Return how those of the tasks of this family ended, and those of all others."""
     same = [pair for pair in trials if pair[0].family == family]
     others = [pair for pair in trials if pair[0].family != family]
     return count_endings(same, baseline), count_endings(others, baseline)
@@ -179,7 +178,7 @@ def _rank(key: str, order: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow(Shaped):
-    """`written`: lines it wrote; `standing`: of those, lines of the library's last state. Families are the tasks'."""
+    """`written`: lines it wrote; `standing`: those still in the last state. Families are those of the tasks."""
 
     state: int
     written: int
@@ -197,7 +196,7 @@ class LedgerRow(Shaped):
 
 
 def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
-    """The row of the decision or seeding that made this state. `family`: the one that it was made for."""
+    """Count the row of the decision or seeding that made this state. `family`: the one that it was made for."""
     trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
     found = count_later_trials(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]

@@ -1,8 +1,8 @@
-"""Who wrote each line: from the ordered states of a library to, for every line of every file, the state it came with.
+"""Who wrote each line: from the ordered states of a library to the state that introduced each line of each file.
 
-Pure. A line that is unchanged keeps its origin through edits of its file, and through moves of the file or of its whole
-skill within one decision (`line_matching`). A line that went and came back later was written anew by whoever brought it back;
-a line that was copied into a file that lives on elsewhere belongs to whoever copied it.
+Pure. A line keeps its origin through edits of its file, and through moves of the file or its whole skill within one
+decision (`line_matching`). A line that was removed and later restored belongs to the change that restored it; a line
+copied into another surviving file belongs to the change that copied it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class TracedLine:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """`states[i][path]`: the lines of that file in the i-th state; `lines`: what is known of each of them.
+    """`states[i][path]`: the lines of that file in the i-th state; `lines`: the history of each.
 
-    `moves[i]`: new path -> the move that the i-th state came with.
+    `moves[i]`: new path -> the move in the i-th state.
     """
 
     states: tuple[Mapping[str, Written], ...]
@@ -37,11 +37,11 @@ class Blame:
     moves: tuple[Mapping[str, Move], ...]
 
     def origins(self, state: int, path: str) -> list[int]:
-        """For each line of the file the state it was written in."""
+        """Return, for each line of the file, the state it was written in."""
         return [self.lines[number].born for number in self.states[state][path]]
 
     def paths(self, state: int, path: str) -> dict[int, str]:
-        """state -> path of this file, from its first state to its last. Follows moves both ways."""
+        """Return state -> path of this file, from its first state to its last. Follows moves both ways."""
         found = {state: path}
         at, where = state, path
         while at and (earlier := self._before(at, where)) is not None:
@@ -64,7 +64,7 @@ class Blame:
         return next((move.new for move in self.moves[state + 1].values() if move.old == path), None)
 
     def holding(self) -> list[dict[int, frozenset[str]]]:
-        """For each state: the state a line was written in -> the skills that hold such lines."""
+        """Return, for each state, the state a line was written in -> the skills that hold such lines."""
         known: dict[int, frozenset[int]] = {}  # files that nobody touched share their lines
         found = []
         for files in self.states:
@@ -79,7 +79,7 @@ class Blame:
 
 
 def trace_lines(manifests: Sequence[Manifest], contents: Contents) -> Blame:
-    """`contents` holds every digest that the manifests name; one that is not there counts as an empty file."""
+    """Trace the lines. `contents` holds every digest that the manifests name; a missing one counts as an empty file."""
     born: list[int] = []
     last: list[int] = []
     states: list[dict[str, Written]] = []
@@ -118,7 +118,7 @@ def trace_lines(manifests: Sequence[Manifest], contents: Contents) -> Blame:
 
 
 def _end(last: list[int], before: Mapping[str, Written], after: Mapping[str, Written], state: int) -> None:
-    """What stood before and no longer does ended with `state`. Files that nobody touched are not looked into."""
+    """End, with `state`, the lines that existed before and no longer do. Untouched files are skipped."""
     untouched = {id(written) for written in after.values()}
     changed = [written for written in before.values() if id(written) not in untouched]
     standing = {number for written in after.values() for number in written} if changed else set()

@@ -1,11 +1,10 @@
 """The hunks of one decision, and a later library without some of them.
 
-A hunk is a run of lines that the decision changed, as the time machine draws it, or a whole file where lines do not tell
-(it came in, went away, is binary, or only its mode changed). Of what it only added, each line is also a hunk of its own.
-An echo is the same line in another file of the library that is frozen, whoever wrote it: as long as it stays, readers of
-that file still read the line. Taking a hunk back from a later library follows its lines
-through every state in between. Where one of these touched them there is nothing left to take back, and that is an
-error that names the state: guessing would try another change than the one that was asked about.
+A hunk is a run of lines that the decision changed, as the time machine shows it, or a whole file (added, removed,
+binary, or with a new mode). In a hunk that only adds, each line is also a separate hunk. An echo is the same line in
+another file of the frozen library, by any author: while it stays, readers of that file still read it. Taking a hunk
+back from a later library follows its lines through every state in between. If one of these touched them, an error names
+the state, because guessing would try another change than the one asked about.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class NamedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Hunk(Shaped):
-    """`old` and `new`: half-open ranges of line numbers from 0, where `kind` is "lines" or "echo"; (0, 0) otherwise."""
+    """`old` and `new`: half-open ranges of line numbers from 0, if `kind` is "lines" or "echo"; (0, 0) otherwise."""
 
     path: str
     kind: Kind
@@ -56,16 +55,16 @@ class Hunk(Shaped):
 
     @property
     def id(self) -> str:
-        """Equal changes at equal places have equal ids."""
+        """Return an id that is equal for equal changes at equal places."""
         lines = [digest_bytes(b"".join(side)) for side in (self.removed, self.added)]
         files = [file and [digest_bytes(file.content), file.mode] for file in (self.before, self.after)]
         return digest_json([self.path, self.kind, self.old, self.new, lines, files])[:ID_LENGTH]
 
     @property
     def lines(self) -> tuple[Hunk, ...]:
-        """Each line that it added, as a hunk; none where it also removed some, or where a file has no lines.
+        """Return each line that it added, as a hunk; none if it also removed lines, or if a file has no lines.
 
-        Blank lines say nothing, and a skill without its frontmatter is none.
+        Blank lines and the frontmatter are left out: a skill needs its frontmatter.
         """
         if self.kind == "added" and self.after is not None and not _is_one_piece(b"", self.after.content):
             start, added = 0, tuple(split_lines(self.after.content))
@@ -82,7 +81,7 @@ class Hunk(Shaped):
 
     @property
     def place(self) -> str:
-        """For people: "lines 3-5", of the state after the decision; of an echo, of the state that is frozen."""
+        """Return text such as "lines 3-5", of the state after the decision; for an echo, of the frozen state."""
         if self.kind not in BY_LINES:
             return "the mode" if self.kind == "mode" else "the whole file"
         first, last = self.new[0] + 1, self.new[1]
@@ -90,7 +89,7 @@ class Hunk(Shaped):
 
     @property
     def did(self) -> str:
-        """What the decision did here."""
+        """Describe what the decision did here."""
         return {
             "lines": f"{len(self.removed)} removed, {len(self.added)} added",
             "echo": "the same line in another file",
@@ -102,7 +101,7 @@ class Hunk(Shaped):
 
 
 def list_hunks(before: Files, after: Files) -> tuple[Hunk, ...]:
-    """Every hunk, by path and then from the top."""
+    """List every hunk, by path and then from the top."""
     return tuple(
         hunk
         for path in sorted({*before, *after})
@@ -112,7 +111,7 @@ def list_hunks(before: Files, after: Files) -> tuple[Hunk, ...]:
 
 
 def find_echoes(hunks: Iterable[Hunk], files: Files) -> tuple[Hunk, ...]:
-    """Lines of `files` that say what one of these hunks added in another file; no headings, which every skill has."""
+    """Return lines of `files` that repeat what a hunk added in another file, except headings, which every skill has."""
     paths: dict[bytes, set[str]] = defaultdict(set)
     for hunk in hunks:
         alone = hunk.lines or ((hunk,) if hunk.kind == "lines" and not hunk.removed and len(hunk.added) == 1 else ())
@@ -130,9 +129,9 @@ def find_echoes(hunks: Iterable[Hunk], files: Files) -> tuple[Hunk, ...]:
 
 
 def take_back(hunks: Iterable[Hunk], line: Sequence[NamedFiles]) -> dict[str, File]:
-    """The last library of `line` without these hunks. `line`: from the state the decision left, one state after another.
+    """Return the last library of `line`, the states from the one the decision left, without these hunks.
 
-    HunkGone where a later state changed what a hunk wrote, or where a skill would lose its SKILL.md and keep the rest.
+    Raise HunkGone if a later state changed what a hunk wrote, or if a skill would lose only its SKILL.md.
     """
     asked, last = list(hunks), line[-1].files
     files = dict(last)
@@ -166,7 +165,7 @@ def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk
 
 
 def _count_frontmatter(lines: Sequence[bytes]) -> int:
-    """Lines up to the second `---`; 0 where there is no frontmatter."""
+    """Count the lines up to the second `---`; 0 without frontmatter."""
     marks = [at for at, line in enumerate(lines) if line.strip() == b"---"]
     return marks[1] + 1 if len(marks) > 1 and marks[0] == 0 else 0
 
@@ -179,7 +178,7 @@ def _is_one_piece(old: bytes, new: bytes) -> bool:
 
 
 def _carry(hunk: Hunk, line: Sequence[NamedFiles]) -> tuple[tuple[int, int], Hunk]:
-    """The hunk with the range of its lines in the last state."""
+    """Return the hunk with the range of its lines in the last state."""
     span = hunk.new
     for earlier, later in pairwise(line):
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)
@@ -194,9 +193,9 @@ def _carry(hunk: Hunk, line: Sequence[NamedFiles]) -> tuple[tuple[int, int], Hun
 
 
 def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
-    """The same lines in the later file; None where they are not all there, one after another.
+    """Return the same lines in the later file; None unless all exist, one after another.
 
-    An empty span lies between two lines: both must still be neighbours, or the end of the file still its end.
+    An empty span is between two lines: they must still be neighbours, or the end of the file must still be its end.
     """
     start, end = span
     for tag, i1, i2, j1, j2 in compare_lines(old, new):
@@ -214,7 +213,7 @@ def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[
 
 
 def _remove_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
-    """From the bottom up, so that the places above stay what they are."""
+    """Remove lines from the bottom up, so that the places above stay valid."""
     lines = split_lines(content)
     for (start, end), hunk in sorted(placed, key=lambda each: each[0], reverse=True):
         lines[start:end] = hunk.removed
@@ -245,7 +244,7 @@ def _explain_gone(hunk: Hunk, line: Sequence[NamedFiles], why: str) -> str:
 
 
 def _require_whole_skills(before: Files, after: Files) -> None:
-    """A folder that loses its SKILL.md and keeps other files is no skill any more, and no library ever was like that."""
+    """Require whole skills: a folder without SKILL.md but with other files was never part of a library."""
     for path in before:
         slug, _, name = path.partition("/")
         if name == "SKILL.md" and path not in after and any(kept.startswith(f"{slug}/") for kept in after):

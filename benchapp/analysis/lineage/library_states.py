@@ -1,8 +1,8 @@
-"""The states of an episode's library along its spine. Whoever speaks of a state, by name or by place, asks here.
+"""The states of an episode's library along its spine, and how they are named and found.
 
-R0 is the library at the start, Rn the library after round n, Sn the library after the n-th skill that came in without an
-author. A key names one state: our own runs count each round once, and where an import repeats a round, the later state
-carries its place as well (R1.3). A decision makes a state only if it was applied and left other files than stood before.
+R0 is the library at the start, Rn the library after round n, Sn the library after the n-th skill added without an
+author. A key names one state: our own runs count each round once; if an import repeats a round, the later state has its
+place appended (R1.3). A decision makes a state only if it was applied and changed the files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchapp.models import Decision, Entry, Episode, Seeding, Snapshot
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.types import DecisionStatus
 
-NEVER = 2**62  # a place behind every spine
+NEVER = 2**62  # a place after every spine
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LibraryState:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStep:
-    """One entry of the spine, and the library before and after it: the same state where it changed nothing."""
+    """One entry of the spine, and the library before and after it: the same state if it changed nothing."""
 
     entry: Entry
     before: LibraryState
@@ -51,19 +51,19 @@ class LibraryStep:
 
 @dataclass(frozen=True, slots=True)
 class LibraryHistory:
-    """`states`: from the start on, in order. `steps`: every entry of the spine but trials and skips."""
+    """`states`: from the start on, in order. `steps`: every entry of the spine except trials and skips."""
 
     states: tuple[LibraryState, ...]
     steps: tuple[LibraryStep, ...] = ()
 
 
 def read_history(episode: Episode) -> LibraryHistory:
-    """One query; a second one for the library of an episode without a spine, unless it was loaded with it."""
+    """Read with one query; a second one for the library of an episode without a spine, unless it was loaded with it."""
     return read_histories([episode])[episode.pk]
 
 
 def read_histories(episodes: Sequence[Episode]) -> dict[int, LibraryHistory]:
-    """By the key of the episode. One query for all."""
+    """Return histories by the key of the episode. One query for all."""
     entries: dict[int, list[Entry]] = {episode.pk: [] for episode in episodes}
     for entry in Entry.objects.filter(episode__in=episodes).of_library():
         entries[entry.episode_id].append(entry)
@@ -83,17 +83,17 @@ def _build_history(entries: Sequence[Entry], episode: Episode) -> LibraryHistory
 
 
 def find_state(states: Iterable[LibraryState], name: str | None) -> LibraryState | None:
-    """By its key or by its library's digest."""
+    """Find a state by its key or its library's digest."""
     return next((state for state in states if name and name in (state.key, state.digest)), None)
 
 
 def find_round(states: Sequence[LibraryState], name: str) -> LibraryState | None:
-    """As `find_state`; a person may also write 3 for R3."""
+    """Find a state as `find_state` does; a person may also write 3 for R3."""
     return find_state(states, name) or find_state(states, f"R{name}")
 
 
 def _read_start(entries: Iterable[Entry], episode: Episode) -> Snapshot | None:
-    """What the library held before the first thing that could change it; without one, what it holds at present."""
+    """Return the library before the first entry that could change it; without one, the current library."""
     for entry in entries:
         if entry.decision:
             return entry.decision.before
@@ -103,7 +103,7 @@ def _read_start(entries: Iterable[Entry], episode: Episode) -> Snapshot | None:
 
 
 def _make_state(entry: Entry, states: Sequence[LibraryState]) -> LibraryState | None:
-    """The state that this entry leaves behind; None where the library stays as it stands."""
+    """Return the state after this entry; None if the library stays the same."""
     if seeding := entry.seeding:
         count = 1 + sum(state.seeding is not None for state in states)
         return LibraryState(f"S{count}", seeding.snapshot, entry.sequence, seeding=seeding)
@@ -130,9 +130,9 @@ class NamedLibrary:
 
 
 def read_named_libraries(episode: Episode) -> list[NamedLibrary]:
-    """Every library the episode is known to have had, by first appearance, the empty one left out.
+    """Return every library the episode is known to have had, by first appearance, except the empty one.
 
-    More than its states: an import may begin a decision, seal or end with files that no recorded change brought.
+    An import may begin a decision, seal or end with files that no recorded change brought, so these exceed the states.
     """
     found: dict[int, NamedLibrary] = {}
     for entry in Entry.objects.filter(episode=episode).of_library():

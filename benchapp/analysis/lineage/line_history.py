@@ -1,6 +1,6 @@
-"""An episode's library as it went: its states in the order of the spine, who wrote their lines, and who worked with them.
+"""An episode's library over time: its states, who wrote their lines, and who worked with them.
 
-Read once per run and kept until a number of the run changes: five queries, the contents of the library's files among them.
+Read once per run and cached until a number of the run changes: five queries, including those for the files' contents.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ class WorkedTrial:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`snapshots[state]`: the library's key in each state, None where it was empty. `holding[state][born]`: the skills in
-    which lines of the state `born` remain.
-
-    `too_big`: bytes of a library that is not traced; 0 where it is.
-    """
+    """`snapshots[state]`: the library's key in each state, None if empty. `holding[state][born]`: the skills that still
+    have lines of the state `born`. `too_big`: bytes of a library that is too large to trace, else 0."""
 
     snapshots: tuple[int | None, ...]
     blame: Blame
@@ -57,7 +54,7 @@ KEPT: RunCache[dict[int, Lineage]] = RunCache(40)  # runs; a library of sixty ro
 
 
 def read_lineage(run: Run, episode: Episode, states: Sequence[LibraryState]) -> Lineage:
-    """`states`: the episode's, as `read_history` gives them."""
+    """Read the lineage. `states`: the episode's, as returned by `read_history`."""
     kept = KEPT.get(run) or {}
     if episode.pk not in kept or len(kept[episode.pk].snapshots) != len(states):
         kept = {**kept, episode.pk: _read(episode, states)}
@@ -117,8 +114,8 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
 
 
 def _find_state_at(states: Sequence[LibraryState], same: Sequence[int], sequence: int | None) -> int:
-    """Which of the states with the same files a trial met: the latest before its place on the spine; the last of them
-    where it has none."""
+    """Return which of the states with the same files a trial met: the latest before its place on the spine, or the last
+    of all if it has no place."""
     if sequence is None:
         return same[-1]
     return max((place for place in same if states[place].sequence < sequence), default=same[0])

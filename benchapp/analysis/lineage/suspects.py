@@ -1,8 +1,8 @@
-"""Lines of a condition's libraries whose later readers passed least beside no-skill. Association, not effect: a probe tests it.
+"""Lines of a condition's libraries whose later readers passed least, compared with no-skill. A probe can test it.
 
-Counts as blame does (`attribution`), over all replicates at once. Lines are told apart by their text, whichever skill, library
-or replicate holds them: what one author wrote into four libraries is one line with the readers of all four. Lines that the
-same trials read cannot be told apart, and stand together.
+Counts as blame does (`attribution`), over all replicates at once: this is association. Lines are identified by their
+text: what one author wrote into four libraries is one line with the readers of all four. Lines that the same trials
+read cannot be separated and are listed together.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from benchapp.record.line_matching import split_bare_lines
 
 MIN_READERS = 3  # scored; fewer say nothing about a line
 MAX_LENGTH = 400  # characters of a line
-ASKED_LENGTH = 80  # characters of a line that an address needs to name it
-APART = 0.05  # shares: readers of a skill without the line must have done so much better to accuse it
+ASKED_LENGTH = 80  # enough characters of a line to name it in an address
+APART = 0.05  # shares: readers of a skill without the line must do better by this much to accuse it
 DELIMITER = b"---"  # of a frontmatter
 
 Held = Mapping[int, frozenset[str]]  # state -> skills that hold the line in it
@@ -30,7 +30,7 @@ Held = Mapping[int, frozenset[str]]  # state -> skills that hold the line in it
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line can be opened: the last state of an episode that holds it. `decision` wrote it; None if nobody here did."""
+    """Where a line can be opened: the last state of an episode that holds it. `decision` None: seeded."""
 
     run: Run
     episode: Episode
@@ -42,7 +42,7 @@ class LinePlace:
 
 @dataclass(frozen=True, slots=True)
 class SuspectLine:
-    """A line's text as it stands in a library, cut where it is long, and its place in each library that held it."""
+    """A line's text in a library, cut if it is long, and its place in each library that held it."""
 
     text: str
     places: tuple[LinePlace, ...]
@@ -60,7 +60,7 @@ LINE = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class SuspectLines(Shaped):
-    """Lines that the same trials read: in which skills, in how many libraries, and how these trials ended.
+    """Lines that the same trials read: their skills, the number of libraries, and how these trials ended.
 
     `without`: how trials of the same condition ended that read a skill, but none of these lines.
     """
@@ -80,13 +80,13 @@ class SuspectLines(Shaped):
 
     @property
     def is_apart(self) -> bool:
-        """Whether it goes with the line: readers of a skill without it did better, or there were none to ask."""
+        """Did readers of a skill without the line do better, or did nobody read one?"""
         own, other = self.ended.own.value, self.without.own.value
         return own is None or other is None or other - own >= APART
 
     @property
     def surety(self) -> float:
-        """Passes lost, in standard errors of so many trials at no-skill's rate, which is kept off 0 and 1."""
+        """Return the passes lost, in standard errors of that many trials at no-skill's rate (kept off 0 and 1)."""
         rate = (self.ended.beside.passed + 1) / (self.ended.beside.scored + 2)
         return -(self.ended.gain or 0.0) / sqrt(self.ended.own.scored * rate * (1 - rate))
 
@@ -103,9 +103,8 @@ class _Library:
 
 
 def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
-    """Of the replicates of one condition, the surest loss first; last come lines without which readers of a skill did no better.
-
-    Three queries, and those of lineages not yet kept."""
+    """Rank the lines of one condition's replicates, the surest loss first. Last are lines without which readers of a
+    skill did no better. Three queries, and those of lineages not yet cached."""
     libraries = _read_libraries(runs)
     tasks = {trial.task for library in libraries for trial in library.lineage.trials}
     baseline = read_no_skill(runs[0], tasks) if runs else {}
@@ -123,7 +122,7 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
 
 
 def _read_libraries(runs: Sequence[Run]) -> list[_Library]:
-    """Of every episode whose lines are traced."""
+    """Read the libraries of every episode whose lines are traced."""
     by_pk = {run.pk: run for run in runs}
     standing = Episode.objects.filter(run__in=by_pk, is_tainted=False)
     episodes = list(standing.select_related("library").order_by("run__replicate", "pk"))
@@ -142,14 +141,14 @@ def _read_files(snapshots: Iterable[int]) -> dict[tuple[int, str], bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Where a text stands in one library: `held` by state, and the last place seen, as state, path and line."""
+    """Where a text is in one library: `held` by state, and the last place seen, as state, path and line."""
 
     held: dict[int, set[str]]
     last: tuple[int, str, int]
 
 
 def _trace_texts(library: _Library) -> dict[str, _Standing]:
-    """Every line that could advise anybody. A file's lines are read once for each state that changed it."""
+    """Trace every line that could advise anybody. A file's lines are read once for each state that changed it."""
     found: dict[str, _Standing] = {}
     known: dict[int, list[tuple[int, str]]] = {}  # files that nobody touched share their lines
     for state, files in enumerate(library.lineage.blame.states):
@@ -164,7 +163,7 @@ def _trace_texts(library: _Library) -> dict[str, _Standing]:
 
 
 def list_advice(content: bytes) -> list[tuple[int, str]]:
-    """(number, text) of the lines that could advise: no frontmatter, no headings, nothing without a letter."""
+    """List (number, text) of the lines that could advise: without frontmatter, headings, and lines without a letter."""
     if b"\0" in content:
         return []
     lines = split_bare_lines(content)
@@ -176,7 +175,7 @@ def list_advice(content: bytes) -> list[tuple[int, str]]:
 def _join_by_readers(
     libraries: Sequence[_Library],
 ) -> dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _Standing]]]]:
-    """The trials that read a line -> every such line, with the libraries that held it."""
+    """Return the trials that read a line -> every such line, with the libraries that held it."""
     by_text: dict[str, list[tuple[_Library, _Standing]]] = defaultdict(list)
     for library in libraries:
         for text, standing in _trace_texts(library).items():
@@ -196,7 +195,7 @@ def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[Worked
 
 
 def _describe(texts: Mapping[str, list[tuple[_Library, _Standing]]], ended: Ended, without: Ended) -> SuspectLines:
-    """Lines in the order of their file."""
+    """Describe the lines in the order of their file."""
     stands = [each for found in texts.values() for each in found]
     lines = [SuspectLine(text[:MAX_LENGTH], tuple(_locate(*each) for each in found)) for text, found in texts.items()]
     skills = {skill for _, standing in stands for held in standing.held.values() for skill in held}

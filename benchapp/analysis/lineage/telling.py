@@ -1,6 +1,6 @@
-"""Which change of a library says most: the one after a failure whose later readers did best beside no-skill. Pure.
+"""Choose the change of a library to show first: after a failure, with the best later readers against no-skill. Pure.
 
-Association, not effect: it chooses where reading starts, and a page that uses it says by what rule. The example's probe
+Association, not effect: it chooses where reading starts, and a page that uses it states the rule. The example's probe
 takes the same change back (`example_experiment`), so that nobody picks the change that looks best.
 """
 
@@ -23,14 +23,14 @@ class TellingChange:
 
     @property
     def gain(self) -> float:
-        """`Ended.gain`; where no-skill was not run, all passes of later readers."""
+        """Return `Ended.gain`; if no-skill was not run, all passes of later readers."""
         gain = self.ended.gain
         return float(self.ended.read.passed) if gain is None else gain
 
 
 def rank_telling_changes(history: LibraryHistory, lineage: Lineage, baseline: Baseline) -> list[TellingChange]:
-    """Every applied change after a failure that later trials of its family read, the most telling first. None of a library
-    whose lines are not traced."""
+    """Rank the applied changes after a failure that later trials of their family read, by gain. Empty if the library's
+    lines are not traced."""
     if lineage.too_big:
         return []
     made = {history.states.index(step.after): step.entry.decision for step in history.steps if _answers_failure(step)}
@@ -45,8 +45,8 @@ def _answers_failure(step: LibraryStep) -> bool:
 def rank_changes(
     lineage: Lineage, changes: Iterable[tuple[int, int | None]], baseline: Baseline
 ) -> list[TellingChange]:
-    """`changes`: (state, family) of each. Ties: more readers, then the earlier one. Left out are those whose lines no later
-    trial of their family read and was scored."""
+    """Rank `changes`, given as (state, family). Ties: more readers, then the earlier one. Changes without a scored
+    reader in a later trial of their family are left out."""
     found = [TellingChange(state, _end_in_family(lineage, state, family, baseline)) for state, family in changes]
     read = [change for change in found if change.ended.read.scored]
     return sorted(read, key=lambda change: (-change.gain, -change.ended.read.scored, change.state))

@@ -1,4 +1,4 @@
-"""Finds the steps of the evidence that use the words of a line. A guess, and pages call it one. Pure."""
+"""Find the steps of the evidence that use the words of a line. A guess, and pages call it one. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 MIN_SHARED = 2  # words
 MIN_SHARE = 0.3  # of the line's words
-MAX_CHARS = 100_000  # of one step that are looked at
+MAX_CHARS = 100_000  # that are searched in one step
 _WORD = re.compile(r"[^\W\d_][\w.\-]{2,60}|\d[\d.,:]{2,30}")
 _COMMON = frozenset(
     "the and for with this that from when then than not are was were has have had you your its into only each every all any "
@@ -20,7 +20,7 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WordOverlap:
-    """`shared`: words of the line that the step has as well, of `words` in the line."""
+    """`shared`: words of the line that the step also has, out of `words` in the line."""
 
     step: int
     shared: tuple[str, ...]
@@ -28,7 +28,7 @@ class WordOverlap:
 
 
 def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[WordOverlap]:
-    """The steps that share most with the line, best first. `steps`: (number, text). Words that most steps use are ignored."""
+    """Return the steps that share most with the line, best first. `steps`: (number, text). Common words are ignored."""
     by_step = [(number, find_words(text)) for number, text in steps]
     spread = Counter(word for _, words in by_step for word in words)
     often = {word for word, count in spread.items() if len(by_step) > 3 and count > len(by_step) / 2}
@@ -39,5 +39,5 @@ def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -
 
 
 def find_words(text: str) -> set[str]:
-    """The words that say something, folded; also numbers of two digits and more."""
+    """Return the meaningful words, folded; also numbers of two digits and more."""
     return {word.strip(".-,:").casefold() for word in _WORD.findall(text[:MAX_CHARS])} - _COMMON

@@ -1,7 +1,7 @@
-"""The pre-classifier: small pure functions over facts, each of which may propose one code for one item.
+"""The pre-classifier: small pure functions over facts. Each may propose one code for one item.
 
-A proposal is a suggestion, never a label. `RULES_VERSION` is raised whenever a rule may speak differently about the
-same facts; suggestions carry it.
+A proposal is a suggestion, never a label. `RULES_VERSION` is raised when a rule may judge the same facts differently;
+suggestions carry it.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ RULES: dict[str, TrialRule] = {rule.key: rule for rule in (*TRIAL_RULES, *PATCH_
 
 
 def examine(facts: object, rules: Iterable[TrialRule]) -> list[TrialFinding]:
-    """What these rules say of the facts, in the order of the rules; several may speak."""
+    """Return the findings of these rules in their order; several may match."""
     return [finding for rule in rules if (finding := rule.apply(facts))]

@@ -1,4 +1,4 @@
-"""What one tool call does to the work, as far as its text tells: writes something, looks at something, tests it."""
+"""What one tool call does to the work, as far as its text shows: writes something, looks at something, tests it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REDIRECTED = re.compile(r"(?<![0-9&<>-])>{1,2}(?!&)\s*(?!/dev/null)(?P<target>[
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """`changes`: what was written or run, in the call's own words; empty where nothing was."""
+    """`changes`: what was written or run, in the call's own words; empty if nothing was."""
 
     changes: str = ""
     looks: bool = False
@@ -88,7 +88,7 @@ def _read_commands(commands: list[str]) -> Acts:
 
 
 def _list_deeds(command: str) -> Iterator[tuple[str, str]]:
-    """(change, look or test, the program) of a command line, in order."""
+    """Yield (change, look or test, the program) of a command line, in order."""
     inline = _INLINE.search(command)
     for invocation in invocations(command):
         program = posixpath.basename(invocation.program)
@@ -107,10 +107,8 @@ def _list_deeds(command: str) -> Iterator[tuple[str, str]]:
 
 
 def _classify_interpreter(invocation: Invocation, inline: str) -> str:
-    """A program given inline looks, unless it writes; one that asserts tests. A file of its own changes something.
-
-    Empty where there is neither: a shell whose script could not be taken apart.
-    """
+    """Classify an interpreter's call. An inline program looks, unless it writes; one that asserts tests. A script file
+    changes something. Empty if there is neither: a shell whose script could not be parsed."""
     arguments = invocation.arguments
     if arguments[:1] == ("-m",):
         return "test" if arguments[1:2] and arguments[1] in TESTING_MODULES else "change"

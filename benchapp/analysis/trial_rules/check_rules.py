@@ -1,4 +1,4 @@
-"""Rules about what the verifier said of a failed trial."""
+"""Rules about the verifier's report on a failed trial."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def state_rule(facts: TrialFacts) -> Reason | None:
 
 
 def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:
-    """What the classifier of failures says, as a reason."""
+    """Return the class from the classifier of failures as a reason."""
     if not facts.failed:
         return None
     found = classify(facts.refusal)

@@ -14,7 +14,7 @@ from benchapp.analysis.trial_rules.rule_finding import FindingPlace
 from runner.base.types import Observation, Source, Step
 
 EDGE_CHARS = 20_000  # of a result, searched from either end
-KINDS_OF_ERROR = 300  # different errors counted; a trajectory with more is past telling apart
+KINDS_OF_ERROR = 300  # different errors counted; a trajectory with more is not analysed further
 
 _ERROR_LINES = re.compile(
     r"^(?:E {1,8})?(?:"
@@ -39,7 +39,7 @@ _CONTEXT_FULL = re.compile(
 
 @dataclass(slots=True)
 class Course:
-    """What happened in which order. Ranks count tool calls, so that two acts of one step are still in order."""
+    """What happened in a trial, in order. Ranks count tool calls, so that two acts of one step are also in order."""
 
     steps_total: int = 0
     calls_total: int = 0
@@ -58,7 +58,7 @@ class Course:
 
     @property
     def most_missing(self) -> tuple[Missing, ...]:
-        """The five names that were missing most often, each with the place where it was missing last."""
+        """Return the five names that were missing most often, each with the place where it was last missing."""
         places = self.missing_places
         return tuple(
             Missing(name, times, places[name].step or 0, places[name].quote)
@@ -125,12 +125,12 @@ def cut_edges(text: str) -> str:
 
 
 def looks_failed(text: str) -> bool:
-    """What a shell says when a program is missing is short, and its harness may not call it an error."""
+    """Does it look failed? A shell's message about a missing program is short, and may not be called an error."""
     return len(text) < 4_000 and _MISSING_PROGRAM.search(text) is not None
 
 
 def find_last_error(text: str) -> str:
-    """The last line that is an error, without what surrounds it; empty where there is none."""
+    """Return the last line that is an error, without the text around it; empty if there is none."""
     found = ""
     for match in _ERROR_LINES.finditer(text):
         found = match.group()

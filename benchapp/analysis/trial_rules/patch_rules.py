@@ -30,7 +30,7 @@ _STOP = frozenset("the and for with from that this when use skill into using you
 
 @dataclass(frozen=True, slots=True)
 class PatchFacts:
-    """What was added, by path (whole texts of a library for a snapshot), beside what the author had seen.
+    """What was added, by path (whole texts of a library for a snapshot), and what the author had seen.
 
     shown: instructions of the tasks it was shown. others: instructions of the family's other tasks.
     skills: slug -> name and description, of the library after it; `new`: the slugs it brought.

@@ -1,4 +1,4 @@
-"""What a rule says, and what a rule is."""
+"""A rule, and what it returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FindingPlace:
 class TrialFinding:
     """What one rule proposes for one item. `codes`: names it may go by, the first one ours.
 
-    attribution: a value of Attribution, or "" where the facts do not tell who failed.
+    attribution: a value of Attribution, or "" if the facts do not show who failed.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class TrialFinding:
 
 @dataclass(frozen=True, slots=True)
 class TrialRule:
-    """`judge` is a pure function of facts: why the rule speaks and where, or None. Its docstring is its documentation."""
+    """`judge` is a pure function of facts: why the rule matches and where, or None. Its docstring documents it."""
 
     key: str
     codes: tuple[str, ...]
@@ -45,7 +45,7 @@ class TrialRule:
 
     @property
     def sees(self) -> str:
-        """When it speaks."""
+        """Return when it matches."""
         return self.documentation.partition(BLIND)[0].strip()
 
     @property
@@ -60,12 +60,12 @@ class TrialRule:
         return TrialFinding(self.key, self.codes, reason.text, reason.attribution, place.step, cut_quote(place.quote))
 
 
-BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind spot
+BLIND = "Cannot see:"  # begins the blind spot in a rule's docstring
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a rule speaks, who failed where the facts tell, and where to look."""
+    """Why a rule matches, who failed if the facts show it, and where to look."""
 
     text: str
     attribution: str = ""

@@ -29,7 +29,7 @@ class CheckFact:
 
 @dataclass(frozen=True, slots=True)
 class TrialFacts:
-    """success None: no verdict tells. course None: no trajectory was recorded. mounted None: nobody knows."""
+    """success None: no verdict. course None: no trajectory was recorded. mounted None: unknown."""
 
     success: bool | None
     exception_type: str = ""
@@ -48,13 +48,13 @@ class TrialFacts:
 
     @property
     def verifier_texts(self) -> tuple[str, ...]:
-        """The verifier's words: messages of failed checks, else the end of its output; of pytest's only the answers."""
+        """Return messages of failed checks, else the end of the verifier's output; for pytest only the answers."""
         messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
         return tuple(map(keep_answers, messages))
 
     @property
     def refusal(self) -> VerifierRefusal:
-        """What the classifier of failures looks at."""
+        """Return what the classifier of failures looks at."""
         output = "" if any(check.message for check in self.checks) else keep_answers(self.output)
         course = self.course
         return VerifierRefusal(
@@ -74,7 +74,7 @@ def cut_both_ends(message: str) -> str:
 
 
 def read_trial_facts(trial: Trial) -> TrialFacts:
-    """The facts of the counting attempt. Five queries, and one for each chunk of steps."""
+    """Read the facts of the counting attempt. Five queries, and one for each chunk of steps."""
     attempt = trial.counting_attempt()
     if attempt is None:
         return TrialFacts(success=trial.success)
@@ -108,7 +108,7 @@ def _find_source(trial: Trial) -> str:
 def _read_skills(
     attempt: Attempt, *, knows_mounted: bool
 ) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
-    """(the skills mounted, each skill used with its first step)."""
+    """Return the skills mounted, and each skill used with its first step."""
     mounted: set[str] = set()
     first: dict[str, int | None] = {}
     for skill, kind, step in attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"):

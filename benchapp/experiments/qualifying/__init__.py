@@ -1,1 +1,1 @@
-"""Qualifications of suites: the experiment that tries tasks, and what it says of each of them."""
+"""Qualifications of suites: the experiment that tries tasks, and its verdict on each of them."""

@@ -1,4 +1,4 @@
-"""The experiment that qualifies a suite: its file, the one that holds for a state of the suite, and which tasks it admits."""
+"""The experiment that qualifies a suite: its file, the current one for the suite's state, and the tasks it admits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.protocols.stages import iterate_counted_tasks
 def write_file(
     suite: Suite, *, model: str | None = None, agent: str = "shell", rules: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """The experiment file. Without a model only the checks that need none are in it."""
+    """Return the experiment file. Without a model it has only the checks that need none."""
     asking = {} if model is None else {"agents": [agent], "agent_models": [model]}
     return {
         "name": f"Qualification of {suite.name:.250}",
@@ -34,7 +34,7 @@ def write_file(
 
 
 def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
-    """Those that some task has all it takes for."""
+    """List the checks that at least one task supports."""
     if any(map(has_solution, iterate_counted_tasks(suite))):
         yield SOLUTION
     yield UNTOUCHED
@@ -50,8 +50,8 @@ def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
 
 
 def find_qualification(key: str, digest: str = "") -> Experiment | None:
-    """The newest that ended, over this state of the suite or any: what pages show and launches go by. While none has
-    ended, the newest of those that run."""
+    """Return the newest that ended, over this state of the suite or any, for pages and launches. While none has ended,
+    return the newest that runs."""
     found = Experiment.objects.standing().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
     if digest:
         found = found.filter(pk__in=Run.objects.filter(setup__suite__digest=digest).values("experiment"))
@@ -59,8 +59,8 @@ def find_qualification(key: str, digest: str = "") -> Experiment | None:
 
 
 def list_qualifications(digests: Mapping[str, str]) -> dict[str, tuple[Experiment, str]]:
-    """Suite -> its qualification, and the state of the suite that it tried. `digests`: the current states. Of the current state
-    before another one, then one that ended before one that runs, then the newest. Two queries."""
+    """Return suite -> its qualification, and the state of the suite that it tried. `digests`: the current states. The
+    current state is preferred, then one that ended, then the newest. Two queries."""
     found = Experiment.objects.standing().qualifications().filter(suite__key__in=digests).select_related("suite")
     tried: dict[int, list[str]] = {}
     runs = Run.objects.filter(experiment__in=found).order_by("pk").values_list("experiment", "setup__suite__digest")
@@ -82,15 +82,15 @@ def _rank(qualification: Experiment, state: str, current: str) -> tuple[bool, bo
 
 
 def has_tried_traps(qualification: Experiment, suite: Suite) -> bool:
-    """Whether it tried the wrong answers that the suite declares now. No digest of a task covers them."""
+    """Return whether it tried the wrong answers that the suite declares now. No digest of a task covers them."""
     if not any(map(has_trap, iterate_counted_tasks(suite))):
         return True
     return qualification.runs.filter(condition=TRAP, setup__traps=digest_traps(suite)).exists()
 
 
 def list_admitted(suite: Suite) -> tuple[str, ...]:
-    """Keys of the tasks that the suite's qualification admits, in the suite's order. SetupError where none ended for this state of the
-    suite, or it admits none."""
+    """List the keys of the tasks that the suite's qualification admits, in the suite's order. Raise SetupError if none
+    ended for this state of the suite, or it admits none."""
     found = find_qualification(suite.key, suite.digest)
     if found is None or found.is_open:
         told = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"

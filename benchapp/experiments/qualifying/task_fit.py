@@ -25,12 +25,13 @@ class Fit(StrEnum):
 
 
 TOO_EASY = 0.5  # more of the trials without a skill pass
+LEAST_TRIALS = 2  # of a task, before its difficulty is judged
 _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFit(Shaped):
-    """`why`: the count or the reason behind it; empty where there is nothing to add."""
+    """`why`: the count or the reason behind it; empty if there is nothing to add."""
 
     fit: Fit = Fit.UNKNOWN
     why: str = ""
@@ -38,15 +39,17 @@ class TaskFit(Shaped):
     json_shape = JsonShape("fit", "why?")
 
 
-def judge_by_trials(alone: Rate, reference: Rate) -> TaskFit:
-    """`alone`: trials without a skill. `reference`: those with the reference skill, or else with any skill."""
-    if not alone.scored:
-        return TaskFit()
+def judge_by_trials(alone: Rate, skilled: Rate) -> TaskFit:
+    """`alone`: trials without a skill. `skilled`: trials with a skill. One trial decides nothing."""
+    if alone.scored < LEAST_TRIALS:
+        return TaskFit(why=f"{alone.scored or 'no'} trial without a skill")
     if alone.passed > TOO_EASY * alone.scored:
         return TaskFit(Fit.EASY, f"{alone.passed} of {alone.scored} without a skill")
-    if not reference.scored:
-        return TaskFit(why="no trial with a skill")
-    return TaskFit(Fit.FIT) if reference.passed else TaskFit(Fit.UNSOLVED, f"in {reference.scored} trials with a skill")
+    if skilled.passed:
+        return TaskFit(Fit.FIT)
+    if skilled.scored < LEAST_TRIALS:
+        return TaskFit(why=f"{skilled.scored or 'no'} trial with a skill")
+    return TaskFit(Fit.UNSOLVED, f"in {skilled.scored} trials with a skill")
 
 
 def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[str]) -> TaskFit:
@@ -59,7 +62,7 @@ def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[st
 
 
 def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
-    """The answer in one sentence, and the line of evidence below it; both empty where nothing is known."""
+    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
     known = len(fits) - counts[Fit.UNKNOWN]
     if not known:

@@ -1,4 +1,4 @@
-"""What a qualification says of each task: admit, reject or look, with the runs behind it. From rows of trials alone."""
+"""A qualification's verdict on each task: admit, reject or look, with the runs behind it. Reads only rows of trials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECK_WORDS = {
     "with_corpus": "With corpus",
     "reference": "Reference skill",
 }
-RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates for which a page tells how often a rule is kept
+RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates; a page shows how often a rule is kept at each
 _BROKEN = {
     "solution": "its own solution fails",
     "untouched": "the untouched files pass",
@@ -66,7 +66,7 @@ DIGITS = 9  # of seconds and dollars
 
 
 class Admission(StrEnum):
-    """What becomes of a task. `look`: evidence is missing, and a person decides what that means."""
+    """The verdict on a task. `look`: evidence is missing, and a person decides what that means."""
 
     ADMIT = "admit"
     REJECT = "reject"
@@ -75,7 +75,7 @@ class Admission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskCheck(Shaped):
-    """The runs of one task under one check. `seconds` and `cost_usd`: of all of them; None where not one is known."""
+    """The runs of one task under one check. `seconds` and `cost_usd`: of all of them; None if none is known."""
 
     name: str
     condition: str
@@ -88,8 +88,8 @@ class TaskCheck(Shaped):
     seconds: float | None = None
     cost_usd: float | None = None
     is_asked: bool = True  # under some run of the experiment
-    same_files: bool | None = None  # of a verdict that wavers: on equal files? None where that is not known
-    url: str = ""  # of these trials, written by the page
+    same_files: bool | None = None  # of a verdict that wavers: on equal files? None if unknown
+    url: str = ""  # page of these trials, added by the page
 
     json_shape = JsonShape(
         *("check=name", "condition", "passed", "failed", "trials", "runs=rule.runs"),
@@ -106,17 +106,17 @@ class TaskCheck(Shaped):
 
     @property
     def kept(self) -> bool | None:
-        """Whether the rule is; None where that is not known."""
+        """Is the rule kept? None if unknown."""
         return self.rule.is_kept(self.passed, self.failed)
 
     @property
     def wavers(self) -> bool:
-        """The same files, or the same script, and other verdicts."""
+        """Do the same files, or the same script, get different verdicts?"""
         return self.name in ("solution", "untouched") and self.passed > 0 and self.failed > 0
 
     @property
     def reason(self) -> str:
-        """Why this check admits nothing; empty where its rule is kept."""
+        """Explain why this check admits nothing; empty if its rule is kept."""
         if self.kept:
             return ""
         counted = f"{self.passed} of {self.scored} passed, expected {self.rule}"
@@ -128,7 +128,7 @@ class TaskCheck(Shaped):
 
     @property
     def _wavering(self) -> str:
-        """Whose fault it is, where the files that were left tell it."""
+        """Explain whose fault it is, as far as the files that were left show it."""
         if self.name == "untouched":
             return "the verifier wavers on untouched files"
         if self.same_files:
@@ -153,7 +153,7 @@ class TaskCheck(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class TaskVerdict(Shaped):
-    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None where no
+    """One task of a qualification. `rank`: its place by difficulty, 1 the easiest; equal ones share it; None if no
     model was asked."""
 
     key: str
@@ -168,7 +168,7 @@ class TaskVerdict(Shaped):
 
     @property
     def admission(self) -> Admission:
-        """A broken rule decides, whatever is missing beside it."""
+        """Return the verdict. A broken rule decides, even if other evidence is missing."""
         answers = {each.kept for each in self.checks}
         if False in answers:
             return Admission.REJECT
@@ -176,7 +176,7 @@ class TaskVerdict(Shaped):
 
     @property
     def reasons(self) -> list[str]:
-        """Of the verdict: the broken rules, or else what is missing."""
+        """Return the reasons for the verdict: the broken rules, or else what is missing."""
         broken = [each.reason for each in self.checks if each.kept is False]
         return (
             broken
@@ -194,7 +194,7 @@ class TaskVerdict(Shaped):
 
     @property
     def ease(self) -> tuple[float, float] | None:
-        """Shares that passed without a skill and with the reference skill."""
+        """Return the shares that passed without a skill and with the reference skill."""
         shares = {each.name: each.passed / each.scored for each in self.checks if each.scored}
         alone = shares.get("no_skill", shares.get("no_corpus"))
         return None if alone is None else (alone, shares.get("reference", 0.0))
@@ -206,7 +206,7 @@ def _add(values: Iterator[float | None]) -> float | None:
 
 
 class TrialCounts(NamedTuple):
-    """Of one task under one condition."""
+    """Counts of one task under one condition."""
 
     experiment: int
     key: str
@@ -224,12 +224,12 @@ class TrialCounts(NamedTuple):
 
 
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
-    """In the order of the suite. Two queries, and a third where a verdict wavers; no blob."""
+    """Return verdicts in the order of the suite. Two queries, and a third if a verdict wavers; no blob."""
     return read_verdicts_of([qualification])[qualification.pk]
 
 
 def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[TaskVerdict]]:
-    """By the key of the experiment, in as many queries as for one."""
+    """Return verdicts by the key of the experiment, in as many queries as for one."""
     tried: dict[int, set[str]] = {each.pk: set() for each in qualifications}
     runs = Run.objects.filter(experiment__in=qualifications).order_by()
     for experiment, condition in runs.values_list("experiment", "condition").distinct():
@@ -253,8 +253,8 @@ def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[Tas
 
 
 def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dict[tuple[int, str, str], bool]:
-    """(experiment, task, condition) -> did runs that left the same files get other verdicts? Nothing where a run reports no
-    files."""
+    """Return (experiment, task, condition) -> did runs that left the same files get different verdicts? Runs that
+    report no files are left out."""
     counting = Attempt.objects.filter(
         counts=True, trial__episode__run__experiment__in=qualifications, trial__task__key__in=tasks
     )
@@ -268,7 +268,7 @@ def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dic
 
 
 def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
-    """All of them in one sentence."""
+    """Summarise all of them in one sentence."""
     told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
     parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
@@ -299,7 +299,7 @@ def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[st
 def _build_check(name: str, rule: Rule, row: TrialCounts | None, tried: set[str]) -> TaskCheck:
     condition = find_condition_of(name)
     found = {each: value for each, value in row._asdict().items() if each in _COUNTS} if row else {}
-    for amount in ("seconds", "cost_usd"):  # their last digits depend on the order in which a database adds them
+    for amount in ("seconds", "cost_usd"):  # the last digits depend on the order of addition in the database
         if found.get(amount) is not None:
             found[amount] = round(found[amount], DIGITS)
     return TaskCheck(name, condition, rule, **found, is_asked=condition in tried)

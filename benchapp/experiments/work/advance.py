@@ -1,7 +1,7 @@
 """Jobs are hints. `advance(episode)` says "there may be work here"; the record decides whether there is.
 
-A hint may be lost, doubled, late or run by a worker that dies halfway: the lease lets one process work on an episode
-at a time, the epoch fences off the others, and `reconcile` gives every free open episode a hint again.
+A hint may be lost, doubled, late or run by a worker that dies halfway. The lease lets one process at a time work on an
+episode, the epoch fences off the others, and `reconcile` gives every free open episode a new hint.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ from runner.sandboxes import local, sandbox_kind
 log = logging.getLogger(__name__)
 
 HINT = "advance"
-HINT_SECONDS = 7 * 86_400  # for which it is known which hints an episode was given
+HINT_SECONDS = 7 * 86_400  # how long the hints given to an episode are remembered
 MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
 MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
-SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
-LONGER = 1.25  # at most by so much: episodes that met one limit at one moment shall not all come back at one moment
+SUITE_PAUSE_SECONDS = 10.0  # before the next machine may check whether it has the suite
+LONGER = 1.25  # at most: episodes that hit one limit at the same moment should not all return together
 DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
 
 
 def advance(episode_id: str) -> None:
-    """One trial of the episode with its authoring. Returns at once when somebody else is at it, or nothing is left."""
+    """Run one trial of the episode with its authoring. Return at once if another process has it, or nothing is left."""
     own = Episode.objects.own().select_related("run__experiment__suite", "environment")
     episode = own.filter(public_id=episode_id).first()
     lease = Lease.take(episode.pk) if episode else None
@@ -89,7 +89,7 @@ def advance(episode_id: str) -> None:
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
-    """Advances under the lease and gives it back. True when the episode wants another hint now."""
+    """Advance under the lease and release it. Return True if the episode needs another hint now."""
     held = {"pk": episode.pk, "epoch": lease.epoch}
     try:
         episode.run.follow()
@@ -112,7 +112,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         log.error("episode %s: blocked: %s", episode.public_id, error)
         Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
         return False
-    except Exception as error:  # the worker's loop: record it, go on with other episodes
+    except Exception as error:  # the worker's loop: record it, continue with other episodes
         log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
         Episode.objects.block(**held, reason=_render_reason(error))
         return False
@@ -124,16 +124,15 @@ def _work(episode: Episode, lease: Lease) -> bool:
 
 
 def _finish(episode: Episode, held: dict[str, int]) -> None:
-    """With the episode go the trials that were planned and turned out not to be needed."""
+    """Finish the episode, and remove its trials that were planned but not needed."""
     with transaction.atomic():
         if Episode.objects.finish(**held) and episode.trials.untried().delete()[0]:
             Run.objects.filter(pk=episode.run_id).touch()
 
 
 def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:
-    """What stops one episode stops the others of its run: they share the budget, the key and the models. Those under way meet it
-    themselves, at their next call; none of the others begins an attempt that could not get anywhere.
-    """
+    """Stop the run: its episodes share the budget, the key and the models. Episodes under way stop themselves at their
+    next call; the others do not begin an attempt that must fail."""
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
     told = reason if isinstance(error, BudgetSpent) else render_error(type(error).__name__, reason)
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
@@ -147,7 +146,7 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
 
 
 def _stops_here(episode: Episode, lease: Lease) -> bool:
-    """Clears up after earlier holders, and gives the lease back where there is nothing to do now."""
+    """Clean up after earlier holders, and release the lease if there is nothing to do now."""
     held = {"pk": episode.pk, "epoch": lease.epoch}
     if end_interrupted(episode, lease.epoch) and _stop_looping(episode, lease):
         return True
@@ -165,7 +164,7 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
 
 
 def _stop_looping(episode: Episode, lease: Lease) -> bool:
-    """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
+    """Count a holder that vanished at its work. Block the episode if too many in a row did so at one place."""
     reason = "Its worker vanished: the process was killed, ran out of memory, or its machine stopped."
     failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
     if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
@@ -178,7 +177,7 @@ def _stop_looping(episode: Episode, lease: Lease) -> bool:
 
 
 def _explain_missing_suite(episode: Episode) -> str:
-    """Why this machine cannot work on the episode though another may: it does not have the suite's folder."""
+    """Explain why this machine cannot work on the episode though another may: it lacks the suite's folder."""
     suite = episode.run.experiment.suite
     if suite is None or not suite.path or Path(suite.path).is_dir():
         return ""
@@ -189,7 +188,7 @@ def _explain_missing_suite(episode: Episode) -> str:
 
 
 def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
-    """The database was away. Gives the lease back once it answers; otherwise it runs out, which leads to the same."""
+    """Handle an unreachable database: release the lease when it answers again; else it expires, to the same effect."""
     log.warning("episode %s: cannot reach the database: %s", episode.public_id, error)
     for pause in DATABASE_PAUSES:
         time.sleep(pause)
@@ -214,7 +213,7 @@ def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecord
         live.publish(attempt, step)
 
     def sleep(seconds: float) -> None:
-        """Before a model that is away is asked again. A cancel, or another holder, ends it."""
+        """Wait before asking a model again that does not answer. A cancel, or another holder, ends the wait."""
         if lease.lost.wait(seconds):
             raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while it waited for its model")
 
@@ -225,10 +224,10 @@ def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecord
 
 
 def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:
-    """Backs off, or blocks once the retries are spent. The pause is a lease that nobody holds.
+    """Back off, or block when the retries are spent. The pause is a lease without a holder.
 
-    Where the trials do not depend on one another, the one at which they were spent is set aside first. The row of
-    failures goes on: when the next trial fails too before anything succeeded, it is the machine.
+    If the trials are independent, the one that spent the retries is set aside first. The failure count continues: if
+    the next trial fails too before anything succeeds, the machine is at fault.
     """
     failures = Episode.objects.values_list("failures", flat=True).get(pk=episode.pk) + 1
     first_spent = failures == settings.INFRASTRUCTURE_RETRIES + 1
@@ -247,24 +246,24 @@ def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bo
     plan, recorder, _ = _build_means(episode, lease)
     try:
         return engine.pass_over(plan, recorder, error)
-    except LeaseLost:  # the new holder meets the same, and decides
+    except LeaseLost:  # the new holder meets the same error, and decides
         return False
 
 
 def _render_reason(error: Exception) -> str:
-    """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
+    """Render what stopped an episode, safe to store and show: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
     return f"{_render_error(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
 
 
 def _render_error(error: Exception) -> str:
-    """The same without its traceback: for the log."""
+    """Render the error without its traceback, for the log."""
     clean = Redactor(own_secrets()).text
     return with_end_of_log(clean(storable(words_of(error))), clean(storable(log_of(error))), MAX_MESSAGE)
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:
-    """Ends what earlier holders left: their attempts' processes first, then the attempts and calls themselves. How many
+    """End what earlier holders left: first their attempts' processes, then the attempts and calls. Return how many
     attempts and calls."""
     left = Attempt.objects.filter(trial__episode=episode, status=Attempt.Status.RUNNING, lease_epoch__lt=epoch)
     ended = sum(end_attempt(attempt) for attempt in left.select_related("trial"))
@@ -272,7 +271,7 @@ def end_interrupted(episode: Episode, epoch: int) -> int:
 
 
 def end_attempt(attempt: Attempt) -> int:
-    """Marks a running attempt as interrupted, once whatever it left running on this machine is gone. 1, or 0."""
+    """Mark a running attempt as interrupted, after ending what it left running on this machine. Return 1, or 0."""
     end_attempt_processes(attempt)
     log.warning("trial %s: attempt %s was interrupted", attempt.trial.public_id, attempt.public_id)
     ended = Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
@@ -288,8 +287,8 @@ def end_calls(episode: Episode) -> int:
 
 
 def end_stopped() -> int:
-    """Ends what still runs for episodes that stopped while their workers went on: cancelled under a worker, or
-    blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
+    """End what still runs for episodes that stopped under a live worker (cancelled) or after it vanished (blocked,
+    paused). They have no holder that would end it."""
     left = Attempt.objects.filter(
         status=Attempt.Status.RUNNING,
         trial__episode__status__in=[Episode.Status.CANCELLED, Episode.Status.BLOCKED, Episode.Status.PAUSED],
@@ -307,7 +306,7 @@ def end_attempt_processes(attempt: Attempt) -> None:
 
 
 def note_killed(episode_id: str, how: str) -> None:
-    """Keeps how a work-horse ended that did not end by itself. Unless somebody has taken over already."""
+    """Record how a work-horse was killed, unless another process has taken over already."""
     now = timezone.now()
     log.warning("episode %s: its work-horse ended: %s", episode_id, how)
     for episode in Episode.objects.own().open().filter(public_id=episode_id):
@@ -317,14 +316,14 @@ def note_killed(episode_id: str, how: str) -> None:
 
 
 def holders() -> list[int]:
-    """Processes of this machine that work on an episode now."""
+    """Return the processes of this machine that work on an episode now."""
     owners = Episode.objects.own().exclude(lease_owner="").values_list("lease_owner", flat=True)
     return [name.pid for name in map(ProcessName.parse, owners) if name is not None and name.is_alive]
 
 
 def end_left_sandboxes() -> None:
-    """Ends what attempts of vanished processes of this machine still run here. The next holder of their episodes may be
-    on another machine, and reach nothing of it; or nobody will."""
+    """End what attempts of vanished processes of this machine still run here. The next holder of their episodes may be
+    on another machine and cannot reach them, or there is none."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
     for attempt in running:
         if (name := ProcessName.parse(attempt.worker)) and name.is_gone:
@@ -333,7 +332,7 @@ def end_left_sandboxes() -> None:
             except SandboxError as error:
                 log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
     try:
-        local.end_ownerless()  # those that no attempt names: of generators
+        local.end_ownerless()  # those without an attempt: of generators
     except SandboxError as error:
         log.warning("a local sandbox was not ended: %s", error)
 
@@ -342,17 +341,17 @@ def end_left_sandboxes() -> None:
 
 
 def hint(episode_id: str) -> bool:
-    """Puts a hint at the end of the queue. False when the broker is away; the reconciler makes up for it."""
+    """Put a hint at the end of the queue. Return False if the broker cannot be reached: the reconciler retries."""
     return _enqueue(episode_id, first=False)
 
 
 def hint_first(episode_id: str) -> bool:
-    """The same at the front: the next free worker goes on with this episode."""
+    """Put it at the front instead: the next free worker continues this episode."""
     return _enqueue(episode_id, first=True)
 
 
 def _given(episode_id: str) -> str:
-    """The broker's key of the hints that the episode was given since its last trial."""
+    """Return the broker's key of the hints that the episode was given since its last trial."""
     return f"skillglass:hints:{episode_id}"
 
 
@@ -380,10 +379,10 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
 
 
 def reconcile() -> int:
-    """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
+    """Give a hint to every free open episode that has none in the queue, and return how many. Safe at any time.
 
-    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
-    killed worker could not record or end is recorded and ended here, where nobody else will do it.
+    If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a
+    killed worker could not record or end is recorded and ended here, because nothing else would.
     """
     now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():
@@ -402,7 +401,7 @@ def reconcile() -> int:
 
 
 def _read_hinted() -> set[str]:
-    """Episodes with a hint waiting in the queue."""
+    """Return the episodes with a hint waiting in the queue."""
     try:
         waiting = django_rq.get_queue().get_job_ids()
     except (RedisError, OSError):
@@ -411,9 +410,9 @@ def _read_hinted() -> set[str]:
 
 
 def _drop_hints(episode_id: str) -> None:
-    """Takes hints that wait for the episode out of the queue, before it is given the one for what is left of it. Doubled
-    ones (reconciled while a worker was about to begin, resumed twice) would each be followed by another, turn by turn.
-    One that a worker takes at this moment stays. The queue is not read: it may be long, and this is done after each trial."""
+    """Remove the episode's waiting hints from the queue before it gets the next one. Duplicates (reconciled while a
+    worker was about to begin, resumed twice) would each cause another, turn by turn. A hint that a worker takes at this
+    moment stays. The queue itself is not searched: it may be long, and this runs after each trial."""
     try:
         queue = django_rq.get_queue()
         for job_id in sorted(map(as_text, queue.connection.smembers(_given(episode_id)))):

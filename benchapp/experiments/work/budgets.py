@@ -1,9 +1,8 @@
-"""What a run may spend. Every call is asked for before it is made; spending all of it blocks, it ends nothing.
+"""What a run may spend. Every call is checked before it is made; spending the whole budget blocks, but ends nothing.
 
-Counted is everything that was billed: attempts whether they count or not, those under way as far as their calls have
-been answered, and the author's calls. Episodes of a run share its budget. The budget can be passed only by calls that
-were under way when it was asked for: one per episode that runs at that moment, or as many as a program in a sandbox
-makes at once.
+Everything billed counts: all attempts, even those that do not count as results, those under way as far as their calls
+were answered, and the author's calls. Episodes of a run share its budget. Only calls under way at the check can exceed
+it: one per running episode, or as many as a program in a sandbox makes at once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage
 from runner.base.var_folder import MANAGE
 
-REASON = "Budget spent."  # how the reason of a block begins; raising the budget lets exactly these episodes go on
+REASON = "Budget spent."  # how the reason of a block begins; raising the budget lets exactly these episodes continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +29,15 @@ class Spent:
 
     usd: float = 0.0
     tokens: int = 0  # input and output
-    unpriced: int = 0  # attempts and calls whose cost is not known as a whole: its known part is in `usd`
+    unpriced: int = 0  # attempts and calls whose cost is unknown or known in part: the known part is in `usd`
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.usd + other.usd, self.tokens + other.tokens, self.unpriced + other.unpriced)
 
 
 def count_spent(run: Run, *, without_session_of: Episode | None = None) -> Spent:
-    """Of the whole run, in two queries; without what the attempt or author under way in one episode has used, where its
-    caller knows that better."""
+    """Count the whole run, in two queries. Leave out the attempt or author under way in one episode if the caller has
+    better numbers."""
     attempts = Attempt.objects.billed().filter(trial__episode__run=run)
     calls = ModelCall.objects.beside_attempts().filter(episode__run=run)
     if (busy := without_session_of) is not None:
@@ -66,8 +65,8 @@ def is_set(run: Run) -> bool:
 
 
 def guard(episode: Episode) -> Callable[[Usage], None]:
-    """What the runner asks before each call, with what the attempt under way has used. It reads the budget anew each
-    time, so that raising it helps at once."""
+    """Return the check that the runner makes before each call, given what the attempt has used. It reads the budget
+    every time, so that raising it helps at once."""
 
     def allow(under_way: Usage) -> None:
         run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
@@ -84,7 +83,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
 
 
 def require(run: Run, used: Spent) -> None:
-    """Raises BudgetSpent, with both sums and how to go on, where a limit is reached."""
+    """Raise BudgetSpent, with both sums and the way to continue, if a limit is reached."""
     if not _is_over(run, used):
         return
     limits = []
@@ -109,14 +108,14 @@ def _is_over(run: Run, used: Spent) -> bool:
 
 
 def block_all(run: Run, reason: str) -> int:
-    """Blocks the run's episodes that nobody works on, for a reason that holds for each. Those under way meet it at
-    their next call. How many were blocked."""
+    """Block the run's episodes without a holder, for a reason that applies to each. Return how many. Those under way
+    meet it at their next call."""
     free = Episode.objects.filter(run=run, lease_owner="").open()
     return free.update(status=Episode.Status.BLOCKED, blocked_reason=reason, lease_until=None)
 
 
 def was_raised(run: Run) -> bool:
-    """Whether the budget changed since this row was read. Waits for a change under way."""
+    """Return whether the budget changed since this row was read. Waits for a change under way."""
     with transaction.atomic():
         now = Run.objects.select_for_update().get(pk=run.pk)
     return (now.budget_usd, now.budget_tokens) != (run.budget_usd, run.budget_tokens)
@@ -125,9 +124,9 @@ def was_raised(run: Run) -> bool:
 def raise_budget(
     run: Run, *, usd: float | None = None, tokens: int | None = None, reason: str = "", by: User | None = None
 ) -> list[Episode]:
-    """Sets the sums that are given, and lets what stood still for the budget go on. Gives the episodes that do.
+    """Set the given sums, and let episodes blocked by the budget continue. Return those.
 
-    SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
+    Raise SetupError if the new sums are lower than the old ones, already spent, or none was set at the launch.
     """
     with transaction.atomic():
         # Lock episodes before their run: recording and other acts lock the two in this order.
@@ -151,7 +150,7 @@ def raise_budget(
 
 
 def let_go_on(run: Run) -> list[Episode]:
-    """Lets episodes blocked for the budget wait for work again, and returns them. The caller hints at them."""
+    """Let episodes blocked by the budget wait for work again, and return them. The caller hints at them."""
     stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
     return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
 

@@ -1,7 +1,7 @@
-"""The queue of calls to each model server, and which models do not answer: in the broker, which all workers reach.
+"""The queue of calls to each model server, and the models that do not answer: in the broker, which all workers reach.
 
-A server's queue is a list of tickets in the order of arrival; the first so many of them may call. Each ticket is also a
-key that expires, so the place of a killed worker is free within TICKET_SECONDS.
+A server's queue is a list of tickets in the order of arrival; the first ones, up to the server's slots, may call. Each
+ticket is also a key that expires, so the place of a killed worker is free within TICKET_SECONDS.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from runner.models.wire.call_slots import Endpoint
 log = logging.getLogger(__name__)
 
 TICKET_SECONDS = 20
-OUTAGE_SECONDS = 900  # after the last failed call nobody asks the model: longer than the longest pause of an episode
+OUTAGE_SECONDS = 900  # an outage is kept this long after the last failed call: longer than any pause of an episode
 MAX_REASON = 300
 MAX_OUTAGES = 20
 OUTAGES = "skillglass:outages"
-WAITING = "episode:"  # fields of an outage: when the episode's call is given up; "" where it is not waiting now
+WAITING = "episode:"  # fields of an outage: when the episode gives up its call; "" if it is not waiting now
 
 
 class BrokerQueue:
@@ -112,13 +112,13 @@ class Outage(Shaped):
     since: datetime
     reason: str
     episodes: tuple[str, ...]  # that wait for it
-    given_up_at: datetime | None  # the first of the calls that wait now; None: none does, later tries ask again
+    given_up_at: datetime | None  # the first of the calls that wait now; None: no call waits, later tries ask again
 
     json_shape = JsonShape("model", "since", "reason", "episodes", "given_up_at")
 
 
 def list_outages() -> list[Outage]:
-    """The longest first; none where the broker cannot be reached. Episodes that wait no longer are left out."""
+    """Return the longest first; none if the broker cannot be reached. Episodes that wait no longer are left out."""
     try:
         broker = django_rq.get_connection()
         keys = sorted(broker.smembers(OUTAGES))

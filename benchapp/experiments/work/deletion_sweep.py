@@ -1,4 +1,4 @@
-"""Removes what was deleted: entombed experiments with their rows, then the contents that nothing points at any more."""
+"""Remove deleted experiments with their rows, then the contents that nothing refers to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchapp.stats.learning.kept_files import clear_facts
 
 
 class StillWorking(Exception):
-    """Somebody is writing. Contents are stored before the rows that point at them, so a sweep must wait."""
+    """Another process is writing. Contents are stored before the rows that refer to them, so a sweep must wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Swept:
     experiments: int
     snapshots: int
     blobs: int
-    kept: tuple[str, ...] = ()  # deleted experiments that people's work is about, and what that is
+    kept: tuple[str, ...] = ()  # deleted experiments that people's work refers to, and that work
 
 
 def sweep() -> Swept:
-    """Removes for good. StillWorking while an episode is held or an import runs; nothing is removed then. A deleted
-    experiment that a review came to point at meanwhile is kept and named."""
+    """Remove for good. Raise StillWorking, with nothing removed, while an episode is held or an import runs. A deleted
+    experiment that a review refers to by now is kept and named."""
     if Episode.objects.filter(lease_until__gt=timezone.now()).exists():
         raise StillWorking("an episode is running: wait for it, or pause it")
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
     with transaction.atomic():
-        # One that was joined into another is needed to split that again, and to know its job when it is imported again.
+        # A joined experiment is needed to split the join again, and to recognise its job at the next import.
         deleted = Experiment.objects.exclude(deleted_at=None).filter(joined_runs=None)
         kept = filter_pointed_at(deleted)
         entombed = deleted.exclude(pk__in=[each.pk for each in kept])
@@ -58,7 +58,7 @@ def _remove_unreferenced(model: type[Model]) -> int:
 
 
 def _select_unreferenced(model: type[Model]) -> QuerySet[Model]:
-    """Rows that no row of another table points at. A snapshot's own files hang below it and do not hold it."""
+    """Select rows that no row of another table refers to. A snapshot's own files belong to it and do not count."""
     rows = model._default_manager.all()
     for relation in model._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":

@@ -1,4 +1,4 @@
-"""What an operator does with open work: retry, skip, cancel, pause, resume. Every act is kept with its reason."""
+"""What an operator does with open work: retry, skip, cancel, pause, resume. Every act is recorded with its reason."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
 
-# What most acts may be meant for: everything below it that is unfinished.
+# Targets of most acts, which apply to everything unfinished below.
 Target = Experiment | Run | Episode
 
 
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
-    """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
+    """Let a blocked episode continue where it is, with its blocked trials. Nothing scored is run again."""
     with transaction.atomic():
         if not _select_episodes(episode).retry(episode.pk):
             episode.refresh_from_db(fields=["status"])
@@ -43,8 +43,8 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
 
 
 def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
-    """Retries every blocked episode of it, in the order of the plan: each with "" or why it was not retried. One that
-    somebody else lets go on meanwhile does not stop the others. NotPossible when none is blocked."""
+    """Retry every blocked episode of it, in the order of the plan: each with "" or why it was not retried. An episode
+    that was resumed in the meantime does not stop the others. Raise NotPossible when none is blocked."""
     blocked = _select_episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
     found = list(blocked.select_related("run__experiment"))
     if not found:
@@ -61,17 +61,17 @@ def _try_retry(episode: Episode, reason: str, by: User | None) -> str:
 
 
 def stands_at(episode: Episode) -> NextStep | None:
-    """What the episode does next, set-aside trials left aside. RunnerError where its suite or setup is no longer that of
-    the launch, so that it cannot go on at all."""
+    """Return what the episode does next, without set-aside trials. Raise RunnerError if its suite or setup is no longer
+    that of the launch, so that it cannot continue at all."""
     return _find_due(episode, plan_of(episode, suite_of(episode)))
 
 
 def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: User | None = None) -> TrialSlot:
-    """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
-    it stands at. Where later trials were to learn from it, this taints the episode.
+    """Skip an open trial and let the episode continue: `trial`, or else the first blocked one, or else the next one. If
+    later trials were to learn from it, this taints the episode.
 
     A worker at that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
-    paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author (see
+    paused. Raise NotPossible when the episode has ended, the trial is not open, an answer of the author is due (see
     `skip_answer`), or no reason is given.
     """
     if not reason.strip():
@@ -96,12 +96,12 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
 
 
 def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | None = None) -> Ask:
-    """Records the author's answer that is due as failed, by whose decision and why, and lets the episode go on with its
-    library as it is. `answer`: the key of the one that is meant. This taints the episode: later trials were to learn
-    from the answer.
+    """Record the author's due answer as failed, with who decided it and why, and let the episode continue with its
+    library unchanged. `answer`: the key of the intended one. This taints the episode: later trials were to learn from
+    the answer.
 
-    A call that is under way is not waited for: its worker finds the lease gone. Where the author may answer more
-    often (`answers`), it is asked again. NotPossible as for `skip`, and where another step is due.
+    A call under way is not awaited: its worker finds the lease gone. If the author may answer more often (`answers`),
+    it is asked again. Raise NotPossible as for `skip`, and when another step is due.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
@@ -125,7 +125,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
 
 
 def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: User | None) -> None:
-    """Writes as the holder of the episode: under a new epoch, given back in the same transaction."""
+    """Write as the holder of the episode: under a new epoch, released in the same transaction."""
     now.is_tainted = True
     now.let_go_on()
     now.lease_owner = str(this_process())[:200]
@@ -138,8 +138,8 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
 
 
 def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
-    """The epoch too, where the trial is not named: somebody may have let it go on meanwhile, and it may stand at
-    another trial by now."""
+    """Require an open episode. If the trial is not named, require the same epoch too: the episode may have moved on to
+    another trial since it was seen."""
     if now.status in (Episode.Status.DONE, Episode.Status.CANCELLED):
         raise NotPossible(f"episode {now.public_id} is {now.status}")
     if not is_named and now.lease_epoch != seen.lease_epoch:
@@ -156,10 +156,10 @@ def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
 
 
 def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
-    """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
+    """Stop what is unfinished for good: now, or after the trial under way. What is recorded stays.
 
-    Now: its worker finds its lease gone, records nothing more and ends its sandbox. Gives the number of
-    episodes; NotPossible when there is none to stop.
+    Now: its worker finds its lease gone, records nothing more and ends its sandbox. Return the number of episodes;
+    raise NotPossible when there is none to stop.
     """
     with transaction.atomic():
         episodes = _select_episodes(target)
@@ -170,13 +170,13 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
 
 
 def pause(target: Target, *, reason: str, by: User | None = None) -> int:
-    """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
+    """Let nothing further begin: waiting episodes pause at once, others after their current trial."""
     with transaction.atomic():
         return _record_act("pause", target, _select_episodes(target).wish(Episode.Wish.PAUSE), reason, by)
 
 
 def resume(target: Target, *, reason: str, by: User | None = None) -> int:
-    """Lets what was paused go on where it stands."""
+    """Let paused episodes continue where they stopped."""
     with transaction.atomic():
         paused = _select_episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
         waiting = list(paused.values_list("public_id", flat=True))
@@ -186,21 +186,21 @@ def resume(target: Target, *, reason: str, by: User | None = None) -> int:
 
 
 def _select_episodes(target: Target) -> EpisodeQuerySet:
-    """The target's own episodes that our workers advance."""
+    """Select the target's own episodes that our workers advance."""
     if isinstance(target, Episode):
         return _select_of_runs(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
     return _select_of_runs(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
 
 
 def _select_of_runs(runs: QuerySet[Run]) -> EpisodeQuerySet:
-    """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
-    have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
+    """Select without a join to the episode. An update of joined rows selects first and changes later, even if a row
+    changed in between: it would cancel a trial that was just done, or pause one that was just taken."""
     own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
     return Episode.objects.filter(run__in=own)
 
 
 def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
-    """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
+    """Record the act and update run and experiment. Raise NotPossible if there was no such episode."""
     if not episodes:
         raise NotPossible(f"{verb}: {_name_target(target)} has no such episode")
     note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
@@ -210,8 +210,8 @@ def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User 
 
 
 def _lock_runs(target: Target) -> list[Run]:
-    """Locks all runs before the first one follows, and with it the experiment: ending a trial locks its run and then
-    the experiment, and would wait for us while we wait for its run."""
+    """Lock all runs before the first one follows, and with it the experiment: ending a trial locks its run and then the
+    experiment, and would wait for us while we wait for its run."""
     parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
     return list(parts.order_by("pk").select_for_update())
 

@@ -1,7 +1,7 @@
-"""How far work has come: counts, spending, time left, and what is being done right now.
+"""How far work has come: counts, spending, time left, and current activity.
 
-Every function takes a handful of queries, whatever the number of runs and trials; what only the broker knows (steps,
-workers, the queue) is left out while it is away.
+Every function takes a fixed number of queries for any number of runs and trials. What only the broker knows (steps,
+workers, the queue) is left out while it cannot be reached.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 @dataclass(frozen=True)
 class WorkProgress(Shaped):
-    """Of a run or an experiment."""
+    """The progress of a run or an experiment."""
 
     total: int = 0  # planned trials
     done: int = 0  # with a counting attempt, or skipped
     passed: int = 0
     scored: int = 0  # of those done: passed or failed
-    running: int = 0  # attempts at work now
+    running: int = 0  # attempts running now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
-    eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
+    eta_seconds: float | None = None  # None: no earlier trials, no workers, or nothing left
 
     json_shape = JsonShape(
         *(
@@ -58,31 +58,31 @@ class WorkProgress(Shaped):
 
     @cached_property
     def spent_usd(self) -> float | None:
-        """Sum of the known costs; None while no cost is known."""
+        """Return the sum of the known costs; None while no cost is known."""
         told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
     @property
     def estimated_usd(self) -> float | None:
-        """Of imported attempts that report no cost; no part of what is spent."""
+        """Sum of imported attempts that report no cost; not included in what is spent."""
         told = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
         return sum(told) if told else None
 
     @cached_property
     def spent_tokens(self) -> int | None:
-        """Sum of the known tokens; None while none are known."""
+        """Return the sum of the known tokens; None while none are known."""
         counts = [(part.input_tokens, part.output_tokens) for run in self.spent for part in run.parts]
         told = [count for each in counts for count in each if count is not None]
         return sum(told) if told else None
 
     @property
     def unknown_tokens(self) -> int:
-        """Attempts and calls whose tokens are not known, or known in part: with any, the sum is a least."""
+        """Count attempts and calls whose tokens are unknown, or known in part: with any, the sum is a lower bound."""
         return sum(part.things - part.tokens_known for run in self.spent for part in run.parts)
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls without a reported or estimated cost."""
+        """Count attempts and calls without a reported or estimated cost."""
         return sum(part.things - part.cost_counted for run in self.spent for part in run.parts)
 
 
@@ -111,15 +111,15 @@ class WorkerAtHand:
 
 @dataclass(frozen=True, slots=True)
 class Workforce:
-    """None where the broker is away."""
+    """Both None if the broker cannot be reached."""
 
     workers: tuple[WorkerAtHand, ...] | None
     queued: int | None  # hints waiting
 
 
 def progress_of(things: Iterable[Experiment | Run], workers: int | None = None) -> dict[int, WorkProgress]:
-    """pk -> progress, of every experiment or every run given: the things are all of one kind. Seven queries. `workers`: how many
-    share what is left; where that is unknown, as many as are at work this moment."""
+    """Return pk -> progress, of every experiment or every run given, all of one kind. Seven queries. `workers`: how
+    many share what is left; default: as many as are working now."""
     members = {thing.pk: [thing] if isinstance(thing, Run) else [] for thing in things}
     for run in Run.objects.filter(experiment__in=[pk for pk, runs in members.items() if not runs]):
         members[run.experiment_id].append(run)
@@ -135,7 +135,7 @@ class _Counts:
     passed: int = 0
     failed: int = 0
     running: int = 0
-    workable: int = 0  # episodes on which somebody could work at once
+    workable: int = 0  # episodes that could be worked on at once
 
 
 def _count_work(runs: Sequence[Run]) -> dict[int, _Counts]:
@@ -162,11 +162,11 @@ def _count_per_run(rows: QuerySet[Attempt] | QuerySet[Episode], field: str, runs
 
 
 def _read_durations(runs: Sequence[Run]) -> dict[int, list[float]]:
-    """run -> seconds that its trials took so far."""
+    """Return run -> seconds that its trials took so far."""
     taken = Trial.objects.filter(episode__run__in=[run.pk for run in runs if run.is_open])
     durations: defaultdict[int, list[float]] = defaultdict(list)
     for run, seconds in taken.exclude(duration_seconds=None).values_list("episode__run", "duration_seconds"):
-        if seconds is not None:  # the database has left these out
+        if seconds is not None:  # the database excluded unknown ones
             durations[run].append(seconds)
     return durations
 
@@ -193,8 +193,8 @@ def _sum_progress(
 def _estimate_left(
     runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]], workers: int | None
 ) -> float | None:
-    """What is left of each run times the median of its own trials (or, before its first, of all), shared by the workers that have
-    an episode to work on: an estimate for people, and blind to what waits for an operator."""
+    """Estimate what is left: each run's open trials times the median of its own trials (or, before its first, of all),
+    shared by the workers that have an episode to work on. What waits for an operator is not considered."""
     every = [seconds for run in runs for seconds in durations.get(run.pk, ())]
     hands = sum(counts[run.pk].running for run in runs)
     if workers is not None:
@@ -213,7 +213,7 @@ def _estimate_left(
 
 
 def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list[AtWork]:
-    """Running attempts, newest first: one query, one round to the broker. `attempts` narrows what is looked at."""
+    """Return running attempts (of `attempts`), newest first, with one query and one round to the broker."""
     running = Attempt.objects.under_way() if attempts is None else attempts
     found = list(running[:limit])
     steps = live.latest_of([str(attempt.public_id) for attempt in found])
@@ -222,7 +222,7 @@ def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list
 
 
 def _describe_attempt(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
-    if steps is None:  # the broker is away: nobody knows
+    if steps is None:  # the broker cannot be reached
         return AtWork(attempt, None, None)
     seen = steps.get(str(attempt.public_id))
     last = [at for at in (attempt.started_at, seen.at if seen else None) if at is not None]
@@ -231,7 +231,7 @@ def _describe_attempt(attempt: Attempt, steps: Mapping[str, live.Seen] | None, n
 
 
 def workforce() -> Workforce:
-    """Who listens to the queue, on whatever machine, and how many hints wait in it."""
+    """Return who listens to the queue, on any machine, and how many hints wait in it."""
     try:
         connection = django_rq.get_connection()
         workers = tuple(_describe_worker(worker) for worker in Worker.all(connection=connection))

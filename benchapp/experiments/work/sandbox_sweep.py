@@ -1,4 +1,4 @@
-"""Which containers belong to nobody any more: the record knows what is being worked on, the labels know whose it is."""
+"""Find containers without an owner: the record knows what is being worked on, the labels know whose it is."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from django.utils import timezone
 from benchapp.models import Attempt
 from runner.sandboxes.docker.docker_removal import Leftover, SweptContainers, sweep
 
-CLOSING = timedelta(minutes=10)  # an attempt that has just ended may still be putting its sandbox away
+CLOSING = timedelta(minutes=10)  # an attempt that just ended may still be removing its sandbox
 
 
 def is_dead(found: Leftover) -> bool:
-    """True only where it is certain that nobody works with it.
+    """Return True only if it is certain that nobody works with it.
 
-    An attempt of this record lives while it runs under its episode's current lease, wherever its worker is. What this
-    record does not know belongs to another installation, or to a test: it is dead once the process that made it has
-    ended on this machine, and is left alone otherwise.
+    An attempt of this record lives while it runs under its episode's current lease, on any machine. An attempt unknown
+    to this record belongs to another installation, or to a test: it is dead after its process on this machine ended,
+    and is left alone otherwise.
     """
     attempt = _find_attempt(found.attempt)
     if attempt is None:
@@ -39,5 +39,5 @@ def _find_attempt(public_id: str) -> Attempt | None:
 
 
 def sweep_sandboxes(*, dry_run: bool = False) -> SweptContainers:
-    """SandboxError when no engine answers."""
+    """Sweep the containers. Raise SandboxError when no engine answers."""
     return sweep(is_dead, dry_run=dry_run)

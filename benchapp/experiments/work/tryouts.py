@@ -1,6 +1,6 @@
-"""Trying a model out as work for the queue: workers have the keys, and reach the servers that runs will reach.
+"""Try out a model as a job in the queue: workers have the keys, and reach the servers that runs will reach.
 
-What was found stays with the job for an hour, in the broker, and nowhere else. Neither holds a key: only its name.
+The result stays with the job for an hour, in the broker only. Both hold a key's name, never the key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TryoutRequest:
     key_variable: str = ""
 
     def make_model(self) -> LiteLLM:
-        """SetupError names what is wrong."""
+        """Make the model. SetupError explains what is wrong."""
         if self.preset:
             return LiteLLM.of_preset(read_preset_named(self.preset))
         return model_at(self.address, self.model, self.key_variable or None)
@@ -47,8 +47,8 @@ class TryoutRequest:
 
 @dataclass(frozen=True, slots=True)
 class ShownTryout(Shaped):
-    """`answers` so far. `problem`: why there are no more. `values`: what a preset of this server would hold. `parameters`: of the
-    model, where they are known."""
+    """`answers` so far. `problem`: why there are no more. `values`: for a preset of this server. `parameters`: the
+    model's, if known."""
 
     asked: TryoutRequest
     answers: tuple[TriedQuestion, ...]
@@ -70,7 +70,7 @@ class ShownTryout(Shaped):
 
 
 def ask_for_tryout(asked: TryoutRequest) -> str | None:
-    """The job's id. None when the broker is away: then `manage.py presets` does it."""
+    """Return the job's id. None when the broker cannot be reached: then `manage.py presets` does it."""
     try:
         job = django_rq.get_queue().enqueue(
             run_tryout,
@@ -78,7 +78,7 @@ def ask_for_tryout(asked: TryoutRequest) -> str | None:
             job_timeout=SECONDS,
             result_ttl=KEPT_SECONDS,
             failure_ttl=KEPT_SECONDS,
-            at_front=True,  # somebody waits before the page
+            at_front=True,  # a user waits at the page
             description=f"try {asked.preset or 'a server'}",
         )
     except (RedisError, OSError) as error:
@@ -88,7 +88,7 @@ def ask_for_tryout(asked: TryoutRequest) -> str | None:
 
 
 def run_tryout(asked: Mapping[str, str]) -> None:
-    """The job: keeps each answer with itself as soon as there is one."""
+    """Run the job, and keep each answer with it as soon as there is one."""
     told: dict[str, object] = {}
     answers: list[TriedQuestion] = []
     request = TryoutRequest(**asked)
@@ -110,7 +110,7 @@ def run_tryout(asked: Mapping[str, str]) -> None:
 
 
 def find_tryout(job_id: str) -> ShownTryout | None:
-    """None for an id of no such job, and for one whose answers are no longer kept."""
+    """Return the tryout; None for an unknown id, and for one whose answers are no longer kept."""
     try:
         job = Job.fetch(job_id, connection=django_rq.get_connection())
     except (NoSuchJobError, RedisError, OSError, ValueError):
@@ -138,7 +138,7 @@ def _keep(told: Mapping[str, object]) -> None:
 
 
 def _describe(request: TryoutRequest, tryout: Tryout) -> dict[str, JsonValue]:
-    """What was found goes into the preset where it changes a call, and into its note where it does not."""
+    """Put what was found into the preset if it changes a call, else into its note."""
     name = tryout.model.hide_private(tryout.model.model.removeprefix("openai/"))
     values = describe_own_server(request.address, name, request.key_variable or None)
     if tryout.window:

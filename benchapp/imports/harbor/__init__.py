@@ -1,2 +1,2 @@
-"""Job and trial folders of Harbor and BenchFlow. Releases that keep such folders inside (SkillFlow, SkillEvolBench)
-read them from here."""
+"""Job and trial folders of Harbor and BenchFlow. Releases that contain such folders (SkillFlow, SkillEvolBench) read
+them from here."""

@@ -75,7 +75,7 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
 
 
 def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float | None] | None:
-    """From the result; else the last final reward of the log of rewards."""
+    """Return the rewards from the result, else the last final reward in the log of rewards."""
     told = read_rewards(result)
     path = folder / "rewards.jsonl"
     if told is not None or not root.is_file(path):

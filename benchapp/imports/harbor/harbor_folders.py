@@ -1,7 +1,7 @@
 """Harbor job and trial folders of every generation, and BenchFlow's descendant of them.
 
-A folder is a trial or a job by what its result.json and config.json say, and by its shape where these are broken or
-missing. Trials may lie directly in a job, in any depth below the folder given, mixed from several jobs, or alone.
+A folder is a trial or a job by the contents of its result.json and config.json, or by its shape if these are broken or
+missing. Trials may be directly in a job, at any depth below the given folder, mixed from several jobs, or alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def claims(root: Root, folder: Path) -> bool:
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
-    """One experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
+    """Find one experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
     scan = Scan()
     _visit(root, folder, None, scan, frozenset(skip), 0)
     _adopt_orphans(scan.trials)
@@ -94,14 +94,14 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
         if sub.name not in NOT_ENTERED and sub not in skip:
             _visit(root, sub, job, scan, skip, depth + 1)
     if kind is FolderKind.BROKEN:
-        if len(scan.trials) > before:  # broken, but the folder of a job by what lies in it
+        if len(scan.trials) > before:  # broken, but its contents are those of a job
             scan.jobs.append(Job.read(root, folder))
         else:
             _report_broken(root, folder)
 
 
 def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
-    """(its kind, by content first, then by shape; the documents that were read for it, by name)"""
+    """Return the folder's kind, by content first, then by shape, and the documents read for it, by name."""
     known: dict[str, Document] = {}
     for name in NAMES:
         document = known[name] = read_optional(root, folder / name)
@@ -113,7 +113,7 @@ def _look(root: Root, folder: Path) -> tuple[FolderKind, dict[str, Document]]:
 
 
 def _kind_by_shape(root: Root, folder: Path, *, is_foreign: bool) -> FolderKind:
-    """is_foreign: what its files hold is readable and is no trial's; then one folder of a common name shows nothing."""
+    """Guess the kind from names. `is_foreign`: its files are readable and not a trial's; one name proves nothing."""
     has_parts = any(root.is_dir(folder / name) for name in ({"trajectory"} if is_foreign else _PARTS_OF_A_TRIAL))
     has_names = any(root.exists(folder / name) for name in NAMES)
     if has_parts and has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier")):
@@ -147,7 +147,7 @@ def _report_broken(root: Root, folder: Path) -> None:
 
 
 def _adopt_orphans(trials: list[HarborTrial]) -> None:
-    """A trial whose own files do not name its job belongs to the one that all its siblings name."""
+    """Assign a trial whose own files do not name its job to the job that all its siblings name."""
     siblings: defaultdict[Path, set[str]] = defaultdict(set)
     for trial in trials:
         if trial.header.job_key:

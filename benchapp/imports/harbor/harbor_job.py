@@ -1,4 +1,4 @@
-"""The files a Harbor job keeps beside its trials."""
+"""The files of a Harbor job outside its trials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Job:
         return cls(folder, key, result, config)
 
     def report_missing(self, trials: Sequence[HarborTrial]) -> None:
-        """Says so where the job counts more trials than there are folders: missing ones are not failed ones."""
+        """Report when the job counts more trials than there are folders: missing trials are not failed ones."""
         total = self.result.count("n_total_trials")
         if total is None or total <= len(trials):
             return
@@ -43,12 +43,12 @@ class Job:
 
     @property
     def agents(self) -> list[Mapping[str, JsonValue]]:
-        """As the job's config lists them: also those whose trials are still to come."""
+        """Return the agents of the job's config, including those whose trials have not started."""
         listed = self.config.raw.get("agents")
         return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
 
     def _named_trials(self) -> set[str]:
-        """Trial names that the job's own statistics list."""
+        """Return the trial names in the job's own statistics."""
         names: set[str] = set()
         evals = self.result.object("stats").object("evals")
         for name in evals.raw:
@@ -62,7 +62,7 @@ class Job:
 
 
 def build_experiment(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
-    """The experiment that a job is; without job-level files, as its trials describe it."""
+    """Build the experiment for a job; without job-level files, from its trials."""
     suites = {trial.header.suite for trial in trials}
     suite = suites.pop() if len(suites) == 1 else ""
     if job is None:

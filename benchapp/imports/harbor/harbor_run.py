@@ -1,4 +1,4 @@
-"""Which run of its job a Harbor trial belongs to: agent, model, skills given, condition."""
+"""Find which run of its job a Harbor trial belongs to: agent, model, skills given, condition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Skills:
-    """The skills a trial was given from outside its task. names None: the files do not say which."""
+    """The skills a trial was given from outside its task. names None: not in the files."""
 
     digest: str = ""
     names: tuple[str, ...] | None = None
@@ -35,7 +35,7 @@ class Skills:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """What an agent called itself. `variant`: separates it from another one of its job with the same name."""
+    """What an agent called itself. `variant`: distinguishes it from another one of its job with the same name."""
 
     name: str = ""
     version: str = ""
@@ -43,13 +43,13 @@ class Harness:
 
 
 def read_version(info: Document) -> str:
-    """Empty where the agent did not know it."""
+    """Return the version; empty if the agent did not know it."""
     version = info.text("version", 100) or ""
     return "" if version == UNKNOWN else version
 
 
 def read_skills(config: Document, lock: Document) -> Skills:
-    """From the lock file's content digests; else from the names in the agent's config. A task's own skills show in neither."""
+    """Read the content digests in the lock file, else the agent's config. Neither has a task's own skills."""
     locked = list(lock.objects("skills"))
     names = tuple(sorted({name for skill in locked if (name := skill.text("name", 200))}))
     digests = sorted(digest for skill in locked if (digest := skill.text("digest", 100)))
@@ -63,15 +63,15 @@ def read_skills(config: Document, lock: Document) -> Skills:
 
 
 def read_settings(agent: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """What an agent was given besides its model and skills, without secrets. What is empty is left out: older Harbors
-    do not write it."""
+    """Return the agent's settings besides its model and skills, without secrets. Empty ones are left out: older Harbors
+    do not write them."""
     given = {key: value for key, value in agent.items() if key not in _NO_SETTINGS and value not in _EMPTY}
     settings: dict[str, JsonValue] = redact_value(given)
     return settings
 
 
 def read_task(config: Document) -> Document:
-    """The config's `task`; an empty object where it is something else, as in BenchFlow."""
+    """Return the config's `task`; an empty object if it is something else, as in BenchFlow."""
     is_object = isinstance(config.raw.get("task"), dict)
     return config.object("task") if is_object else Document(config.root, config.path, {})
 
@@ -100,7 +100,7 @@ def build_run(result: Document, config: Document, skills: Skills, where: str, kn
 
 
 def suggest_condition(*hints: str) -> dict[str, str]:
-    """A condition that names of folders hint at. It is offered to a person, never applied."""
+    """Return a condition suggested by folder names. It is offered to a person, never applied."""
     for hint in hints:
         for pattern, condition in _HINTS:
             if found := pattern.search(hint):

@@ -1,5 +1,5 @@
-"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a
-trial had whose own lock cannot be read."""
+"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a trial with
+an unreadable lock had."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Siblings:
     _agents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def harness(self, header: TrialHeader) -> Harness:
-        """What the trial's agent called itself; of one that was killed before it did, what the same agent did elsewhere
-        in the job. The version that was met first is no variant, so a job that goes on under a newer one stays as it was.
-        """
+        """Return what the trial's agent called itself. For a trial killed before that, use the same agent elsewhere in
+        the job. The first version seen is not a variant, so a job that continues with a newer one keeps its first
+        harness."""
         name, digest = self._agent(header)
         first = self._first.get((name, digest, header.harness), header)
         version = header.version or first.version
@@ -47,7 +47,7 @@ class Siblings:
         return Harness(header.harness or first.harness, version, " ".join(parts))
 
     def find_pinned(self, given: Iterable[str]) -> Skills | None:
-        """The skills of these names by content, where all readable locks agree on them."""
+        """Return the skills of these names by content if all readable locks agree on them."""
         found = self._pinned.get(tuple(sorted(given)), set())
         return next(iter(found)) if len(found) == 1 else None
 
@@ -59,7 +59,7 @@ class Siblings:
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
-        """The first trial of each agent that has its version, else its name; by the agent and by that name or none."""
+        """Return the first trial of each agent that has its version, else its name, by agent and that name or ""."""
         found: dict[tuple[str, ...], TrialHeader] = {}
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):
@@ -68,7 +68,7 @@ class Siblings:
         return found
 
     def _agent(self, header: TrialHeader) -> tuple[str, str]:
-        """(what its agent goes by, digest of the agent's settings). Most trials have one of a few agents."""
+        """Return the agent's name and the digest of its settings. Most trials have one of a few agents."""
         told = repr(header.agent)
         if told not in self._agents:
             self._agents[told] = _name(header.agent), _digest(header.agent)
@@ -87,7 +87,7 @@ class Siblings:
 
 
 def _find_varied(agents: Iterable[tuple[str, str]]) -> set[str]:
-    """Names under which agents of different settings go."""
+    """Return the names shared by agents with different settings."""
     settings: defaultdict[str, set[str]] = defaultdict(set)
     for name, digest in agents:
         settings[name].add(digest)

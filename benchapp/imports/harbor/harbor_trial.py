@@ -1,4 +1,4 @@
-"""One Harbor trial folder: who ran what, how it ended, what it cost, where its trajectories lie."""
+"""One Harbor trial folder: who ran what, how it ended, what it cost, where its trajectories are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "
 
 
 def read_header(root: Root, folder: Path, known: Mapping[str, Document] | None = None) -> TrialHeader:
-    """`known`: documents of the folder that were read already, by name."""
+    """Read the header. `known`: documents of the folder that were read already, by name."""
     known = known or {}
     result, config = (known.get(name) or read_optional(root, folder / name) for name in ("result.json", "config.json"))
     embedded = result.object("config") if result.object("config") else config
@@ -59,7 +59,7 @@ def _agent(config: Document) -> Mapping[str, JsonValue]:
 
 
 def _task_name(result: Document, config: Document, trial_name: str) -> str:
-    """trial_name holds only the first characters of a task's name, so it is no source for it."""
+    """Return the task's full name. trial_name is not used: it holds only the first characters."""
     task = read_task(config)
     path = task.text("path", 1_000) or config.text("task_path", 1_000) or ""
     return (
@@ -76,13 +76,13 @@ class HarborTrial:
     def __init__(self, root: Root, folder: Path, header: TrialHeader, enclosing_job: str) -> None:
         self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job
         self.path = root.label(folder)
-        # A job is named by the id its trials give; then by the folder it was written to; then by where it lies now.
+        # A job is identified by the id in its trials, else by the folder it was written to, else by where it is now.
         own = header.job_key
         self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
         self.order = (header.started, header.name, self.path)
         self._derived = ""
         self.siblings = Siblings((), ())
-        self.judges = True  # False: who reads this trial finds its verdict elsewhere
+        self.judges = True  # False: the caller finds the trial's verdict elsewhere
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -97,13 +97,13 @@ class HarborTrial:
 
     @cached_property
     def _entries(self) -> dict[str, FolderEntry]:
-        """Files that are read, by path in the trial's folder."""
+        """Return the files that are read, by path in the trial's folder."""
         stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
         found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
         return {name: found[name] for name in sorted(found) if _is_read(name)}
 
     def _tree(self, folder: Path) -> Iterator[FolderEntry]:
-        """Files of the trial, or of one of its stages, whose folder may have any name."""
+        """Yield the files of the trial, or of one of its stages, whose folder may have any name."""
         folders, files = self.root.listing(folder)
         prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
         for entry in files:
@@ -129,7 +129,7 @@ class HarborTrial:
         result, config = self._read_document("result.json"), self._read_document("config.json")
         if benchflow.is_benchflow(result, config):
             return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
-        if not result:  # where there is a file, what is wrong with it was reported as well
+        if not result:  # for an existing file, the fault was reported as well
             told = "nothing in it can be read" if "result.json" in self._entries else "there is none"
             self.root.report(
                 self.folder / "result.json",
@@ -170,7 +170,7 @@ class HarborTrial:
         )
 
     def _skills(self, config: Document, lock: Document) -> Skills:
-        """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
+        """Return the skills its lock pins; without a lock, those that its siblings' locks pin under the same names."""
         skills, given = read_skills(config, lock), config.object("agent").texts("skills")
         pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
@@ -192,8 +192,8 @@ class HarborTrial:
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
-        """Harbor's multi-step trials: (name, verdict) of every stage, in order. A killed trial has no result that tells
-        them: then their folders do, by name."""
+        """Return (name, verdict) of every stage of a multi-step Harbor trial, in order. A killed trial has no result
+        that lists them, so the folders' names are used."""
         stages: list[tuple[str, Verdict | None]] = []
         for step in result.objects("step_results"):
             name = step.text("step_name", 200)
@@ -250,7 +250,7 @@ class HarborTrial:
 
 
 def _parts(result: Document, name: str) -> list[Document]:
-    """That object of the trial; of a trial in stages, which has none, those of its stages."""
+    """Return that object of the trial, or those of its stages where the trial in stages has none."""
     own = result.object(name)
     return [own] if own else [part for step in result.objects("step_results") if (part := step.object(name))]
 
@@ -261,7 +261,7 @@ def _seconds(result: Document, phase: str) -> float | None:
 
 
 def read_usage(agent: Document) -> Usage:
-    """The totals that Harbor's agent adapter reported; they may count a repeated message several times."""
+    """Return the totals that Harbor's agent adapter reported; they may count a repeated message several times."""
     return Usage(
         agent.count("n_input_tokens"),
         agent.count("n_cache_tokens"),
@@ -282,5 +282,5 @@ def _is_read(name: str) -> bool:
 
 
 def _is_loose_account(name: str) -> bool:
-    """A trajectory that lies in the trial's folder itself, as some tools leave it."""
+    """Is this a trajectory in the trial's folder itself, where some tools leave it?"""
     return "/" not in name and name.endswith((".jsonl", "trajectory.json")) and name not in _READ

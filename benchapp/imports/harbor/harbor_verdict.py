@@ -1,4 +1,4 @@
-"""What a verifier left in a Harbor trial: rewards, the reports beside them, printed output."""
+"""What a verifier left in a Harbor trial: rewards, further reports, printed output."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def read_verdict(
     source: str = "harbor",
     seconds: float | None = None,
 ) -> Verdict | None:
-    """The verdict of a verifier's folder. `told`: the rewards of result.json, None where it has none.
+    """Read the verdict from a verifier's folder. `told`: the rewards of result.json, None if it has none.
 
-    Success follows the reward whatever exception there was: 1 or more. Of several rewards the one named "reward"
-    counts; several without it leave success and reward unknown. None: there is nothing to tell.
+    Success means a reward of 1 or more, even after an exception. Of several rewards, the one named "reward" counts;
+    without it, success and reward are unknown. Return None if the verifier left nothing.
     """
     files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
@@ -51,7 +51,7 @@ def read_verdict(
         source=source,
         success=None if reward is None else reward >= 1.0,
         reward=reward,
-        outcome=side.outcome if SECTIONS.keys() & files.keys() else None,  # plain tests are no outcome and process
+        outcome=side.outcome if SECTIONS.keys() & files.keys() else None,  # not measured by plain tests
         process=side.process,
         overall=side.overall,
         checks=tuple(side.checks),
@@ -64,7 +64,7 @@ def read_verdict(
 
 
 def read_rewards(document: Document) -> dict[str, float | None] | None:
-    """Rewards by name of an object with `rewards`; what is no finite number is reported. None: there is no such object."""
+    """Return an object's `rewards` by name, or None if it has none. Anything but a finite number is reported."""
     if not isinstance(document.raw.get("rewards"), Mapping):
         if document.raw.get("rewards") is not None:
             document.report("rewards", "an object of numbers", render_found(document.raw["rewards"]))
@@ -104,7 +104,7 @@ def _output(root: Root, path: Path) -> str:
 
 
 def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:
-    """The reports beside the reward. What is odd in them goes into the import's report too."""
+    """Read the reports other than the reward, and add their problems to the import's report."""
     contents = {name: root.read(path, MAX_REPORT_BYTES) for name, path in files.items() if name in SIDE_REPORTS}
     read = reports.read_side_reports({name: content for name, content in contents.items() if content is not None})
     for problem in read.problems:

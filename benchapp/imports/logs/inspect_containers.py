@@ -1,8 +1,8 @@
-"""How Inspect stores a log: a zip of a header and one JSON file for each sample and epoch (.eval), or one JSON document.
+"""How Inspect stores a log: a zip of a header and one JSON file per sample and epoch (.eval), or one JSON document.
 
-Both give a header and samples that can be opened as often as wanted. Of a zip nothing is unpacked: entries are read in
-place, as far as their declared sizes are believable. Inspect packs them with Zstandard since 2025, before with deflate.
-The samples of a JSON document are copied, one after the other, into a nameless temporary file.
+Both give a header and samples that can be opened repeatedly. A zip is not unpacked: entries are read in place, if their
+declared sizes are plausible. Inspect packs them with Zstandard since 2025, before with deflate. The samples of a JSON
+document are copied, one after the other, into a nameless temporary file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEFT_OUT = frozenset({"events", "events_data", "store"})  # of a sample: they r
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A sample's JSON: samples/<id>_epoch_<n>.json, its size in bytes, and its bytes as often as wanted."""
+    """A sample's JSON: samples/<id>_epoch_<n>.json, its size in bytes, and a way to read its bytes repeatedly."""
 
     name: str
     size: int
@@ -64,7 +64,7 @@ def is_zip(stream: BinaryIO) -> bool:
 
 
 def open_zip(root: Root, entry: FolderEntry) -> Container | None:
-    """None, reported, where it is no log. Raises OSError or one of BROKEN where it is no whole zip."""
+    """Open a zip. Return None, with a report, if it is not a log. Raise OSError or one of BROKEN if it is damaged."""
     archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -105,7 +105,7 @@ def _is_believable(member: zipfile.ZipInfo) -> bool:
 
 
 def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
-    """An entry's bytes, at most as many as it declares. Python's zipfile knows no Zstandard before 3.14."""
+    """Return an entry's bytes, up to its declared size. Python's zipfile cannot read Zstandard before 3.14."""
     if member.compress_type != ZSTANDARD:
         return io.BufferedReader(_Entry(archive.open(member).read, member.file_size))
     stream = archive.fp
@@ -122,8 +122,8 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
 
 
 def name_log(root: Root, entry: FolderEntry) -> Mapping[str, JsonValue]:
-    """What the log says about its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
-    read: that is reported when it is opened."""
+    """Return the log's `eval` header, read without its samples. Return {} if it cannot be read: that is reported on
+    opening."""
     quiet = root.mute()
     try:
         if entry.path.suffix == ".eval":
@@ -142,7 +142,7 @@ def name_log(root: Root, entry: FolderEntry) -> Mapping[str, JsonValue]:
 
 
 def is_document(stream: BinaryIO) -> bool:
-    """A JSON object that says, before its samples, which evaluation it is of."""
+    """Is this a JSON object that names its evaluation before its samples?"""
     start = stream.read(4096)
     if not start.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{") or b'"eval"' not in start:
         return False
@@ -156,7 +156,7 @@ def is_document(stream: BinaryIO) -> bool:
 
 
 def open_document(root: Root, entry: FolderEntry) -> Container | None:
-    """None, reported, where it is over the bound. A broken one gives the samples before the break."""
+    """Open a JSON log. Return None, with a report, if it is too large. A broken one gives the samples before that."""
     if entry.size > MAX_DOCUMENT_BYTES:
         root.report(
             entry.path, "", f"a log of at most {MAX_DOCUMENT_BYTES:,} bytes", f"{entry.size:,}; it was not read"
@@ -192,7 +192,7 @@ def _open_slice(spool: IO[bytes], start: int, size: int) -> BinaryIO:
 
 
 def _reader_at(stream: IO[bytes], start: int) -> Callable[[int], bytes]:
-    """Reads on from `start`, whoever else reads the stream in between."""
+    """Read sequentially from `start`, even if others read the stream in between."""
     at = start
 
     def read(size: int) -> bytes:
@@ -222,7 +222,7 @@ class _Limited(io.RawIOBase):
 
 
 class _Entry(_Limited):
-    """An entry of the zip whose faults are those of a file that cannot be read."""
+    """An entry of the zip, with its faults raised as those of an unreadable file."""
 
     def readinto(self, buffer: Any) -> int:
         try:
@@ -232,7 +232,7 @@ class _Entry(_Limited):
 
 
 class _CheckedEntry(_Entry):
-    """The same: it fails at the end where the bytes are fewer than declared, or others than were packed."""
+    """The same, but reading fails at the end if bytes are missing or the checksum differs."""
 
     def __init__(self, read: Callable[[int], bytes], size: int, crc: int) -> None:
         super().__init__(read, size)
@@ -255,7 +255,7 @@ def _parse(content: bytes) -> JsonValue:
 
 
 class _Bounded:
-    """The zip itself. A list of entries that would fill the memory is not read, however few the file says there are."""
+    """The zip itself. A member list too large for memory is not read, even if the file declares a small one."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

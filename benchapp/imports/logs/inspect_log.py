@@ -1,8 +1,8 @@
 """Inspect's logs, .eval or .json (inspect_containers.py).
 
-A log is a run of the experiment that its eval set, or its call of `inspect eval`, was; a sample is a task of the family
-named after the Inspect task, an epoch a sample of ours. A retry writes another log of the same task, with a copy of the
-samples that it did not run again: both logs are one run, and of a sample the newest counts.
+A log is a run of the experiment that its eval set, or its call of `inspect eval`, was. A sample is a task of the family
+named after the Inspect task; an epoch is a sample of ours. A retry writes another log of the same task, with a copy of
+the samples that it did not repeat: both logs are one run, and the newest copy of a sample counts.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _MEASURED = ("scores", "model_usage", "started_at", "completed_at", "total_time"
 
 
 def claims_file(root: Root, entry: FolderEntry) -> bool:
-    """By name and by the beginning: of a zip, or of a JSON document that says which evaluation it is of."""
+    """Recognise a log by its name and its beginning: a zip, or a JSON document that names its evaluation."""
     with root.open(entry.path) as stream:
         return is_zip(stream) if entry.path.suffix == ".eval" else is_document(stream)
 
 
 def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
-    """What Inspect keeps of a whole folder of logs."""
+    """Recognise what Inspect keeps about a whole folder of logs."""
     return lambda entry: entry.path.name in _BESIDE
 
 
@@ -79,7 +79,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntry]]:
-    """Logs of one task, the newest first. Logs of one evaluation (copies, or scored again) are no retries."""
+    """Group logs of one task, the newest first. Logs of one evaluation (copies, or scored again) are not retries."""
     grouped: dict[tuple[str, ...], list[tuple[str, str, FolderEntry]]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in entries:
@@ -90,7 +90,7 @@ def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntr
         is_copy = (task, evaluation) in seen
         seen.add((task, evaluation))
         key = (task, model) if task and evaluation and not is_copy else (str(entry.path),)
-        grouped.setdefault(key, []).append((created, name_of(entry.path), entry))  # names begin with a time too
+        grouped.setdefault(key, []).append((created, name_of(entry.path), entry))  # names also begin with a time
     return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
 
 
@@ -125,7 +125,7 @@ class Log:
 
 @dataclass
 class Retried:
-    """A task's log, and before it, the newest first, those that it retried: one run."""
+    """A task's log, and the logs that it retried, newest first: one run."""
 
     root: Root
     logs: Sequence[Log]
@@ -219,7 +219,7 @@ class InspectSample:
 
     def read(self) -> TrialSource:
         root, path = self.log.root, self.log.entry.path
-        # Inspect writes scores, usage and times behind the messages.
+        # Inspect writes scores, usage and times after the messages.
         raw = read_rest(
             root,
             path,
@@ -254,8 +254,8 @@ class InspectSample:
 
 
 def read_scores(told: Document) -> Verdict | None:
-    """The scores. Letters count as Inspect counts them; of several values none decides, so success stays unknown, also where some
-    are no numbers."""
+    """Read the scores. Letters count as Inspect counts them. With several values none decides, so success stays
+    unknown, even if some are not numbers."""
     scores = told.object("scores")
     if not scores:
         return None
@@ -277,7 +277,7 @@ def read_scores(told: Document) -> Verdict | None:
 
 
 def _values(name: str, value: JsonValue) -> dict[str, float | None]:
-    """The numbers by name; None for what is none."""
+    """Return the numbers by name, None for other values."""
     if isinstance(value, Mapping):
         found: dict[str, float | None] = {}
         for key, item in list(value.items())[:100]:
@@ -291,7 +291,7 @@ def _values(name: str, value: JsonValue) -> dict[str, float | None]:
 
 
 def _exception(told: Document) -> ExceptionSource | None:
-    """Who invalidates a sample withdraws it: its scores count for nothing."""
+    """Report an invalidated sample as withdrawn: its scores do not count."""
     if withdrawn := told.object("invalidation"):
         reason, author = withdrawn.text("reason", 100_000), withdrawn.text("author", 200)
         return ExceptionSource("invalidated", f"{reason or 'no reason given'}" + (f" ({author})" if author else ""))

@@ -1,9 +1,9 @@
-"""Whose copy a session is: programs copy what came before into a new log when a session is resumed or forked, and tools that
-keep logs copy a session as it was so far.
+"""Find whose copy a session is. Programs copy the earlier part into a new log when a session is resumed or forked, and
+tools that keep logs copy a session as it was at that time.
 
-A log has marks: ids of its messages, line by line. Logs that share marks are relatives; of each mark one log is the owner, and
-in every other log it is a copy. Which one does not depend on the order in which logs are found, nor on the import that brings
-them in: `session_root` is equal for all relatives, and `find_lineages` is asked about all of them whenever one comes in.
+A log has marks: ids of its messages, line by line. Logs that share marks are relatives. Each mark has one owner among
+the logs and is a copy in all others. The owner does not depend on the order of logs or imports: `session_root` is equal
+for all relatives, and `find_lineages` gets all of them when a new one is imported.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from runner.trajectories.readers.line_streams import json_lines
 
 RESUME, FORK, SNAPSHOT = "resume", "fork", "snapshot"
 KINDS = (RESUME, FORK, SNAPSHOT)
-BY_MAP, BY_IDS, BY_LOG = "map", "ids", "log"  # who says so: a person, equal ids of messages, the log itself
+BY_MAP, BY_IDS, BY_LOG = "map", "ids", "log"  # the evidence: a person, equal ids of messages, the log itself
 SCANNED_LINES = ALL_LINES = 1_000_000
-_WRITTEN_AT_ONCE = timedelta(milliseconds=100)  # lines of a fork's copy follow each other as fast
+_WRITTEN_AT_ONCE = timedelta(milliseconds=100)  # lines of a fork's copy are closer together than this
 _OWN_TURN = frozenset({"task_started", "turn_started", "user_message"})  # events that begin a turn in a Codex rollout
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`of`: the session that was copied, as "<format>:<session id>". `copied_lines`: so many lines of the log are the copy;
-    None means all of them."""
+    """`of`: the session that was copied, as "<format>:<session id>". `copied_lines`: how many lines of the log are the
+    copy; None means all of them."""
 
     kind: str
     of: str
@@ -44,7 +44,7 @@ class Lineage:
         return ALL_LINES if self.copied_lines is None else self.copied_lines
 
     def find_times(self, log: ScannedLog, finished: datetime | None) -> tuple[datetime | None, datetime | None]:
-        """(start, end) of its own work; a copy without any took no time of its own."""
+        """Return start and end of its own work, both None if all of it is a copy."""
         if self.copied_lines is None:
             return None, None
         return _read_time(log.start_after(self.copied_lines)), finished
@@ -62,9 +62,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ScannedLog:
-    """What one log says of itself. `session`: its own id. `parent`: the session that it names as the one it copied, and
-    `copied_lines` how far that copy goes by the log alone. `root`: what it shares with all its relatives. `ends`: by line,
-    where the records that belong to it end."""
+    """What one log says about itself. `session`: its own id. `parent`: the session it names as its source.
+    `copied_lines`: how far that copy goes, judging by this log alone. `root`: what all its relatives share. `ends`: by
+    line, where its records end."""
 
     format: str
     session: str
@@ -80,7 +80,7 @@ class ScannedLog:
 
     @property
     def root_digest(self) -> str:
-        """64 hex characters."""
+        """Return 64 hex characters."""
         return hashlib.sha256(f"{self.format}:{self.root}".encode()).hexdigest()
 
     @property
@@ -88,11 +88,11 @@ class ScannedLog:
         return frozenset(mark.ident for mark in self.marks)
 
     def is_part_of(self, other: ScannedLog) -> bool:
-        """Is it the same session, as it was then or earlier?"""
+        """Is it the same session, in the same or an earlier state?"""
         return self.key == other.key and bool(self.marks) and self.idents <= other.idents
 
     def start_after(self, copied_lines: int) -> str:
-        """The time of its first own line."""
+        """Return the time of its first own line."""
         return next((mark.time for mark in self.marks if mark.line > copied_lines and mark.time), "")
 
 
@@ -101,19 +101,19 @@ def can_scan(source_format: str) -> bool:
 
 
 def scan_log(source_format: str, session: str, open_binary: Callable[[], BinaryIO]) -> ScannedLog:
-    """`session`: its id, where the log has none."""
+    """Scan a log. `session`: the id to use if the log has none."""
     with open_binary() as stream:
         return _SCANNERS[source_format](session, json_lines(stream, Problems()))
 
 
 def scan_head(source_format: str, session: str, start: bytes) -> ScannedLog:
-    """The same of the beginning of a file, which its root needs no more of."""
+    """Scan only the beginning of a file, which is enough for its root."""
     whole = start[: start.rfind(b"\n") + 1] or start
     return _SCANNERS[source_format](session, json_lines(BytesIO(whole), Problems()))
 
 
 def find_lineages(logs: Sequence[ScannedLog]) -> list[Lineage | None]:
-    """Of each log whose copy it is; None where it copies nothing. Of logs with the same marks the first key is the owner."""
+    """Return for each log whose copy it is, or None. Of logs with the same marks, the first key is the owner."""
     order = sorted(range(len(logs)), key=lambda at: _age(logs, at))
     found: list[Lineage | None] = [None] * len(logs)
     for place, at in enumerate(order):
@@ -123,8 +123,8 @@ def find_lineages(logs: Sequence[ScannedLog]) -> list[Lineage | None]:
 
 
 def _age(logs: Sequence[ScannedLog], at: int) -> tuple[bool, str, int, str]:
-    """Sorts the copied before its copies: by the time of what no other log has. A log without anything of its own was copied as
-    a whole."""
+    """Sort originals before their copies: by the time of the first line that no other log has. A log without such a
+    line is a complete copy."""
     log = logs[at]
     others = frozenset[str]().union(*(other.idents for place, other in enumerate(logs) if place != at))
     own = next((mark.time for mark in log.marks if mark.ident not in others), "")
@@ -151,7 +151,7 @@ def _find_lineage(log: ScannedLog, older: Sequence[ScannedLog]) -> Lineage | Non
 
 
 def _copied_lines(log: ScannedLog, parent: ScannedLog) -> int:
-    """Up to the last line whose mark the parent has. Marks that are contents come again by chance: there the two begin alike."""
+    """Return the last line whose mark the parent has. Marks made of content can repeat, so compare the beginnings."""
     if log.format == "codex-rollout":
         equal = 0
         for mark, other in zip(log.marks, parent.marks, strict=False):
@@ -168,8 +168,8 @@ def _copied_lines(log: ScannedLog, parent: ScannedLog) -> int:
 
 
 def _scan_claude(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog:
-    """An answer's mark is its message id with that of its request, which copies keep; of other lines the uuid. Lines that
-    were forked say from which session; in older logs the copy keeps the copied session's id."""
+    """Scan a Claude Code log. An answer's mark is its message id and request id, which copies keep; other lines use the
+    uuid. Forked lines name their session; in older logs the copy keeps the copied session's id."""
     marks: list[Mark] = []
     sessions: list[tuple[int, str]] = []  # (line, id), where it changes
     parent, copied = "", 0
@@ -209,8 +209,8 @@ def _claude_ident(event: Record) -> str:
 
 
 def _scan_codex(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog:
-    """The head names the session and the one it was forked from; the copy begins with that one's head, and all of it has the
-    time of the fork, or its old times. An item's mark is its content: most have no id."""
+    """Scan a Codex log. The head names the session and the one it was forked from; the copy begins with that one's
+    head, and all of it has the time of the fork, or its old times. An item's mark is its content: most have no id."""
     marks: list[Mark] = []
     ends: dict[int, int] = {}
     own = parent = root = ""

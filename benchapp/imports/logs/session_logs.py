@@ -1,7 +1,7 @@
 """Sessions of Claude Code, Codex, Gemini CLI and their like, as the programs themselves log them.
 
-A log is a trial of a task of its own, titled by what the agent was first told: nothing says that two sessions had the
-same task. The folder given is the experiment, by the end of its path; agent and model make the runs. Nothing judges a session.
+A log is a trial of a task of its own, titled by the first request: nothing shows that two sessions had the same task.
+The given folder is the experiment, named by the end of its path; agent and model define the runs. There is no verdict.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ HARNESSES = {
 LOGS = frozenset({*HARNESSES, "atif"})
 _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
 TITLE_CHARS = 120
-LOOKED_AT = 50  # steps, for what the agent was told and its model
+LOOKED_AT = 50  # steps, to find the request and the model
 END_BYTES = 64 * 1024
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
@@ -70,7 +70,7 @@ def claims_file(root: Root, entry: FolderEntry) -> bool:
 
 
 def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
-    """Indexes, states and kept outputs that the programs write beside their sessions."""
+    """Recognise indexes, states and kept outputs that the programs write next to their sessions."""
     return lambda entry: (
         entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
     )
@@ -83,13 +83,13 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
-    """Sub-agents' files go with their session. Of several whole logs of one session each is a trial of a task of its own, unless
-    it is a snapshot: what another one has too."""
+    """Group sub-agents' files with their session. If one session has several whole logs, each is a trial of its own
+    task, except snapshots: what another log contains too."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
     by_place = {session.entry.path.with_suffix(""): session.key for session in sessions if not session.is_side}
     for session in sessions:
         above = session.entry.path.parent
-        is_inside = session.is_side and above.name == FOLDER  # then the folder says whose it is, not the id
+        is_inside = session.is_side and above.name == FOLDER  # then the folder identifies its session, not the id
         grouped[by_place.get(above.parent, session.key) if is_inside else session.key].append(session)
     kept: list[Session] = []
     for key, mine in grouped.items():
@@ -111,7 +111,7 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
 
 
 def _set_snapshots_aside(wholes: list[Session]) -> list[Session]:
-    """The logs that have something of their own, the longest first where any of them can be compared."""
+    """Return the logs that have some content of their own, the longest first if any can be compared."""
     if len(wholes) < 2 or not can_scan(wholes[0].format):
         return wholes
     scanned = sorted(((session.scan(), session) for session in wholes), key=lambda pair: -len(pair[0].marks))
@@ -155,7 +155,7 @@ class Session:
         stem = self.entry.path.stem
         head = scan_head(self.format, self.ident, start)
         if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
-            head = scan_log(self.format, stem, self.source.open)  # the copied lines before its own keep another id
+            head = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
             self.ident = head.session
         self.session_root, self.has_parent = head.root_digest, bool(head.parent)
 
@@ -210,7 +210,7 @@ class Session:
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
-        """Unknown, and reported, where the log's clock ran backwards."""
+        """Return the length; unknown, with a report, if the log's clock ran backwards."""
         if started is None or finished is None:
             return None
         seconds = (finished - started).total_seconds()
@@ -228,14 +228,14 @@ class Session:
         return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main", extra=call)
 
     def _end(self) -> str:
-        """The last time in the log."""
+        """Return the last time in the log."""
         with self.source.open() as stream:
             stream.seek(max(0, self.entry.size - END_BYTES))
             times = list(self._times(stream.read(END_BYTES + 1)))
         return times[-1] if times else ""
 
     def _times(self, lines: bytes) -> Iterator[str]:
-        """In their order, as ISO 8601."""
+        """Yield the times in their order, as ISO 8601."""
         if self.format != "kimi-wire":
             yield from (found[1].decode() for found in _TIME.finditer(lines))
             return
@@ -246,17 +246,17 @@ class Session:
 
 
 def list_own_steps(opened: ReadTrajectory) -> list[Step]:
-    """The first of those that are no copy."""
+    """Return the first steps that are not copies."""
     return list(islice((step for step in opened.steps if not step.is_copied_context), LOOKED_AT))
 
 
 def read_title(steps: Sequence[Step]) -> str:
-    """What the agent was asked for; empty where nobody asked."""
+    """Return the request to the agent; empty if there was none."""
     return " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
 
 
 def _ident_of_path(source_format: str, path: Path) -> str:
-    """For logs without their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
+    """Derive an id for logs without a session id. Kimi Code's are in sessions/<project>/<session>/agents/<agent>/."""
     if source_format == "kimi-wire":
         folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
         return tail_of(folder, 2)

@@ -1,4 +1,4 @@
-"""Which logs are a sub-agent's: the programs keep them as files of their own, beside the session that started them."""
+"""Find which logs are a sub-agent's: the programs keep them as separate files next to the session that started them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runner.base.text import storable
 
 FOLDER = "subagents"  # Claude Code's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
 _ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
-LOOKED_AT = 256 * 1024  # bytes; the mark stands in one of the first lines
-# Claude Code marks every message; those of a session may stand in one file with its sub-agents', so the first decides.
+LOOKED_AT = 256 * 1024  # bytes; the mark is in one of the first lines
+# Claude Code marks every message. One file may mix a session's with its sub-agents', so the first decides.
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
 _STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout
 _KIND = re.compile(rb'"kind"\s*:\s*"subagent"')  # in the head of a session of Gemini CLI
@@ -22,7 +22,7 @@ _PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECA
 
 
 def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
-    """`path`: POSIX, at least the folder that the file lies in. OSError where the file cannot be read."""
+    """`path`: POSIX, with at least the file's folder. Raise OSError if the file cannot be read."""
     if source_format == "kimi-wire":
         parts = PurePosixPath(path).parts
         return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"
@@ -40,7 +40,7 @@ def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], Bina
 
 
 def read_call(root: Root, path: Path) -> dict[str, str]:
-    """What the file next to a sub-agent's log says of the call that started it, in the words of the readers."""
+    """Read the call that started a sub-agent from the file next to its log, with the readers' names for its fields."""
     about = path.with_suffix(".meta.json")
     if path.parent.name != FOLDER or not root.is_file(about):
         return {}
@@ -50,6 +50,6 @@ def read_call(root: Root, path: Path) -> dict[str, str]:
 
 
 def find_parent(source_format: str, start: bytes) -> str | None:
-    """The session that started the sub-agent of a Codex rollout, which has an id of its own."""
+    """Return the session that started the sub-agent of a Codex rollout, which has its own id."""
     found = _PARENT.search(start.split(b"\n", 1)[0]) if source_format == "codex-rollout" else None
     return found[1].decode("utf-8", "replace") if found else None

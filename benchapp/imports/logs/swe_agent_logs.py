@@ -1,8 +1,8 @@
-"""Trajectories of SWE-agent and mini-swe-agent: <run folder>/<instance>/<instance>.traj (or .traj.json), or side by side.
+"""Trajectories of SWE-agent and mini-swe-agent: <run folder>/<instance>/<instance>.traj (or .traj.json), or side by
+side.
 
-A folder of trajectories is an experiment with one run for each model, named by the end of its path: `trajs` alone names
-half of all folders. Neither program judges: how a patch fared is told by another tool, so trials are unscored, never
-failed.
+A folder of trajectories is an experiment with one run for each model, named by the end of its path, because `trajs`
+alone is not unique. Neither program judges a patch, another tool does: trials are unscored, never failed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def claims_file(root: Root, entry: FolderEntry) -> bool:
 
 
 def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
-    """Logs of the program and predictions, named after an instance or the whole run."""
+    """Recognise the program's logs and predictions, named after an instance or the whole run."""
     stems = {(entry.path.parent, _stem(entry.path)) for entry in entries}
 
     def belongs(entry: FolderEntry) -> bool:
@@ -61,7 +61,7 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
 
 
 def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
-    """One experiment for each folder of trajectories."""
+    """Build one experiment for each folder of trajectories."""
     grouped: defaultdict[Path, list[FolderEntry]] = defaultdict(list)
     for entry in entries:
         own_folder = entry.path.parent.name == _stem(entry.path)
@@ -76,7 +76,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """The end of each folder's path; more of it where two of them end alike."""
+    """Name each folder by the end of its path, longer where two of them end alike."""
     longest = max((len(folder.parts) for folder in folders), default=0)
     names: dict[Path, str] = {}
     for length in range(TAIL, max(TAIL, longest) + 1):
@@ -87,7 +87,7 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def _stem(path: Path) -> str:
-    """The instance that a file is named after."""
+    """Return the instance that a file is named after."""
     return next((path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)), path.name)
 
 

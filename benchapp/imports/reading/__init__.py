@@ -1,2 +1,2 @@
-"""What every format reads with: bounded, lenient walks and documents, the values a format hands over, and reports of
+"""What every format uses for reading: bounded, lenient walks and documents, the values a format returns, and reports of
 what was left out. Stores nothing."""

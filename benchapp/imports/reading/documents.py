@@ -22,7 +22,7 @@ NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log
 MAX_LINES_BYTES = 256 * 1024 * 1024
 MAX_LINES = 1_000_000
 _BROKEN_OFF = "one whole JSON value"  # what line_streams.walk expects at a break
-MAX_NUMBER = 2**53  # beyond it a JSON number is no exact integer, and no count of anything
+MAX_NUMBER = 2**53  # above it JSON numbers lose precision, and no real count is larger
 
 
 class Document:
@@ -43,14 +43,14 @@ class Document:
         self.root.report(self.path, self.at(key) if key else self.place, expected, message)
 
     def object(self, key: str) -> Document:
-        """The object below `key`; an empty one where there is none or something else."""
+        """Return the object below `key`; an empty one if it is missing or something else."""
         value = self.raw.get(key)
         if value is not None and not isinstance(value, Mapping):
             self.report(key, "an object or null", render_found(value))
         return Document(self.root, self.path, value if isinstance(value, Mapping) else {}, self.at(key))
 
     def objects(self, key: str) -> Iterator[Document]:
-        """The objects of the list below `key`; other items are reported and left out."""
+        """Yield the objects of the list below `key`; other items are reported and left out."""
         value = self.raw.get(key)
         if value is not None and not isinstance(value, list):
             self.report(key, "a list or null", render_found(value))
@@ -71,7 +71,7 @@ class Document:
         return clean(value)[:limit]
 
     def number(self, key: str) -> float | None:
-        """A finite number, or None."""
+        """Return a finite number, or None."""
         value = self.raw.get(key)
         if value is None:
             return None
@@ -81,7 +81,7 @@ class Document:
         return float(value)
 
     def count(self, key: str) -> int | None:
-        """A whole number from 0 to 2^53, or None."""
+        """Return a whole number from 0 to 2^53, or None."""
         value = self.number(key)
         if value is None:
             return None
@@ -91,7 +91,7 @@ class Document:
         return int(value)
 
     def amount(self, key: str) -> float | None:
-        """A finite number of at least 0, or None."""
+        """Return a finite number of at least 0, or None."""
         value = self.number(key)
         if value is not None and value < 0:
             self.report(key, "a number of 0 or more", render_found(value))
@@ -107,7 +107,7 @@ class Document:
 
 
 def is_finite(value: float | int) -> bool:
-    """False also for an integer that no float can hold."""
+    """Return False also for an integer too large for a float."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -115,19 +115,19 @@ def is_finite(value: float | int) -> bool:
 
 
 def find_object(root: Root, path: Path) -> Document | None:
-    """The JSON object in a file that need not be there."""
+    """Return the JSON object in an optional file."""
     return read_object(root, path) if root.is_file(path) else None
 
 
 def read_optional(root: Root, path: Path) -> Document:
-    """The same; an empty document where there is no file, or where it holds no object."""
+    """Return the same, or an empty document if the file is missing or does not hold an object."""
     found = find_object(root, path)
     return Document(root, path, {}) if found is None else found
 
 
 def read_object(root: Root, path: Path) -> Document | None:
-    """The JSON object in a file; None, reported, where it holds none. A file over MAX_JSON_BYTES is read without
-    NEVER_TAKEN, in bounded memory."""
+    """Return the JSON object in a file; None, with a report, if there is none. A file over MAX_JSON_BYTES is read
+    without NEVER_TAKEN, in bounded memory."""
     value = _read_large(root, path) if root.size(path) > MAX_JSON_BYTES else read_json(root, path)
     if value is None:
         return None
@@ -152,7 +152,7 @@ def _read_large(root: Root, path: Path) -> JsonValue:
 
 
 def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
-    """The JSON value in a file with storable texts and bounded depth; None, reported, where there is none."""
+    """Return the JSON value in a file with storable texts and bounded depth; None, with a report, if there is none."""
     content = root.read(path, limit)
     if content is None:
         return None
@@ -184,7 +184,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
 
 
 def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:
-    """The JSON objects of a file with one on each line, one line held at a time; other lines are reported."""
+    """Yield the JSON objects of a file with one a line, holding one line at a time; other lines are reported."""
     read, odd = 0, Problems()
     try:
         with root.open(path) as stream:
@@ -216,8 +216,8 @@ def read_rest(
     without: Container[str] = (),
     place: str = "",
 ) -> dict[str, JsonValue]:
-    """What stands at the top of a JSON log, but not its steps (`streamed`) nor `without`. A document that breaks off
-    before all of `wanted` is reported in one line; its other faults are reported by the reader of its steps."""
+    """Read the top level of a JSON log without its steps (`streamed`) and `without`. A document that ends before all of
+    `wanted` is reported in one line; its other faults are reported by the reader of its steps."""
     problems = Problems()
     with opener() as stream:
         items = walk(stream, problems, streamed=streamed)
@@ -248,7 +248,7 @@ def _line_object(root: Root, path: Path, number: int, line: bytes, odd: Problems
 
 
 def decode(root: Root, path: Path, content: bytes) -> str:
-    """UTF-8 text; invalid bytes are replaced and reported once with the offset of the first."""
+    """Decode UTF-8; invalid bytes are replaced and reported once, with the offset of the first."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
+"""What a format's reader returns, before anything is stored: plain values, already cleaned, not yet redacted.
 
-A format yields `FoundExperiment`s. Each has libraries, and trials that can say cheaply whether they changed (`digest`)
-and be read in full (`read`). None and UNKNOWN mean that the files do not say; an empty author model, that there is none.
+A format yields `FoundExperiment`s. Each has libraries and trials. A trial can check cheaply whether it changed
+(`digest`) and be read in full (`read`). None and UNKNOWN: not in the files. An empty author model: there is none.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class TrialHeader:
     trials_dir: str
     task: str
     started: str
-    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as its config has it
+    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as in its config
     harness: str = ""  # what the agent called itself
     version: str = ""  # of the harness
 
     @property
     def suite(self) -> str:
-        """The organisation of an org/name task; else one suite for all. A task's revision separates namesakes."""
+        """Return the organisation of an org/name task; else one suite for all. Revisions separate namesakes."""
         return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
@@ -55,24 +55,24 @@ class TrialHeader:
 class ExperimentSource:
     key: str  # its identity at the source; equal keys are one experiment
     name: str
-    path: str  # as the person named it
+    path: str  # as given by the user
     spec: Mapping[str, object] = field(default_factory=dict)
     suite: str = ""  # key, where all its tasks come from one
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    was_cut_short: bool = False  # the source says that it never finished
+    was_cut_short: bool = False  # according to the source, it never finished
 
     @property
     def describes_itself(self) -> bool:
-        """False where all that is known of it comes from trials: a part of a job that was given alone."""
+        """False if everything known about it comes from trials: a part of a job that was given alone."""
         return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
 
     @classmethod
     def of_folder(
         cls, root: Root, folder: Path, *, format: str, title: str, name: str = "", suite: str = ""
     ) -> ExperimentSource:
-        """For what has no id of its own: it goes by the end of its path, so that runs imported one by one or together
-        meet again, and runs that lie together are compared together."""
+        """Build an experiment that has no id and is identified by the end of its path. Runs imported one by one or
+        together end up in the same experiment, and runs in one folder are compared."""
         name = name or tail_of(folder, 2) or name_of(root.base)
         return cls(
             key=f"{format}:{name}",
@@ -85,7 +85,7 @@ class ExperimentSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """What separates one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+    """What separates one run of an experiment from another. `skills`: digest of the skills given, if known."""
 
     harness: str = UNKNOWN
     harness_version: str = ""
@@ -136,16 +136,16 @@ class TrajectorySource:
     name: str = "main"
     kind: TrajectoryKind = TrajectoryKind.MAIN
     parent: str | None = None  # name of another one of the same attempt
-    format: str = ""  # as `sniff` names it, where it was asked
+    format: str = ""  # as named by `sniff`, if it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
-    text: str | None = None  # the whole of it, where it is held in memory
+    text: str | None = None  # the whole text, if it is held in memory
     open_file: Callable[[str], BinaryIO] | None = (
-        None  # another file, by its path from this one; OSError where it is none
+        None  # another file, by its path from this one; OSError if it cannot be read
     )
-    copied_lines: int = 0  # so many lines at its beginning are a copy of another session
+    copied_lines: int = 0  # number of lines at its beginning that are a copy of another session
 
     def held(self, limit: int) -> TrajectorySource:
-        """The same, read once and held in memory, where it has no more than `limit` bytes. OSError where it cannot be read."""
+        """Read it once and hold it in memory, if it has at most `limit` bytes. Raise OSError if it cannot be read."""
         if self.size > limit:
             return self
         with self.open() as stream:
@@ -205,7 +205,7 @@ class TrialSource:
     phase: str = "evaluation"
     exception: ExceptionSource | None = None
     usage: Usage = Usage()  # the source's own totals
-    skills_mounted: tuple[str, ...] | None = None  # slugs; None: not known
+    skills_mounted: tuple[str, ...] | None = None  # slugs; None: unknown
     is_finished: bool = True
     agent: str = ""  # as a --map rule names it
     session_root: str = ""  # equal for all sessions that may hold copies of each other
@@ -225,7 +225,7 @@ class FoundTrial(Protocol):
     def order(self) -> tuple[str, ...]: ...
 
     def digest(self) -> str:
-        """Over the bytes of everything that `read` reads."""
+        """Digest the bytes of everything that `read` reads."""
         ...
 
     def read(self) -> TrialSource: ...
@@ -233,15 +233,15 @@ class FoundTrial(Protocol):
 
 @runtime_checkable
 class ClaimingTrial(FoundTrial, Protocol):
-    """One whose files claim its ids, so that another one may claim the same."""
+    """A trial whose files claim its ids, so that another trial may claim the same."""
 
     def report_duplicate(self, ident: str, other: str) -> None:
-        """Reports that `other` has the id too. From now on `ids` are others."""
+        """Report that `other` has the same id. From now on `ids` differ."""
         ...
 
 
 def separate_namesakes(trials: Iterable[ClaimingTrial]) -> None:
-    """Of trials with one id all are kept, the later ones under ids derived from their paths."""
+    """Keep all trials with one id, the later ones under ids derived from their paths."""
     first: dict[str, str] = {}  # path by id
     for trial in trials:
         if taken := next((ident for ident in trial.ids if ident in first), None):
@@ -251,7 +251,7 @@ def separate_namesakes(trials: Iterable[ClaimingTrial]) -> None:
 
 
 def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
-    """Do two trials name different jobs by id? Then they are two, though an id of theirs is the same: files can claim any."""
+    """Do two trials name different jobs by id? Then they are distinct even if they share an id: files can claim any."""
     jobs, other_jobs = (
         {ident.rpartition("/")[0] for ident in each if ident.startswith("id:")} for each in (ids, others)
     )
@@ -259,15 +259,15 @@ def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
 
 
 def place_of(trial: str, path: str, others: Iterable[str]) -> str:
-    """Where a trajectory lies: `path` is relative to the trial's folder, but a trial can be a single file as well, whose
-    own path ends with that of one of its trajectories (`others`)."""
+    """Return the path of a trajectory. `path` is relative to the trial's folder. A trial can also be a single file: its
+    own path then ends with that of one of its trajectories (`others`)."""
     whole = next((other for other in others if trial == other or trial.endswith(f"/{other}")), None)
     folder = trial if whole is None else trial.removesuffix(whole).rstrip("/")
     return posixpath.normpath(f"{folder}/{path}") if path.startswith("../") else f"{folder}/{path}" if folder else path
 
 
 def list_slugs(files: Files) -> tuple[str, ...]:
-    """The skills of a library: its folders, sorted."""
+    """Return the skills of a library: its folders, sorted."""
     return tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
 
 
@@ -287,7 +287,7 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None where the files do not say."""
+    """A trial ended. `given`: the library it had, None if unknown."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
@@ -295,7 +295,7 @@ class TrialMoment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionMoment:
-    """One answer of the author, and the library it left behind (equal to the one before unless applied)."""
+    """One answer of the author, and the library after it (equal to the one before unless applied)."""
 
     family: str  # key
     mode: AuthorMode
@@ -313,7 +313,7 @@ class DecisionMoment:
 
 @dataclass(frozen=True, slots=True)
 class SeedMoment:
-    """Skills came in without an author. `after`: the library then."""
+    """Skills were added without an author. `after`: the library then."""
 
     family: str
     after: Files
@@ -327,7 +327,7 @@ class FreezeMoment:
 
 @dataclass(frozen=True, slots=True)
 class RefusalMoment:
-    """A change that the source shows but that is not taken into the line of libraries, and why."""
+    """A change in the source that is left out of the line of libraries, and why."""
 
     paths: tuple[str, ...]
     reason: str
@@ -347,7 +347,7 @@ class HistorySource:
     path: str
     trials: tuple[str, ...]  # first ids
     read: Callable[[], Iterable[Moment]]
-    at: datetime  # stands in for times that the source lacks
+    at: datetime  # used for times that the source lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +370,8 @@ class TaskFacts:
 @dataclass(frozen=True, slots=True)
 class FoundExperiment:
     source: ExperimentSource
-    trials: tuple[FoundTrial, ...] = ()  # in the order in which they take their sample numbers
+    trials: tuple[FoundTrial, ...] = ()  # in the order of their sample numbers
     libraries: Iterable[LibrarySource] = ()  # read one at a time
     libraries_total: int = 0
     tasks: tuple[TaskFacts, ...] = ()
-    histories: tuple[HistorySource, ...] = ()  # recorded after the trials they speak of
+    histories: tuple[HistorySource, ...] = ()  # recorded after the trials they refer to

@@ -1,9 +1,8 @@
-"""The line of commits of somebody else's git repository, read without trusting it.
+"""Read the line of commits of somebody else's git repository, without trusting it.
 
-Nothing of the repository but its objects is ever given to git: the program works in an empty repository of ours and is
-told only where the objects lie. So no configuration, hook, attribute, alias, filter or remote of the other repository
-has any effect, and replacements are off. Objects borrowed from elsewhere (alternates), links among them, and a `.git`
-that points to another place are refused. Sizes are asked for before contents; time, memory and output are bounded.
+git works in an empty repository of ours and reads only the objects of the other one. No configuration, hook, attribute,
+alias, filter or remote there has any effect, and replacements are off. Alternates, links among the objects and a `.git`
+that points elsewhere are refused. Sizes are checked before contents are read; time, memory and output are bounded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_COMMITS = 2_000
 MAX_FILES = 5_000  # of one commit
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
-MAX_READ_BYTES = 128 * 1024 * 1024  # of different contents, over one whole history; they are held while it is read
+MAX_READ_BYTES = 128 * 1024 * 1024  # of distinct contents in one history; they are held while it is read
 MAX_ENTRIES = 1_000_000  # files of all its states together
 MAX_LISTING_BYTES = 16 * 1024 * 1024
 MAX_MEMORY_BYTES = 4 * 1024 * 1024 * 1024  # address space of one git process
@@ -79,7 +78,7 @@ class History:
         (scratch / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
 
     def commits(self) -> list[Commit]:
-        """From the first to the last."""
+        """Return the commits from the first to the last."""
         template = "--format=%H%x1f%T%x1f%ct%x1f%s%x1e"
         limit = f"--max-count={MAX_COMMITS + 1}"
         output = self._run("log", "--first-parent", limit, "--no-show-signature", template, self._head)
@@ -89,14 +88,14 @@ class History:
         return found[::-1]
 
     def files(self, tree: str, below: str) -> dict[str, File]:
-        """The regular files below a folder of a tree, by path relative to it."""
+        """Return the regular files below a folder of a tree, by path relative to it."""
         entries = list(self._list_tree(tree, below))
         missing = {ident: size for _, _, ident, size in entries if ident not in self._contents}
         self._contents |= self._read(missing)
         return {path: File(self._contents[ident], mode) for path, mode, ident, _ in entries}
 
     def _list_tree(self, tree: str, below: str) -> Iterator[tuple[str, int, str, int]]:
-        """(path, mode, object, size)."""
+        """Yield (path, mode, object, size)."""
         where = f"{below}/"
         output = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", tree, "--", where)
         records = [record for record in output.split(b"\0") if record]
@@ -127,7 +126,7 @@ class History:
             yield path, _MODES[mode], ident, int(size)
 
     def _read(self, sizes: dict[str, int]) -> dict[str, bytes]:
-        """Contents by object, of the sizes that git listed."""
+        """Return contents by object, after checking the sizes that git listed."""
         idents, wanted = list(sizes), sum(sizes.values())
         self._left -= wanted
         if self._left < 0:
@@ -192,7 +191,7 @@ class History:
 
 @contextmanager
 def open_history(root: Root, folder: Path) -> Iterator[History]:
-    """The history of the repository whose working folder is `folder`. GitProblem where it cannot or must not be read."""
+    """Open the history of the repository in `folder`. Raise GitProblem if it cannot or must not be read."""
     with tempfile.TemporaryDirectory(prefix="skillglass-git-") as scratch:
         yield History(root, folder, Path(scratch))
 
@@ -220,7 +219,7 @@ def _limit_process() -> None:
 
 
 def _exchange(stdin: IO[bytes], stdout: IO[bytes], given: bytes, limit: int, deadline: float) -> bytes:
-    """Writes and reads at once, so that neither side waits for the other for ever."""
+    """Write and read at once, so that neither side blocks the other."""
     output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
@@ -257,7 +256,7 @@ def _write(stdin: IO[bytes], given: bytes) -> bytes:
 
 
 def _checked_head(root: Root, folder: Path) -> str:
-    """The commit that is checked out, read by ourselves; GitProblem where the repository reaches outside."""
+    """Return the commit that is checked out, without asking git. Raise GitProblem if the repository reaches outside."""
     git = folder / ".git"
     if not root.is_dir(git):
         raise GitProblem("a git repository in the folder itself", "there is none, or one in another place")
@@ -312,7 +311,7 @@ def _small(root: Root, path: Path, limit: int = 4096) -> str:
 
 
 def _is_inside(path: str) -> bool:
-    """git makes no such names, but shows what somebody wrote into a tree by hand."""
+    """Reject names that git itself never creates, but that a hand-written tree can contain."""
     return all(part not in ("", ".", "..") for part in path.split("/"))
 
 

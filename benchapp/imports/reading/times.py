@@ -1,4 +1,4 @@
-"""Times as sources write them: with a zone, or without one and then good for lengths only."""
+"""Times as sources write them. Those without a zone are used only for lengths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchapp.imports.reading.documents import Document
 
 
 def read_time(document: Document, key: str) -> datetime | None:
-    """The time below `key`: aware (UTC) or naive, as the source wrote it. None, reported, where it is none."""
+    """Return the time below `key`: aware (UTC) or naive, as in the source. None, with a report, if malformed."""
     text = document.text(key, 64)
     if not text:
         return None
@@ -25,7 +25,7 @@ def aware(value: datetime | None) -> datetime | None:
 
 
 def seconds_between(document: Document, start: datetime | None, end: datetime | None) -> float | None:
-    """Seconds from start to end, where both have a zone or neither has. A negative length is reported."""
+    """Return seconds from start to end if both have a zone or neither has. A negative length is reported."""
     if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
         return None
     seconds = (end - start).total_seconds()
@@ -36,10 +36,10 @@ def seconds_between(document: Document, start: datetime | None, end: datetime | 
 
 
 def phase_seconds(document: Document) -> float | None:
-    """The length of an object with started_at and finished_at."""
+    """Return the length of an object with started_at and finished_at."""
     return seconds_between(document, read_time(document, "started_at"), read_time(document, "finished_at"))
 
 
 def zoneless_text(document: Document, key: str, value: datetime | None) -> str:
-    """The source's own words where they give no aware time."""
+    """Return the source's own text if it is not an aware time."""
     return (document.text(key, 64) or "") if aware(value) is None else ""

@@ -1,9 +1,9 @@
-"""Which of a trial's files are its trajectories.
+"""Choose the trajectories among a trial's files.
 
 Agents leave several accounts of the same work (a stream, a session log, an ATIF conversion), so content decides: every
-candidate is sniffed, and where more than one is structured the one with the most tool calls is the main trajectory.
-Continuations and summarising sub-agents of Harbor's own ATIF writer stand beside it, and so do the sessions that an
-agent's sub-agents logged: none of them is the main one, however much it did. The others are named, not read.
+candidate is sniffed, and of several structured ones the one with the most tool calls is the main trajectory.
+Continuations and summarising sub-agents of Harbor's own ATIF writer are listed next to it, and so are the logs of the
+agent's sub-agents: none of them can be the main one. The others are named, not read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runner.base.types import TrajectoryKind
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
-# At equal tool calls the earlier one wins: it tells more (prompt, times, tokens).
+# At equal tool calls the earlier one wins: it has more data (prompt, times, tokens).
 PREFERENCE = (
     "atif",
     "claude-session",
@@ -42,12 +42,12 @@ PREFERENCE = (
 NEVER_ENTERED = frozenset(
     "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
 )  # below the folder of an agent
-MAX_COMPARED_BYTES = 64 * 1024 * 1024  # beyond it a candidate is judged by its format alone
+MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger candidate is judged by its format alone
 MAX_CANDIDATES = 200
 
 _CONTINUATION = re.compile(r"\.cont-\d+\.")
 _SUMMARISER = re.compile(r"\.summarization-\d+-")
-_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through; the same again
+_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through, a duplicate
 # OpenHands: each event, each model call in a file of its own
 _PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _NO_TEXT = frozenset(
@@ -71,13 +71,13 @@ class _Candidate:
 
     @property
     def rank(self) -> tuple[int, int, bool, int, str]:
-        """The smallest is the best."""
+        """Return a sort key: the smallest is the best."""
         path = self.source.path
         return (-self.tool_calls, PREFERENCE.index(self.format), bool(_SPOOL.search(path)), -self.steps, path)
 
 
 def is_candidate(name: str) -> bool:
-    """May a file with this path below an agent's folder hold a trajectory? Says nothing about its content."""
+    """May a file with this path below an agent's folder hold a trajectory? Its content is not read."""
     path = PurePosixPath(name)
     if path.suffix.lower() in _NO_TEXT or path.name in _NOT_A_LOG or path.name.endswith(".backup"):
         return False
@@ -87,7 +87,7 @@ def is_candidate(name: str) -> bool:
 
 
 def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: str = "") -> SourceChoice:
-    """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
+    """Choose the trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
     candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
@@ -118,7 +118,7 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
 
 
 def _limit_candidates(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> list[FolderEntry]:
-    """The first MAX_CANDIDATES, the likely ones first; what is beyond is reported. Pieces of an account are none."""
+    """Return the MAX_CANDIDATES most likely ones and report the rest. Pieces of an account do not count."""
     ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
     if len(ordered) > MAX_CANDIDATES:
         told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
@@ -127,13 +127,13 @@ def _limit_candidates(root: Root, folder: Path, entries: Iterable[FolderEntry]) 
 
 
 def _likelihood(entry: FolderEntry) -> tuple[bool, bool, int, str]:
-    """The smallest is the likeliest: a trajectory by name, then logs of one value a line, then what lies highest."""
+    """Return a sort key: a trajectory by name first, then logs of one value a line, then files nearest to the top."""
     path = PurePosixPath(entry.name)
     return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
 
 
 def _report_pieces(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> None:
-    """One line for an account that a program left in hundreds of files, where there is no other."""
+    """Report in one line an account that is split into hundreds of files, if there is no other."""
     pieces = sorted(entry.name for entry in entries if _PIECE.search(entry.name))
     if pieces:
         told = f"{len(pieces):,} files with one event or completion each; not read"
@@ -159,8 +159,8 @@ def _sniff(root: Root, entry: FolderEntry) -> _Candidate | None:
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
-    """JSON that is no trajectory we know, and accounts of a kind that is no trial's: worth a word where one is called a
-    trajectory, or where there is no other."""
+    """Report JSON that is not a known trajectory, and accounts of a kind no trial has. Only if its name says
+    trajectory, or if there is no other."""
     for found in candidates:
         path = PurePosixPath(found.source.path)
         is_named = "trajectory" in path.name
@@ -171,7 +171,7 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
 
 
 def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
-    """The last resort: the largest plain text log directly in the agent's folder."""
+    """Return the last resort: the largest plain text log directly in the agent's folder."""
     logs = [
         found
         for found in candidates
@@ -183,7 +183,7 @@ def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
 
 
 def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
-    """Best first. What another one refers to is a part of it, never the main trajectory."""
+    """Sort best first. A file that another one refers to is a part of it, never the main trajectory."""
     for candidate in wholes:
         if candidate.source.size <= MAX_COMPARED_BYTES:
             _count(candidate)
@@ -208,7 +208,7 @@ def _count(candidate: _Candidate) -> None:
 
 
 def references(extra: object) -> list[tuple[TrajectoryKind, str]]:
-    """(kind, path as written) of the files a trajectory's head refers to."""
+    """Return (kind, path as written) of the files a trajectory's head refers to."""
     if not isinstance(extra, dict):
         return []
     found = []
@@ -223,7 +223,7 @@ def references(extra: object) -> list[tuple[TrajectoryKind, str]]:
 
 
 def _sibling(path: str, reference: str) -> str:
-    """The path, in the trial's folder, that a reference written in the file `path` names."""
+    """Resolve a reference written in the file `path` to a path in the trial's folder."""
     return (PurePosixPath(path).parent / reference).as_posix()
 
 

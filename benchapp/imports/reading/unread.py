@@ -1,7 +1,7 @@
-"""What lies there and is not read: reported in one line for each kind, however much there is of it.
+"""Report files that are present but not read: one line for each kind.
 
-Three sorts: files that end like a log and that no format takes; logs inside Harbor's folders that are no account of a
-trial (in a job beside its trials, in a trial beside agent/ and trajectory/); folders that a format passes over.
+Three sorts: files that end like a log and that no format takes; logs inside Harbor's folders that do not belong to a
+trial (outside the trials of a job, or outside agent/ and trajectory/ of a trial); folders that a format passes over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SUFFIXES = frozenset({".json", ".jsonl", ".traj"})
 
 
 def report_folders(root: Root, folder: Path, left: Sequence[Path], expected: str) -> None:
-    """Names folders that were passed over, in one line."""
+    """Report folders that were passed over, in one line."""
     if left:
         names = list_names([name_of(path) for path in left])
         root.report(folder, "", expected, f"{names} {'is' if len(left) == 1 else 'are'} none; left out")
@@ -40,7 +40,7 @@ def report_folders(root: Root, folder: Path, left: Sequence[Path], expected: str
 
 @dataclass(slots=True)
 class _Kind:
-    """Files that look the same and end alike. `folder`: the one that all of them lie below."""
+    """Files with the same look and suffix. `folder`: their common parent."""
 
     folder: str
     first: list[Path] = field(default_factory=list)
@@ -54,7 +54,7 @@ def report_files(
     expected: str = "logs in a known format",
     where: str = "which is not read without its run",
 ) -> None:
-    """`where`: why those in a known format are not read."""
+    """Report files by kind. `where`: why those in a known format are not read."""
     kinds: dict[tuple[str, str], _Kind] = {}
     for entry in entries:
         suffix, folder = entry.path.suffix.lower(), str(entry.path.parent)
@@ -75,7 +75,7 @@ def report_files(
 
 
 def is_history(root: Root, entry: FolderEntry) -> bool:
-    """A history of an agent in Markdown, which no format reads?"""
+    """Is it a Markdown history of an agent, which no format reads?"""
     return entry.path.suffix.lower() in MARKDOWN and _sniff(root, entry) in UNREAD
 
 
@@ -83,7 +83,7 @@ def _sniff(root: Root, entry: FolderEntry) -> str:
     try:
         with root.open(entry.path) as stream:
             return (sniff_markdown if entry.path.suffix.lower() in MARKDOWN else sniff)(stream)
-    except OSError:  # reported where it was tried first
+    except OSError:  # reported at the first try
         return "plain-text"
 
 
@@ -91,7 +91,7 @@ def _sniff(root: Root, entry: FolderEntry) -> str:
 
 
 def report_logs(root: Root, jobs: Collection[Path], trials: Collection[Path], skip: frozenset[Path]) -> None:
-    """`skip`: folders that other formats read."""
+    """Report logs. `skip`: folders that other formats read."""
     quiet = root.mute()
     apart = skip | frozenset(trials) | frozenset(jobs)
     beside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))
@@ -109,7 +109,7 @@ def _walk(root: Root, folder: Path, apart: frozenset[Path], depth: int = 0) -> I
 
 
 def _walk_besides(root: Root, trial: Path) -> Iterator[FolderEntry]:
-    """Without the files in the trial's folder itself: the trial looks at those."""
+    """Walk everything else in a trial, except files directly in its folder, which the trial examines itself."""
     for sub in root.listing(trial)[0]:
         if sub.name == "steps":
             yield from (entry for step in root.listing(sub)[0] for entry in _walk_besides(root, step))

@@ -1,7 +1,7 @@
-"""Reading a folder that somebody else filled: nothing outside it is read, nothing in it is followed for ever.
+"""Read a folder from an untrusted source: nothing outside it is read, and every walk ends.
 
-Symbolic links are never followed. Devices, sockets and pipes are never read. Depth, number of entries and size of
-every read are bounded; what goes over a bound is reported.
+Symbolic links are never followed. Devices, sockets and pipes are never read. Depth, number of entries and size of every
+read are bounded; what goes over a bound is reported.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ PIECE_BYTES = 64 * 1024
 
 
 def name_of(path: Path) -> str:
-    """The last part of a path as a text that can be stored: names on disk need not be Unicode."""
+    """Return the last part of a path as storable text: names on disk need not be Unicode."""
     return storable(path.name)
 
 
 def tail_of(path: Path, length: int = TAIL) -> str:
-    """The last parts of a path, as a text that can be stored: names what has no name of its own, wherever it lies."""
+    """Return the last parts of a path as storable text: a name for things without one, wherever their folder is."""
     return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
 
 
 def list_names(names: Sequence[str], total: int | None = None) -> str:
-    """The first NAMED names and the number of the others; `total` where `names` holds only some of them."""
+    """Return the first NAMED names and the number of the others; `total` if `names` holds only some of them."""
     left = (len(names) if total is None else total) - len(names[:NAMED])
     return ", ".join(names[:NAMED]) + (f" and {left:,} more" if left else "")
 
 
 def _place_of(descriptor: int, path: Path) -> str:
-    """Where the opened file lies, without links. Linux says it of the very file; elsewhere its path is asked."""
+    """Return the opened file's path without links, on Linux for the descriptor itself, elsewhere by its name."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer than the question
     except OSError:
@@ -54,7 +54,7 @@ def _place_of(descriptor: int, path: Path) -> str:
 
 
 def _read_up_to(descriptor: int, limit: int) -> bytes:
-    """The next bytes, at most `limit`, in pieces: most files are far smaller than what they may have."""
+    """Read the next bytes, at most `limit`, in pieces: most files are far smaller than the limit."""
     pieces = list[bytes]()
     while limit > 0 and (piece := os.read(descriptor, min(limit, PIECE_BYTES))):
         pieces.append(piece)
@@ -72,10 +72,10 @@ class FolderEntry:
 
 
 class Root:
-    """One folder given to the importer, and the only way its files are opened."""
+    """One folder given to the importer. Its files are opened only through this."""
 
     def __init__(self, given: Path, problems: ProblemList, *, at: Path | None = None) -> None:
-        """`at`: where it is on this machine, if `given` is only what people call it."""
+        """`at`: where it is on this machine, if `given` is only its displayed name."""
         self.given = given
         self.base = (at or given).resolve()
         self._inside = f"{self.base}/".replace("//", "/")  # what every path below it begins with
@@ -85,12 +85,12 @@ class Root:
         self._closed: set[Path] = set()
 
     def label(self, path: Path) -> str:
-        """The path as the person who started the import would write it."""
+        """Return the path as the person who started the import would write it."""
         relative = os.path.relpath(path, self.base)
         return storable(str(self.given) if relative == "." else str(self.given / relative))
 
     def mute(self) -> Root:
-        """The same folder for a first look, whose problems are reported when it is read in earnest."""
+        """Return the same folder for a first look without reports: the real reading reports its problems."""
         return Root(self.given, ProblemList(), at=self.base)
 
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
@@ -100,7 +100,7 @@ class Root:
         self.report(path, "", "a file that can be read", error.strerror or str(error))
 
     def is_too_deep(self, folder: Path, depth: int) -> bool:
-        """Reports a folder below MAX_DEPTH, which no walk enters."""
+        """Report a folder below MAX_DEPTH, which no walk enters."""
         if depth > MAX_DEPTH:
             self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "everything below is left out")
         return depth > MAX_DEPTH
@@ -108,26 +108,26 @@ class Root:
     # --- asking -------------------------------------------------------------------------------------------------
 
     def is_file(self, path: Path) -> bool:
-        """Is it a regular file, and no link? False, reported, where its folder does not let us look."""
+        """Is it a regular file, not a link? False, with a report, if its folder is not searchable."""
         return stat.S_ISREG(self._mode(path))
 
     def is_dir(self, path: Path) -> bool:
-        """Is it a folder, and no link? False, reported, where its folder does not let us look."""
+        """Is it a folder, not a link? False, with a report, if its folder is not searchable."""
         return stat.S_ISDIR(self._mode(path))
 
     def exists(self, path: Path) -> bool:
-        """Is there anything of this name, be it a link to nothing?"""
+        """Does anything of this name exist, even a broken link?"""
         return self._mode(path) != 0
 
     def size(self, path: Path) -> int:
-        """In bytes; 0 where nothing lies or can be seen."""
+        """Return the size in bytes; 0 if nothing exists or is visible."""
         try:
             return path.lstat().st_size
         except (OSError, ValueError):
             return 0
 
     def _mode(self, path: Path) -> int:
-        """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
+        """Return the mode; 0 if nothing exists or is visible (Path.is_file() would raise)."""
         try:
             return path.lstat().st_mode
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -144,7 +144,7 @@ class Root:
     # --- listing ------------------------------------------------------------------------------------------------
 
     def listing(self, folder: Path) -> tuple[list[Path], list[FolderEntry]]:
-        """(sub-folders, regular files) of one folder, sorted by name. Links and odd entries are left out."""
+        """Return (sub-folders, regular files) of one folder, sorted by name, without links and special files."""
         folders: list[Path] = []
         files: list[FolderEntry] = []
         try:
@@ -176,7 +176,7 @@ class Root:
             self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
 
     def _judge_link(self, path: Path) -> None:
-        """A link that stays inside names something that is read anyway; one that leads out is reported, once."""
+        """Report a link that leads outside, once. One that stays inside names something that is read anyway."""
         if path in self._links:
             return
         self._links.add(path)
@@ -189,7 +189,7 @@ class Root:
             self.report(path, "", "a file inside the folder given", "a symbolic link that leads out; not followed")
 
     def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[FolderEntry]:
-        """Every regular file below a folder, sorted by path; `skip` names folders that are not entered."""
+        """Return every regular file below a folder, sorted by path; folders named in `skip` are not entered."""
         found: list[FolderEntry] = []
         for entry in self._walk(folder, "", skip, 0):
             found.append(entry)
@@ -211,7 +211,7 @@ class Root:
     # --- opening ------------------------------------------------------------------------------------------------
 
     def open(self, path: Path) -> BinaryIO:
-        """Opens a regular file for reading. OSError where it is none, or lies outside."""
+        """Open a regular file for reading. Raise OSError for anything else, or for a file outside the folder."""
         return os.fdopen(self._open(path), "rb")
 
     def _open(self, path: Path) -> int:
@@ -227,12 +227,12 @@ class Root:
         return descriptor
 
     def sha256(self, path: Path, whole: int = MAX_HASHED_BYTES) -> str:
-        """Hex SHA-256 of a file's bytes; of one with more than `whole`, of its size, its time of change, its first and its
-        last bytes: a file of any size takes bounded time. OSError where it cannot be read."""
+        """Return the hex SHA-256 of a file's bytes. Over `whole` bytes, hash size, modification time, first and last
+        bytes instead: any file takes bounded time. Raise OSError if it cannot be read."""
         descriptor = self._open(path)
         try:
             status = os.fstat(descriptor)
-            digest, left = hashlib.sha256(), status.st_size  # what is written from now on is for the next import
+            digest, left = hashlib.sha256(), status.st_size  # bytes written from now on are for the next import
             if left > whole:
                 digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
                 digest.update(_read_up_to(descriptor, END_BYTES))
@@ -246,7 +246,7 @@ class Root:
         return digest.hexdigest()
 
     def read_ends(self, path: Path, limit: int) -> bytes | None:
-        """The file's bytes; of one over `limit` its first and last limit/2 around a mark, which is reported."""
+        """Return the file's bytes; over `limit`, its first and last limit/2 around a mark, which is reported."""
         size = self.size(path)
         if size <= limit:
             return self.read(path, limit)
@@ -263,7 +263,7 @@ class Root:
         return start + mark.encode() + end
 
     def read(self, path: Path, limit: int) -> bytes | None:
-        """The file's bytes; None, reported, where it cannot be read or is over `limit`."""
+        """Return the file's bytes; None, with a report, if it cannot be read or is over `limit`."""
         try:
             descriptor = self._open(path)
             try:

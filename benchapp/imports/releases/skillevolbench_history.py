@@ -1,8 +1,8 @@
-"""What happened to a SkillEvolBench library: its commits, put in order by the run's records and events.
+"""The history of a SkillEvolBench library: its commits, ordered by the run's records and events.
 
-The order is that of the protocol, not of clocks: what came in before a trial, the trial, the answer after it, and the
-freeze after the last learning trial. A record tells the tree its trial was given, an applied patch its commit; the
-contents are those of the commits. A state that neither explains is kept as skills that came in without an author, and
+The order follows the protocol, not clocks: additions before a trial, the trial, the answer after it, and the freeze
+after the last learning trial. A record names the tree given to its trial, an applied patch names its commit; the
+contents come from the commits. A state that neither explains is recorded as skills added without an author, and
 reported.
 """
 
@@ -38,7 +38,7 @@ MAX_PATHS = 1_000
 
 @dataclass(slots=True)
 class Library:
-    """One environment's library. Its history is read once, at the first question."""
+    """One environment's library. Its history is read once, on first use."""
 
     root: Root
     folder: Path
@@ -46,7 +46,7 @@ class Library:
 
     @property
     def states(self) -> list[tuple[Commit, dict[str, File]]]:
-        """(commit, files below active/) from the first commit on. Empty, reported, where the history cannot be read."""
+        """Return (commit, files below active/) from the first on. Empty, with a report, if it cannot be read."""
         if self._states is None:
             self._states = []
             try:
@@ -65,7 +65,7 @@ class Library:
         return self.states[0][0].at if self.states else datetime.fromtimestamp(0, UTC)
 
     def at(self, name: str | None) -> dict[str, File] | None:
-        """The files at a commit or a tree, by its hash or the beginning of one (from 7 characters on)."""
+        """Return the files at a commit or a tree, by its hash or a prefix of at least 7 characters."""
         if not name or len(name) < 7:
             return None
         for commit, files in self.states:
@@ -97,19 +97,19 @@ class Events:
         return [event for event in getattr(self, log) if event.text("event_type", 100) == kind]
 
     def patches_after(self, task: str) -> Iterator[Document]:
-        """What the author answered after a trial, in the order of the log."""
+        """Yield the author's answers after a trial, in the order of the log."""
         for event in self.patches:
             if (event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)) == task:
                 yield event
 
     def find_given(self, task: str) -> str | None:
-        """The library's hash when the trial began, after what was put in before it."""
+        """Return the library's hash when the trial began, after what was added before it."""
         named = (event for event in self.of("trial_started") if event.text("task_id", 200) == task)
         return next((event.text("library_hash", 64) for event in named), None)
 
 
 def iterate_moments(records: Sequence[Record], library: Library, events: Events) -> Iterator[Moment]:
-    """The history of one episode. `records` in the order in which their trials ended."""
+    """Yield the history of one episode. `records`: in the order their trials ended."""
     story = _Story(library, events)
     learning = [record for record in records if record.phase is Phase.ACQUISITION]
     for record in learning:
@@ -130,7 +130,7 @@ class _Story:
     shown: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # trials by family
 
     def before(self, record: Record) -> Iterator[Moment]:
-        """What came in between the last answer and this trial."""
+        """Yield what was added between the last answer and this trial."""
         given = self._read_given(record)
         if given is None or given == self.current:
             return
@@ -227,16 +227,16 @@ class _Story:
         )
 
     def _is_first(self, record: Record) -> bool:
-        """An induction: the first answer after a family's canonical trial, where nothing was put in before it."""
+        """Is it an induction: the first answer after a family's canonical trial, with nothing added before it?"""
         return record.role == Role.CANONICAL and not _naming(self.events.of("curated_seeded"), record)
 
     def _evidence(self, record: Record) -> tuple[str, ...]:
-        """The release shows its author every learning trial of the family so far."""
+        """Return what the author was shown: the release includes every learning trial of the family so far."""
         return tuple(self.shown[record.family])
 
 
 def _naming(events: Sequence[Document], record: Record) -> Document | None:
-    """The event of this trial; without a task, the one of its family."""
+    """Return the event of this trial; for events without a task, the one of its family."""
     for event in events:
         task = event.text("task_id", 200)
         if task == record.record or (task is None and event.text("family_id", 200) == record.family):
@@ -249,7 +249,7 @@ def _time(event: Document) -> datetime | None:
 
 
 def _texts(files: Files, paths: Sequence[str]) -> dict[str, str]:
-    """What the patch wrote, as the commit holds it: events name only the paths."""
+    """Return what the patch wrote, as the commit holds it: events name only the paths."""
     found = {}
     for path in paths:
         inside = path.removeprefix(f"{ACTIVE}/")
@@ -259,7 +259,7 @@ def _texts(files: Files, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _beside(before: Files, after: Files, upserts: Sequence[str], deletes: Sequence[str]) -> Iterator[Finding]:
-    """Files that changed in the same commit, but not by the patch. While it learns, a trial can write to its library."""
+    """Yield files changed in the same commit, but not by the patch: a learning trial can write to its library."""
     named = {path.removeprefix(f"{ACTIVE}/") for path in upserts}
     gone = {path.removeprefix(f"{ACTIVE}/").split("/", 1)[0] for path in deletes}  # the whole skill goes
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))

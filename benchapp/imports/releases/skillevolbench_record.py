@@ -1,4 +1,4 @@
-"""One replay record of a SkillEvolBench run, with the Harbor trial folder that it came from where that is there."""
+"""One replay record of a SkillEvolBench run, with the Harbor trial folder that it came from, if present."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEARNING = {Role.CANONICAL, Role.ENRICHED, Role.VARIANT}
 
 
 def name_in(document: Document) -> str:
-    """The task's name with the suffix of its record."""
+    """Return the task's name with the suffix of its record."""
     return document.text("task_id", 200) or document.path.stem[:200]
 
 
@@ -68,7 +68,7 @@ class Record:
 
     @property
     def phase(self) -> Phase:
-        """A shadow trial (T6 once more, its skills chosen by an oracle) is an evaluation beside the protocol."""
+        """Return the phase. A shadow trial (T6 again, skills chosen by an oracle) is an extra evaluation."""
         mode = self.document.text("replay_mode", 40) or ""
         if mode == REPLAY or self.record.endswith("__replay"):
             return Phase.REPLAY
@@ -141,7 +141,7 @@ class Record:
 
     def _verdict(self) -> Verdict | None:
         """Success is reward >= 1, as the release counts it. Checks come from the verifier's reports: the record itself
-        lists only those that failed, which stay in the output where there is no report."""
+        lists only those that failed, which stay in the output if there is no report."""
         outcome = self.document.object("outcome")
         reward = outcome.number("reward")
         passed = outcome.raw.get("verifier_passed")
@@ -192,6 +192,6 @@ def _leaf(path: str | None) -> str:
 
 
 def find_harbor_trial(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
-    """The folder that the record names by its last part: where the run was made is no place here."""
+    """Find the folder by the last part of the record's path: the rest was valid only on the machine of the run."""
     folder = trials.get(_leaf(record.object("outcome").text("trial_dir", 1_000)))
     return None if folder is None else HarborTrial(root, folder, read_header(root, folder), "")

@@ -1,8 +1,8 @@
 """SkillEvolBench run folders: workspace/runs/<run id>/ with config.json, stores/, library/ and harbor-job/.
 
 A run folder is a run of the experiment named after the folders around it, so that runs imported one by one or together
-meet again. Its episodes are the environments (one, where the library was global); trials come from the replay records
-and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the library's commits.
+end up in the same one. Its episodes are the environments, or one if the library was global. Trials come from the replay
+records and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the commits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Is it one run's folder: stores/ beside a config.json with a run id and a baseline?"""
+    """Is it one run's folder: stores/ next to a config.json with a run id and a baseline?"""
     config = find_object(root, folder / "config.json") if root.is_dir(folder / "stores") else None
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
 
@@ -78,8 +78,8 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 
 def name_run(run_id: str, documents: list[Document]) -> str:
-    """Separates the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
-    record stays the first when the run goes on."""
+    """Return a name that differs from a run of the same id in another workspace: an id is made of settings and a
+    minute. The name uses the first record, which does not change when the run continues."""
     if not documents:
         return run_id
     first = min(documents, key=order_of)
@@ -91,7 +91,7 @@ def build_run(config: Document, run_id: str, benchmark: str, own: str) -> RunSou
     named = baseline.text("name", 100) or run_id.partition("__")[0]
     condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
     author = strategy.text("author_model", 200) or UNKNOWN
-    # With a model preset the author runs on another model than the strategy says: then the run's id has one part more.
+    # With a model preset, the author's model differs from the strategy's: then the run's id has one part more.
     if run_id.count("__") > 3:
         author = UNKNOWN
     setup: dict[str, object] = {"source": NAME, "run_id": run_id, "baseline": named}
@@ -117,7 +117,7 @@ def _read_benchmark(root: Root, folder: Path) -> str:
 
 
 def _libraries(root: Root, folder: Path) -> dict[str, Library]:
-    """By environment; under GLOBAL where one library served all."""
+    """Return libraries by environment; under GLOBAL if one library served all."""
     base = folder / "library"
     if not root.is_dir(base):
         return {}
@@ -158,12 +158,12 @@ def _records(
 
 
 def _find_slugs(library: Library | None, given: str) -> tuple[str, ...] | None:
-    """The skills of the library that a trial was given: the release mounts all of it."""
+    """Return the skills of the library that a trial was given: the release mounts all of it."""
     return library.slugs(given) if library is not None else None
 
 
 def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
-    """harbor-job/<run id>/<trial>, by name; also where the job's folder has another name."""
+    """Return harbor-job/<run id>/<trial> by name, even if the job's folder has another name."""
     jobs = folder / "harbor-job"
     if not root.is_dir(jobs):
         return {}
@@ -182,7 +182,7 @@ def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource
 def _histories(
     run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
 ) -> Iterator[HistorySource]:
-    """Only of episodes whose library can be read: without its contents a decision is empty."""
+    """Yield histories of the episodes whose library can be read: without its contents a decision is empty."""
     grouped: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         grouped[record.episode.key].append(record)

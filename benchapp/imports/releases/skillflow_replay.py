@@ -1,8 +1,8 @@
-"""A SkillFlow family's library, replayed: what each trial's patch deleted, then what it wrote.
+"""Replay a SkillFlow family's library: what each trial's patch deleted, then what it wrote.
 
-skill_patch_history.jsonl has one row for each answer of the author; patch.json beside it in the trial's
-skill_evolution/ has the contents, applied.json what was done with them. The release confines no path, so a patch may
-name places outside the library: such a write is never followed, and named.
+skill_patch_history.jsonl has one row for each answer of the author. In the trial's skill_evolution/, patch.json has the
+contents and applied.json what was done with them. The release does not confine paths, so a patch may name places
+outside the library: such a write is never followed, and reported.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LibraryReplay:
 
     @cached_property
     def rows(self) -> dict[str, Document]:
-        """History rows by the trial's name; the last where one is named twice."""
+        """Return history rows by the trial's name; the last if one is named twice."""
         path = self.folder / HISTORY
         if not self.root.is_file(path):
             return {}
@@ -64,7 +64,7 @@ class LibraryReplay:
 
     @cached_property
     def answers(self) -> list[ReplayAnswer]:
-        """One for each trial, in order."""
+        """Return one answer for each trial, in order."""
         current: dict[str, File] = {}
         found = []
         for trial in self.ordered:
@@ -149,7 +149,7 @@ class LibraryReplay:
         return ReplayAnswer(status, after, summary, patch=value, findings=tuple(findings))
 
     def _differing(self, end: Files) -> list[str]:
-        """Paths on which the replay and the folder that the run left disagree."""
+        """Return the paths where the replay differs from the folder that the run left."""
         shared = self.folder / SHARED
         if not self.root.is_dir(shared):
             return []
@@ -169,7 +169,7 @@ def _contents(patch: Document) -> dict[str, str]:
 
 
 def _inside(path: str) -> str | None:
-    """The path in the library; None where it leads out of it, or names the whole of it."""
+    """Return the path in the library; None if it leads outside or names the library itself."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts or not parts:
         return None

@@ -1,9 +1,9 @@
 """SkillFlow run roots: jobs/<job name>/ with one Harbor job `<job name>__<family>` per family.
 
-A run root is a run of the experiment named after the folder it lies in. In an evolving run a family is an episode: no
-state of its library but the last was kept, so the states are replayed from the patches that the trials' folders hold,
-in the order in which the trials began. Where the end of the replay is not what lies in shared_skills/, the difference
-is named: an agent wrote through the mount, or a write failed.
+A run root is a run of the experiment named after its folder. In an evolving run a family is an episode. Only the last
+state of its library was kept, so the states are replayed from the patches in the trials' folders, in the order the
+trials began. If the replay does not end with the contents of shared_skills/, the difference is reported: an agent wrote
+through the mount, or a write failed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 
 def others(root: Root, folder: Path) -> list[Path]:
-    """Folders in a run root that are no job of SkillFlow's runners: Harbor's own jobs lie beside them."""
+    """Return folders in a run root that are not jobs of SkillFlow's runners: Harbor's own jobs can be next to them."""
     return [] if _evolves(root, folder) else [sub for sub in root.listing(folder)[0] if not _is_family_job(root, sub)]
 
 
@@ -66,7 +66,7 @@ def _evolves(root: Root, job: Path) -> bool:
 
 
 def _is_family_job(root: Root, job: Path) -> bool:
-    """By what the runners leave; a baseline's jobs only by the settings that they write into every family's config."""
+    """Recognise a job by what the runners leave; a baseline's by the settings in every family's config."""
     if _evolves(root, job):
         return True
     config = find_object(root, job / "config.json") if "__" in job.name else None
@@ -79,7 +79,7 @@ def _is_family_job(root: Root, job: Path) -> bool:
 
 
 def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
-    """The agent, as the jobs' configs describe it. One root is one run, also where a family has no trial yet."""
+    """Build the run with the agent from the jobs' configs. One root is one run, even if a family has no trial yet."""
     agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
     models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
     classes = {_harness(agent) for agent in agents} - {""}
@@ -97,15 +97,15 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
 
 
 def _first_trial(jobs: list[FamilyJob]) -> str:
-    """Its folder's name, which Harbor ends with random letters: separates the run from one of the same name in another
-    checkout. It stays the first when the run goes on."""
+    """Return the first trial's folder name. Harbor ends it with random letters, so it separates the run from one of the
+    same name in another checkout. The first trial stays the first when the run continues."""
     trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
     return name_of(first.folder) if first is not None else ""
 
 
 def _harness(agent: Document) -> str:
-    """`libs...:NoInstallClaudeCode` is Harbor's claude-code without its installation."""
+    """Name the harness: `libs...:NoInstallClaudeCode` is Harbor's claude-code without its installation."""
     named = agent.text("name", 100) or (agent.text("import_path", 300) or "").rpartition(":")[2]
     plain = named.removeprefix("NoInstall")
     known = {"ClaudeCode": "claude-code", "Codex": "codex", "QwenCode": "qwen-code", "KimiCli": "kimi-cli"}
@@ -130,7 +130,7 @@ class FamilyJob:
 
     @cached_property
     def harbor_trials(self) -> list[HarborTrial]:
-        """In the order in which they began; that is the order in which the library grew."""
+        """Return the trials in the order they began, which is the order the library grew."""
         quiet = self.root.mute()
         found, left = [], []
         for folder in self.root.listing(self.folder)[0]:
@@ -145,7 +145,7 @@ class FamilyJob:
         return found
 
     def trials(self, run: RunSource) -> list[Evolved]:
-        """`places`: of the tasks, in the order in which the job's config names their folders: from easy to hard."""
+        """Build the trials. `places` ranks tasks by the order of folders in the job's config: easy to hard."""
         ranked = (PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks"))
         places = {name: number for number, name in enumerate(ranked, start=1)}
         return [Evolved(self, trial, run, places) for trial in self.harbor_trials]
@@ -164,7 +164,7 @@ class FamilyJob:
         )
 
     def _at(self) -> datetime:
-        """The history has no times; those of the trials stand in, and before the first the file's own."""
+        """Return a time for the history, which has none: the file's own, used before the first trial."""
         path = self.folder / HISTORY
         try:
             return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_mtime, UTC)
@@ -212,7 +212,7 @@ class Evolved:
         )
 
     def _name_task(self, source: TrialSource) -> str:
-        """From the path in the config: SkillFlow's own files call the trial's name the task's."""
+        """Name the task from the path in the config: SkillFlow's own files use the trial's name for it."""
         task = source.config.get("task")
         path = task.get("path") if isinstance(task, dict) else None
         return (PurePosixPath(path).name if isinstance(path, str) else "") or self.harbor.header.task

@@ -1,10 +1,10 @@
-"""What SkillLearnBench's own runner leaves: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
+"""The output of SkillLearnBench's own runner: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
 
-A config that one solver tried is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
-author's agent at work on the seed instance; where its skills were kept, each of its rounds is a decision
-(`skilllearnbench_rounds.py`). Evaluating gives the solver's trials, one sample for each repetition. Where several
-solvers tried one config, generating belongs to the run of the first, and each has the library. Judged
-metrics (evaluation_reports/) are another judge's numbers over the same trials and are not read.
+A config that one solver tried is a run. A task is its episode, with the library that was generated for it. Generation
+is the acquisition: the author's agent works on the seed instance, and where its skills were kept, each round is a
+decision (`skilllearnbench_rounds.py`). Evaluation gives the solver's trials, one sample for each repetition. If several
+solvers tried one config, the generation belongs to the run of the first, and each has the library. Judged metrics
+(evaluation_reports/) are another judge's numbers over the same trials and are not read.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Output:
 
     @cached_property
     def _places(self) -> list[tuple[str, str, str, Path, Phase]]:
-        """(config, task, instance, folder, phase) of every trial."""
+        """Return (config, task, instance, folder, phase) of every trial."""
         generated = [
             (config, task, f"{task}-1", trial, Phase.ACQUISITION)
             for config, task, folder in self.level(GENERATION)
@@ -96,7 +96,7 @@ class Output:
             yield LibrarySource(run, build_episode(task), SUITE, self.root.label(folder), files)
 
     def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
-        """Every library, for each who was given it; without those that come with a history."""
+        """Yield every library for each solver that was given it, except those with a history."""
         for config, task, folder in self.level(RESULTS):
             for solver in self.solvers(config)[(config, task) in self.learned :]:
                 yield config, task, folder, solver
@@ -130,8 +130,8 @@ class Output:
 
     @cached_property
     def learned(self) -> dict[tuple[str, str], OutputTrial]:
-        """The generation that each library came out of: the newest, if it kept its rounds and the last of them is what was
-        evaluated. Elsewhere the library stands alone."""
+        """Return the generation that produced each library: the newest, if it kept its rounds and the last of them is
+        what was evaluated. Other libraries have no history."""
         newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
         return {key: trial for key, trial in newest.items() if self._is_told(trial)}
 
@@ -151,7 +151,7 @@ class Output:
         return sorted((OutputTrial(self, *place) for place in self._places), key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
-        """(config, task, folder) of every task below one of the three."""
+        """Yield (config, task, folder) of every task below one of the three folders."""
         base = self.folder / name
         if self.root.is_dir(base):
             for config in self.root.listing(base)[0]:
@@ -159,7 +159,7 @@ class Output:
                     yield name_of(config), name_of(task), task
 
     def library(self, config: str, task: str) -> dict[str, File]:
-        """Read anew each time: only its skills' names are kept, however many configs there are."""
+        """Read a library from disk each time; only its skills' names are cached, to save memory."""
         folder = self.folder / RESULTS / config / task
         files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
         self._skills[config, task] = list_slugs(files)
@@ -175,7 +175,7 @@ class Output:
         return {}
 
     def run(self, config: str, solver: Solver) -> RunSource:
-        """Of a config: harness and model are the solver's, as its evaluations name them."""
+        """Build the run of a config: harness and model are the solver's, as its evaluations name them."""
         method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
         return RunSource(
             harness=solver[0],
@@ -188,13 +188,13 @@ class Output:
 
     @cached_property
     def own_name(self) -> str:
-        """The first trial's folder, a time and random letters: separates the runs from those of another checkout. It stays the
-        first when the run goes on."""
+        """Return the first trial's folder name, a time and random letters: it separates the runs from those of another
+        checkout. The first trial stays the first when the run continues."""
         names = (name_of(folder) for *_, folder, _ in self._places)
         return min(names, key=lambda name: (not read_stamp(name), read_stamp(name), name), default="")
 
     def solvers(self, config: str) -> list[Solver]:
-        """Who tried the config, in the order in which they began; UNTOLD where no result names one."""
+        """Return who tried the config, in the order they began; UNTOLD if no result names one."""
         return self._solvers.get(config, [UNTOLD])
 
     @cached_property
@@ -208,7 +208,7 @@ class Output:
 
 
 def read_stamp(name: str) -> str:
-    """When a trial began, YYYYMMDDhhmmss, by its folder's name."""
+    """Return when a trial began, YYYYMMDDhhmmss, from its folder's name."""
     stamp = _STAMP.search(name)
     return stamp[1] if stamp else ""
 
@@ -246,13 +246,13 @@ class OutputTrial:
 
     @property
     def solver(self) -> Solver:
-        """Generating, and a trial whose result names none, belong to the first that is known."""
+        """Return the solver. Generations, and trials whose result names none, belong to the first that is known."""
         is_told = self.phase is Phase.EVALUATION and self.named_solver != UNTOLD
         return self.named_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
     def _entries(self) -> list[FolderEntry]:
-        """Files that are read, by path in the trial's folder."""
+        """Return the files that are read, by path in the trial's folder."""
         tree = self.output.root.tree(self.folder, skip=frozenset({"artifacts", "teacher", "skills"}))
         return [entry for entry in tree if _is_read(entry.name)]
 
@@ -284,11 +284,11 @@ class OutputTrial:
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),
             skills_mounted=self._list_mounted(),
-            is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
+            is_finished=bool(result) and not failure,  # an error means that the machine failed: no container, no agent
         )
 
     def _choices(self, accounts: list[FolderEntry]) -> tuple[SourceChoice, ...]:
-        """A log for each round where the agent was started anew in every one, else the one log."""
+        """Return one log for each round if the agent was restarted every round, else the one log."""
         rounds: dict[int, list[FolderEntry]] = {}
         for entry in accounts:
             match = _ROUND_LOG.search(entry.name)
@@ -303,7 +303,7 @@ class OutputTrial:
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
     def _list_mounted(self) -> tuple[str, ...] | None:
-        """A solver is given the whole library of its config; an author's agent none that the files name."""
+        """List the skills mounted: a solver gets the whole library of its config; for authors they are unknown."""
         if self.phase is Phase.ACQUISITION:
             return None
         if self.config in NO_SKILL:
@@ -318,7 +318,7 @@ class OutputTrial:
         return None
 
     def _began(self) -> str:
-        """The stamp in the folder's name; it has no zone."""
+        """Return the stamp in the folder's name; it has no zone."""
         try:
             return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
         except ValueError:
@@ -333,7 +333,7 @@ def _is_read(name: str) -> bool:
 
 
 def _usage(told: Document) -> Usage:
-    """Input as everywhere here: with what was read from and written to a cache."""
+    """Return usage with input as everywhere in the record: including what was read from and written to a cache."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     parts = [count for name in names if (count := told.count(name)) is not None]
     return Usage(sum(parts) if parts else None, told.count("cache_read_input_tokens"), told.count("output_tokens"))

@@ -39,7 +39,7 @@ from runner.trajectories.readers.reading import read_trajectory, sniff
 
 NAME = "skilllearnbench"
 TITLE = "SkillLearnBench"
-OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can lie beside them
+OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can be next to them
 MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
 VENDORS = "claude|gemini|gpt|o3|o4|qwen|kimi|deepseek|glm|minimax|llama|mistral|grok"
@@ -50,7 +50,7 @@ _INSTANCE = re.compile(r"-(\d+)$")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Has it skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
+    """Does it have skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
     patterns = {"eval_keypoints": "*/*/*key-points*.json", "skills": "*/*/*/SKILL.md"}
     return any(
         True for name, pattern in patterns.items() if root.is_dir(folder / name) for _ in (folder / name).glob(pattern)
@@ -84,7 +84,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 
 def read_omitted(root: Root, folder: Path) -> list[str]:
-    """Files that a manifest beside the release says were left out. They are named, not made up."""
+    """Return the files that a manifest in the release lists as left out. They are reported, not invented."""
     manifest = read_optional(root, folder / "MANIFEST.json")
     return [path for entry in manifest.objects("omitted") if (path := entry.text("source_path", 1_000))]
 
@@ -103,7 +103,7 @@ def _folders(root: Root, folder: Path) -> list[Path]:
 
 
 def split_config(name: str) -> tuple[str, str]:
-    """(condition, author model) of a config's folder name, cut before the first vendor; no model for human skills."""
+    """Return (condition, author model) from a config's folder name, cut at the first vendor; human skills have none."""
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
@@ -111,7 +111,7 @@ def split_config(name: str) -> tuple[str, str]:
 
 
 def name_condition(method: str) -> str:
-    """The condition here that a method of the release is (b1-one-shot is one-shot); any other keeps its name."""
+    """Return the condition here for a method of the release (b1-one-shot is one-shot); any other keeps its name."""
     name = _NUMBERED.sub("", method.replace("_", "-"))
     return name if name in CONDITIONS else method
 
@@ -121,13 +121,13 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
         method, model = split_config(name_of(config))
         name = name_of(config)
         run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
-        for ordinal, task in enumerate(root.mute().listing(config)[0]):  # what lies beside them is reported already
+        for ordinal, task in enumerate(root.mute().listing(config)[0]):  # other entries are reported already
             episode = EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal)
             yield LibrarySource(run, episode, NAME, root.label(task), read_library(root, task))
 
 
 def read_library(root: Root, task: Path) -> dict[str, File]:
-    """The skills of one config for one task. The folder's name is the skill's name, whatever its front matter says."""
+    """Read the skills of one config for one task. The folder names the skill, even if its front matter differs."""
     files: dict[str, File] = {}
     total = 0
     for entry in root.tree(task):
@@ -151,7 +151,7 @@ def _is_executable(entry: FolderEntry) -> bool:
 
 
 def _report_headless(root: Root, task: Path, files: dict[str, File]) -> None:
-    """A folder without SKILL.md is no skill that a harness would load. Faulty front matter is the skill's own affair."""
+    """Report folders without SKILL.md: no harness would load them as a skill. Faulty front matter is not reported."""
     for skill in sorted({path.split("/", 1)[0] for path in files}):
         if f"{skill}/SKILL.md" not in files:
             root.report(task / skill, "", "a SKILL.md in the skill's folder", "there is none; its other files are kept")
@@ -185,7 +185,7 @@ class TaskInstance:
 
     @cached_property
     def log(self) -> FolderEntry | None:
-        """The first log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
+        """Return the first log among the files, by content. A dataclaw export adds nothing to its original log."""
         log: FolderEntry | None = None
         for entry in self._files:
             if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):

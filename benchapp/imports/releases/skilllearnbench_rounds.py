@@ -1,10 +1,10 @@
-"""The rounds in which SkillLearnBench's runner learned a library, as decisions with a snapshot each.
+"""The rounds that SkillLearnBench's runner needed to learn a library, as decisions with a snapshot each.
 
-artifacts/skills/run<N>_<name>/     what round N wrote; earlier rounds stay beside it. Without a prefix: the only round
+artifacts/skills/run<N>_<name>/     what round N wrote; earlier rounds stay. Without a prefix: the only round
 teacher/round<N>_feedback.txt       what the teacher said after round N failed
 teacher/b3_history.json             [{round, outcome, skills}] of failed rounds
 
-The teacher's prompt holds the human skill and is not read. One trial spans all rounds of a library, so its end comes after them.
+The teacher's prompt holds the human skill and is not read. One trial spans all rounds of a library.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Round:
 
 
 def read_rounds(root: Root, trial: Path) -> list[Round]:
-    """The rounds of one generation, the earliest first, with what led to each; none where its skills were not kept."""
+    """Return the rounds of one generation, the earliest first, with what led to each; empty if no skills were kept."""
     outcomes = _outcomes(root, trial / "teacher" / "b3_history.json")
     return [
         Round(number, files, _feedback(root, trial, number - 1), outcomes.get(number - 1, ""))
@@ -45,7 +45,7 @@ def read_rounds(root: Root, trial: Path) -> list[Round]:
 
 
 def read_libraries(root: Root, trial: Path) -> list[tuple[int, Files]]:
-    """(round, the library it left), the earliest first."""
+    """Return (round, the library it left), the earliest first."""
     skills = trial / "artifacts" / "skills"
     if not root.is_dir(skills) or skills.parent.is_symlink():
         return []
@@ -62,8 +62,8 @@ def read_libraries(root: Root, trial: Path) -> list[tuple[int, Files]]:
 def iterate_moments(
     rounds: list[Round], *, method: str, family: str, learned: str, before: list[str], after: list[str]
 ) -> Iterator[Moment]:
-    """From the empty library to the seal and what came after it. `learned`: the trial that made it; `before` and `after`: the
-    other generations of the task, which left nothing, and its evaluations. All by their first id."""
+    """Yield the moments from the empty library to the seal and what followed. `learned`: the trial that made it.
+    `before`: other generations of the task, which left nothing. `after`: its evaluations. All by their first id."""
     yield from map(TrialMoment, before)
     for each in rounds:
         yield DecisionMoment(
@@ -102,7 +102,7 @@ def _feedback(root: Root, trial: Path, number: int) -> str:
 
 
 def _outcomes(root: Root, path: Path) -> dict[int, str]:
-    """Round -> PASS or FAIL."""
+    """Return round -> PASS or FAIL."""
     value = read_json(root, path) if root.is_file(path) else None
     if value is not None and not isinstance(value, list):
         root.report(path, "whole file", "a list of rounds", "something else; it was left out")

@@ -31,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError("the example is here already; use a record of its own: SKILLGLASS_VAR=/tmp/example")
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with errors_only("benchapp"):  # no broker is needed here, and each hint would miss it
+            with errors_only("benchapp"):  # no broker is needed here, so hints would fail
                 made = run_example(workers=workers)
         except Unfinished as error:
             raise CommandError(str(error)) from error

@@ -97,7 +97,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def take_in_example(self) -> None:
-        """Something finished to look at at once. The demo starts without it where it cannot be read."""
+        """Import something finished to look at. The demo starts without it if it cannot be read."""
         try:
             take_in_example()
         except (ArchiveError, DatabaseError) as error:
@@ -106,7 +106,7 @@ class Command(BaseCommand):
             connection.close()
 
     def launch_demo(self, file: dict[str, object]) -> Experiment | None:
-        """None where it was deleted, or comes from a version with another demo: the pages are there all the same."""
+        """Launch it. Return None if it was deleted, or an older version had another demo: the pages work anyway."""
         try:
             return launch(file)
         except Unlaunchable as error:
@@ -121,7 +121,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _tell_end(self, experiment: Experiment) -> bool:
-        """Says once how the demo experiment ended, if it was still open when this start began."""
+        """Report once how the demo experiment ended, if it was still open when this start began."""
         was_open = experiment.status in OPEN
         try:
             experiment.refresh_from_db(fields=["status"])

@@ -53,7 +53,7 @@ class Command(BaseCommand):
         **options: object,
     ) -> None:
         files = self._read(folder) if folder else {}
-        with end_on(SetupError), errors_only("benchapp"):  # a missing broker is no concern here
+        with end_on(SetupError), errors_only("benchapp"):  # a missing broker does not matter here
             asked = loops.brief_from_plain(read_file(brief))
             draft = start_draft(asked, files, model, name=name, max_calls=limit, max_usd=max_usd)
         self.stdout.write(f"{draft.public_id}  /drafts/{draft.public_id}/")

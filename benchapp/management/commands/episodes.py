@@ -43,7 +43,7 @@ def _render_failures(failures: int) -> str:
 
 
 def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
-    """A trial set aside in an episode that goes on comes before an answer that nothing has refused yet."""
+    """Skip a trial or an answer: if the episode continues, a set-aside trial before an answer not yet refused."""
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
     if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):
         step = operations.skip_answer(episode, reason=reason)
@@ -88,7 +88,7 @@ class Command(BaseCommand):
         return f"Resumed {_render_count(operations.resume(_find_named(named), reason=reason))}."
 
     def _retry(self, target: operations.Target, reason: str) -> str:
-        """A line for each; CommandError, after the lines, where one was not retried."""
+        """Retry each and return a line for it. Raise CommandError, after the lines, if one was not retried."""
         found = operations.retry_blocked(target, reason=reason)
         for episode, problem in found:
             place = f"{episode.run.label} / {episode.key}"
@@ -121,7 +121,7 @@ class Command(BaseCommand):
 
 
 def _find_named(text: str) -> operations.Target:
-    """By its id, or an experiment by its name, where only one has it."""
+    """Find it by its id, or an experiment by its name if that is unique."""
     try:
         return _find_target(UUID(text))
     except ValueError:

@@ -61,7 +61,7 @@ class Command(BaseCommand):
 
 
 def _build_tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
-    # Task by task: what its human skills are held against is read once.
+    # Go task by task: the human skills for the comparison are read once.
     in_turn = sorted(release.libraries, key=lambda library: library.task)
     examined = {library.name: examine(library, release) for library in in_turn}
 

@@ -48,7 +48,7 @@ def _form_of(output: Path | None) -> str:
 
 
 def _write(export: Export, output: Path, form: str) -> None:
-    """To a file beside it first: who sees the name sees all of it."""
+    """Write to a temporary file next to it first: the final name always has the whole content."""
     if not output.parent.is_dir():
         raise CommandError(f"{output}: there is no folder {output.parent}")
     with NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as part:

@@ -130,7 +130,7 @@ def _agrees() -> bool:
 
 
 def _lines(suite: Suite, tried: list[TriedTask]) -> Iterator[str]:
-    """The table, then what is not as it should be."""
+    """Write the table, then what is wrong."""
     rows = [(replace_unprintable(name), counts) for name, counts in count_tried(suite, tried)]
     width = max(len("set aside"), *(len(name) for name, _ in rows))
     yield ""

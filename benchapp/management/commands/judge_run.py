@@ -78,7 +78,7 @@ def read_judge_options(
     max_usd: float | None,
     **options: object,
 ) -> tuple[Run, Model, list[Metric], Budget]:
-    """What `add_judge_options` asks for, as the judge works with it."""
+    """Return the options of `add_judge_options` in the judge's types."""
     found = find_run(run)
     with end_on(SetupError):
         if key_variable or api_base:

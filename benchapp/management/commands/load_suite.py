@@ -124,7 +124,7 @@ class Command(BaseCommand):
         )
 
     def _write_screening(self, screening: Screening) -> None:
-        """Before the summary, whose last lines say what to do next. Nothing is refused for what it finds."""
+        """Write it before the summary, whose last lines suggest the next step. Findings refuse nothing."""
         self.stdout.write(f"screening     {summarise_screening(screening)}")
         for finding in screening.findings[:SHOWN_FINDINGS]:
             self.stdout.write(f"  {finding.weight}: {replace_unprintable(finding.says)}")
@@ -134,7 +134,7 @@ class Command(BaseCommand):
         self.stdout.write("")
 
     def _write_account(self, account: Account | None, stream: OutputWrapper) -> None:
-        """Every task below the path, before anything else: the reasons, most frequent first."""
+        """Write every task below the path, before anything else: the reasons, most frequent first."""
         if account is None:
             return
         stream.write(account.sentence())
@@ -154,7 +154,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         self._write_account(account, self.stderr)
-        # The account has these in one line, however many files they are of.
+        # The account has these in one line, for any number of files.
         problems = [problem_as_json(each) for each in found if getattr(each, "message", "") != NOT_DOWNLOADED]
         for problem in problems[:SHOWN_PROBLEMS]:
             self.stderr.write(f"  {_render_problem(problem)}")
@@ -169,7 +169,7 @@ class Command(BaseCommand):
 def _record(
     folder: SuiteFolder | None, mapping: GroupMapping | None, key: str | None, families: str | None
 ) -> MappedGroups | None:
-    """Nothing is recorded where a part of it is refused."""
+    """Record the suite, or nothing if a part of it is refused."""
     if folder:
         record_folder(folder)
     if families:

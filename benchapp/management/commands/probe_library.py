@@ -52,7 +52,7 @@ class Command(BaseCommand):
         )
         with end_on(RunnerError):
             if options["dry_run"]:
-                self._write_hunks(probed, asked)  # also where nothing can be launched as it stands
+                self._write_hunks(probed, asked)  # also if this probe cannot be launched
             found = [preview(probed, asked)]
             if options["with_control"] and (asked.revert or asked.skill):
                 found.append(preview(probed, make_control(found[0])))

@@ -48,7 +48,7 @@ class Command(BaseCommand):
 
 
 def _list_needed(client: APIClient) -> dict[str, str]:
-    """Name of an image -> the experiment that needs it. CommandError where that cannot be known."""
+    """Return name of an image -> the experiment that needs it. Raise CommandError if that cannot be known."""
     needed: dict[str, str] = {}
     unfinished = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(status__in=DONE)
     for experiment in unfinished.select_related("suite"):

@@ -72,7 +72,7 @@ class Command(BaseCommand):
 
 
 def _is_of(table: str, wanted: str | None) -> bool:
-    """Whether this is the table asked for; a bare number means the table of that number."""
+    """Return whether this is the requested table; a bare number means the table of that number."""
     return wanted is None or table.casefold() in (wanted.casefold(), f"table {wanted}")
 
 

@@ -108,12 +108,12 @@ class Command(BaseCommand):
 
 
 def _without_hints() -> AbstractContextManager[None]:
-    """Where the work is done here: no broker is needed, and each hint to workers would miss it with a warning."""
+    """Suppress hints for work done here: no broker is needed, and each hint to workers would fail with a warning."""
     return errors_only("benchapp")
 
 
 def _place(field: str, thresholds: Path | None) -> str:
-    """A field as the file has it that it came from."""
+    """Name a field as in its file."""
     check = field.removeprefix("qualification.")
     return f"{thresholds}: {check}" if thresholds and check != field else field
 

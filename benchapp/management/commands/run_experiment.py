@@ -106,7 +106,7 @@ class Command(BaseCommand):
         )
 
     def _warn(self, path: Path, found: Foresight) -> None:
-        """What will not run. Refused where nothing would."""
+        """Warn about what will not run. Refused if nothing would."""
         for problem in found.problems:
             self._say({"cannot_run": problem.as_json()}, f"  {problem}")
         for note in found.notes:
@@ -131,7 +131,7 @@ class Command(BaseCommand):
             try:
                 experiment.refresh_from_db(fields=["status"])
                 found = progress_of([experiment])[experiment.pk]
-            except DatabaseError:  # away for a moment
+            except DatabaseError:  # unreachable for a moment
                 time.sleep(LOOK_SECONDS)
                 continue
             if (line := _render_progress(experiment, found)) != before:

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
         if told := what_migrate_would_mend():
-            raise SystemExit(told)  # the one line that every command says of it
+            raise SystemExit(told)  # the same line that every command prints
         try:
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:

@@ -43,6 +43,7 @@ class CandidateRun:
     suggested: str
     suggested_by: str
     model: str
+    replicate: int | None
     counts: TrialCounts
 
     @property
@@ -163,11 +164,11 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
     found: dict[int, list[CandidateRun]] = {each.pk: [] for each in experiments}
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
-    columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model")
-    for pk, experiment, run, public_id, condition, model, suggested, by in runs.order_by(
+    columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model", "replicate")
+    for pk, experiment, run, public_id, condition, model, replicate, suggested, by in runs.order_by(
         "condition", Run.BY_REPLICATE, "id"
     ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by"):
-        of_run = public_id, experiment, condition, suggested or "", by or "", model
+        of_run = public_id, experiment, condition, suggested or "", by or "", model, replicate
         found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts())))
     return found
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
+from time import monotonic
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,6 +14,7 @@ from inspector.publishing.site_files import PublishingError
 
 
 class Command(BaseCommand):
+    next_line = 0.0  # of progress, by the clock
     help = (
         "Writes the pages of one experiment as a static site, which any file host serves. Leaves out forms, search, reviews,"
         " comments and the names of people."
@@ -51,5 +53,10 @@ class Command(BaseCommand):
         self.stdout.write(f"\nLook at it: python3 -m http.server --directory {shlex.quote(str(folder))}")
 
     def _show_progress(self, drawn: int, known: int) -> None:
-        if drawn % 50 == 0:
-            self.stderr.write(f"{drawn:,} of {known:,} pages drawn")
+        """One line that is written over on a terminal, elsewhere a line every five seconds."""
+        is_terminal, now = self.stderr.isatty(), monotonic()
+        if now < self.next_line and drawn < known:
+            return
+        self.next_line = now + (0.2 if is_terminal else 5)
+        line = f"{drawn:,} of {known:,} pages drawn"
+        self.stderr.write(f"\r{line}" if is_terminal else line, ending="" if is_terminal and drawn < known else "\n")

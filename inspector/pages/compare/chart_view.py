@@ -22,7 +22,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.results import read_parent
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
-from inspector.web.responses import PathLink, render_page, wants_fragment
+from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
 
 
 @require_safe
@@ -118,7 +118,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart:
             for name, values in found.list_options(sheet.comparison).items()
         ],
         "drawn": list(drawn),
-        "commented": count_chart_comments(found.key, choices),
+        "commented": None if is_published(request) else count_chart_comments(found.key, choices),
         "kept": kept,
         **_table_context(found, drawn_chart.drawing.table),
     }

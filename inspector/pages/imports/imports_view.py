@@ -129,7 +129,9 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
 
 
 def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int) -> str:
-    """Say what came in, what it lacks, and how much could not be read."""
+    """Say what came in, what it lacks, and how much could not be read; of an undone import who undid it and why."""
+    if by := batch.counts.get("undone_by"):
+        return f"Undone by {by}: {batch.counts['undone_because']}"
     trials, said = batch.counts.get("trials", 0), ["Nothing came in."]
     if batch.status == ImportBatch.Status.RUNNING:
         said = ["Reading now."]
@@ -145,7 +147,7 @@ def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: in
     if problems:
         said += [f"{_count(problems, 'problem')}."]
     elif trials and batch.status == ImportBatch.Status.DONE:
-        said += ["No problem."]
+        said += ["No problems."]
     return " ".join(said)
 
 

@@ -63,11 +63,13 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "next": None,
     }
-    timelines = {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now)
+    timelines = (
+        {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now, words_of(request))
+    )
     last = ended[0] if ended and not waiting and not as_json else None
     last_end = last.experiment.finished_at if last else None
     if last and last_end and last_end > now - SHOWN_FOR:
-        timelines = draw_timelines([last.experiment], last_end)
+        timelines = draw_timelines([last.experiment], last_end, words_of(request))
     context = {
         "last": last if last and last.experiment.pk in timelines else None,
         "last_drawn": timelines.get(last.experiment.pk) if last else None,

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.experiments.work.progress import CLOSED
 from benchapp.models import Attempt, Episode, Experiment, Trial
+from benchapp.review.blinding import Words
 from inspector.web.text.visible import visible
 
 MOST_EPISODES = 24  # rows of one experiment
@@ -55,8 +56,8 @@ class _Axis:
         return 100 * (moment - self.start) / (self.end - self.start)
 
 
-def draw_timelines(experiments: Sequence[Experiment], now: datetime) -> dict[int, Timeline]:
-    """By pk, without those whose first trial has not started. Four queries. Episodes at work come before those that wait and ended."""
+def draw_timelines(experiments: Sequence[Experiment], now: datetime, words: Words) -> dict[int, Timeline]:
+    """Without the trials that this reader still reviews blind. By pk, without those whose first trial has not started. Four queries. Episodes at work come before those that wait and ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted = {
         pk: counts
@@ -73,6 +74,7 @@ def draw_timelines(experiments: Sequence[Experiment], now: datetime) -> dict[int
     attempts = (
         Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
         .exclude(started_at=None)
+        .exclude(trial__in=words.closed_trials())
         .select_related("trial__task")
         .only(
             *("status", "started_at", "finished_at", "trial__public_id", "trial__success", "trial__episode_id"),

@@ -11,12 +11,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Blob, Episode, ModelCall, Run
+from benchapp.models import Blob, ModelCall, Run
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, parse_prompt
+from inspector.pages.library.library_view import choose_episode
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
-from inspector.web.subject import choose_row, of_run
+from inspector.web.subject import of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.engine.author_calls import PURPOSES
 
@@ -26,7 +27,7 @@ JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own 
 @require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episode = _choose_episode(run, request.GET.get("episode", ""))
+    _, episode = choose_episode(run, request.GET.get("episode", ""))
     this = open_author_call(episode, request.GET) if episode else None
     if this and this.chosen and (closed := refuse_closed(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
@@ -56,12 +57,6 @@ def _read_text(call: ModelCall, part: str) -> str:
     if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
         return texts[int(part) - 1]
     raise Http404("no such text")
-
-
-def _choose_episode(run: Run, public_id: str) -> Episode | None:
-    """The one asked for; else the first with a decision; else the first."""
-    authored = set(run.episodes.exclude(decisions=None))
-    return choose_row(list(run.episodes.all()), public_id, lambda episode: episode in authored)
 
 
 def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, object]]:

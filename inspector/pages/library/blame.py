@@ -29,7 +29,7 @@ from inspector.pages.library.changes import (
 )
 from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
 from inspector.pages.library.rail import LibraryCourse, Rail, RailStop, ShownTrial, open_course, read_evidence
-from inspector.web.subject import find_neighbours
+from inspector.web.subject import find_neighbours, once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.excerpt import Segment
 
@@ -199,7 +199,7 @@ def _build_ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry,
     """One row for every stop that changed the library, the latest first."""
     if course.lineage.too_big:
         return ()
-    probes = read_probes_by_decision(episode)
+    probes = once_for(episode.run, ("probes", episode.pk), lambda: read_probes_by_decision(episode))
     return tuple(
         LedgerEntry(stop, row, tuple(probes.get(stop.decision.pk, ())) if stop.decision else ())
         for stop in reversed(course.rail.stops)

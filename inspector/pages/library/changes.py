@@ -99,14 +99,16 @@ class ShownFile:
 
 
 def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
-    """path -> Version for each snapshot, in one query."""
-    known = {snapshot.pk for snapshot in snapshots if snapshot}
-    found: dict[int, dict[str, Version]] = {key: {} for key in known}
-    files = SnapshotFile.objects.filter(snapshot__in=known)
+    """path -> Version for each snapshot, in one query; none for those in memory that were read before: they never change."""
+    wanted = {each.pk: each for each in snapshots if each and "versions" not in vars(each)}
+    found: dict[int, dict[str, Version]] = {key: {} for key in wanted}
+    files = SnapshotFile.objects.filter(snapshot__in=wanted)
     rows = files.values_list("snapshot", "path", "blob", "size", "lines", "mode")
     for snapshot, path, digest, size, lines, mode in rows:
         found[snapshot][path] = Version(digest, size, lines, mode)
-    return [found[snapshot.pk] if snapshot else {} for snapshot in snapshots]
+    for each in filter(None, snapshots):
+        vars(each).setdefault("versions", found.get(each.pk))
+    return [vars(each)["versions"] if each else {} for each in snapshots]
 
 
 def compare_versions(

@@ -20,7 +20,7 @@ from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
 from benchapp.record.textual_change import has_nul
 from inspector.pages.library.rail import Rail, open_rail
-from inspector.web.subject import find_neighbours
+from inspector.web.subject import find_neighbours, once_for
 from inspector.web.text.visible import visible
 
 PER_PAGE = 40
@@ -205,10 +205,16 @@ def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
     return {**facts, "groups": groups}
 
 
+def read_diagnoses(episode: Episode) -> dict[int, LibraryDiagnosis]:
+    """Snapshot pk -> what the rules found in it."""
+    found = LibraryDiagnosis.objects.filter(episode=episode)
+    return once_for(episode.run, ("diagnoses", episode.pk), lambda: {each.snapshot_id: each for each in found})
+
+
 def open_findings(run: Run, episode: Episode, query: Mapping[str, str], closed: QuerySet[Trial]) -> FindingsPage:
     """The page for a query string. Nonsense falls back: to the last state, and to all groups."""
     rail = open_rail(run, episode)
-    diagnoses = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
+    diagnoses = read_diagnoses(episode)
     group = query.get("group", "")
     return FindingsPage(
         run, episode, rail, rail.round(query.get("round", "")), diagnoses, group if group in GROUPS else "", closed

@@ -42,6 +42,7 @@ from inspector.pages.library.rail import (
     select,
 )
 from inspector.pages.trials.verdict import VerdictView
+from inspector.web.subject import once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.visible import visible
@@ -176,8 +177,8 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         files=tuple(drawn if is_proposal else add_gutters(course, selection, drawn)),
         files_left_out=max(0, len(shown) - PAGE_FILES),
         document=document,
-        evidence=tuple(read_evidence(decision)) if decision else (),
-        verdict=read_verdict_seen(decision) if decision else None,
+        evidence=once_for(run, ("evidence", decision.pk), lambda: tuple(read_evidence(decision))) if decision else (),
+        verdict=once_for(run, ("verdict", decision.pk), lambda: read_verdict_seen(decision)) if decision else None,
         users=course.users_of(text, selection.stop) if text else None,
         ledger=course.ledger_of(selection.stop),
         is_beside=bool(course.baseline),

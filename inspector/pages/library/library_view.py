@@ -8,15 +8,16 @@ from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Episode, LibraryDiagnosis, Run
+from benchapp.models import Episode, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import ShownFile, read_contents
+from inspector.pages.library.findings import read_diagnoses
 from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
 from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.people.comments import CommentedLines, count_line_comments
-from inspector.web.responses import PageLink, link_to, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run
+from inspector.web.responses import PageLink, is_published, link_to, render_page
+from inspector.web.subject import choose_row, find_neighbours, of_run, once_for
 from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -28,7 +29,8 @@ VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "s
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
-    probed = read_probes_about(machine.decision) if machine else []
+    decision = machine.decision if machine else None
+    probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
     def twin() -> dict[str, object]:
         return {
@@ -51,9 +53,9 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "machine": machine,
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
-        "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
+        "diagnoses": read_diagnoses(episode) if episode else {},
         "probed": probed,
-        "commented": _count_comments(run, machine) if machine and not as_json else None,
+        "commented": _count_comments(run, machine) if machine and not (as_json or is_published(request)) else None,
     }
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
@@ -63,7 +65,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
     asked = request.GET.get("episode", "")
-    episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
+    episode = next((each for each in choose_episode(run)[0] if str(each.public_id) == asked), None)
     chosen = find_chosen_file(episode, run, request.GET) if episode else None
     if chosen is None:
         raise Http404("no such file")
@@ -88,7 +90,7 @@ def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Ep
     """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
     worked; else the first with a library; else the first."""
     related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
-    episodes = list(related.annotate(decisions_total=Count("decisions")))
+    episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
     return episodes, choose_row(
         episodes,
         public_id,

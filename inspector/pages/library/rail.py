@@ -42,7 +42,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.subject import find_neighbours
+from inspector.web.subject import find_neighbours, once_for
 from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
 
 
@@ -140,7 +140,8 @@ class Selection:
 
 def open_rail(run: Run, episode: Episode) -> Rail:
     """The rail of an episode, read in one query."""
-    return build_rail(read_history(episode), seeded=describe_seeding(run, episode))
+    history = once_for(run, ("history", episode.pk), lambda: read_history(episode))
+    return build_rail(history, seeded=describe_seeding(run, episode))
 
 
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
@@ -277,10 +278,11 @@ class LibraryCourse:
 
 def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
     """`history`: where the page has read it."""
-    history = history or read_history(episode)
+    history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
     rail = build_rail(history, seeded=describe_seeding(run, episode))
     lineage = read_lineage(run, episode, rail.states)
-    return LibraryCourse(rail, lineage, read_no_skill(run, {trial.task for trial in lineage.trials}), history)
+    tasks = frozenset(trial.task for trial in lineage.trials)
+    return LibraryCourse(rail, lineage, once_for(run, ("no skill", tasks), lambda: read_no_skill(run, tasks)), history)
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:

@@ -144,7 +144,9 @@ class Join(Braked):
                 return redirect("login")  # a form may not lead to the provider, a link may (form-action)
             user = accept(given["code"], given["username"], given["password"])
         except InvitationRefused:
-            form.add_error("code", "This invitation no longer works. Ask for a new one.")
+            form.add_error(
+                "code", "This code is not valid: it was used, has expired or was withdrawn. Ask for a new one."
+            )
         except ValidationError as error:
             self.is_code_good = True
             for field, problems in error.message_dict.items():

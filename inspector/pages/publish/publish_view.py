@@ -26,27 +26,32 @@ from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
 
 PER_PAGE = 30
+OFFERED = 8  # experiments and queues where nothing was chosen
 Form = Publication.Form
 SAYS = {
     Form.SITE: (
         "Static site",
-        "To link to. Any file host serves it.",
+        "For a link. Any file host serves it.",
         ("the answer, its charts and tables", "every run, library and edit", "every step of the trials you choose"),
     ),
     Form.REPORT: (
         "Report",
-        "To send. One page as HTML and Markdown, and as PDF where a browser is installed.",
+        "For an email. One page as HTML and Markdown, and as PDF where a browser is installed.",
         ("the answer", "its tables and charts"),
     ),
     Form.DATA: (
         "Data package",
-        "To compute with. CSV, JSON and Parquet.",
+        "For analysis. CSV, JSON and Parquet.",
         ("a row a trial", "every value and difference", "a codebook of the columns"),
     ),
     Form.TAXONOMY: (
         "Taxonomy",
-        "To cite. A page, CSV, LaTeX and the codebook as YAML and JSON.",
-        ("definitions and examples", "counts with intervals", "agreement from before the discussion"),
+        "For a citation. A page, CSV, LaTeX and the codebook as YAML and JSON.",
+        (
+            "definitions and examples",
+            "counts, with intervals where there are enough",
+            "agreement from before the discussion",
+        ),
     ),
 }
 TRIALS = [("failed", "failed trials"), ("all", "all trials"), ("none", "no trial")]
@@ -88,6 +93,11 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Publication.objects.select_related("made_by"), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
+        "section": "review" if subject and "queue" in subject.columns else "publish",
+        "experiments": [] if subject else Experiment.objects.standing().order_by("-created_at", "-pk")[:OFFERED],
+        "queues": []
+        if subject
+        else Queue.objects.select_related("version__codebook").order_by("-created_at")[:OFFERED],
         "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,

@@ -25,6 +25,7 @@ from benchapp.stats.learning.funnel import (
 )
 from benchapp.stats.learning.skill_reading import look_for_following
 from benchapp.stats.metrics.tally import TrialTally
+from inspector.web.subject import once_for
 from inspector.web.text.visible import visible
 from runner.base.types import Phase
 
@@ -166,10 +167,10 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     asked = FunnelChoices.of(query)
     phases = tuple(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
     wanted = trials.filter(phase=asked.phase) if asked.phase else trials
-    every = chances_of(run, wanted)
-    looked = look_for_following(every)
-    every = with_following(every, looked.found)
-    episodes = {episode.pk: episode for episode in Episode.objects.filter(run=run)}
+    chances = once_for(run, ("chances", asked.phase), lambda: chances_of(run, wanted))
+    looked = once_for(run, ("followed", asked.phase), lambda: look_for_following(chances))
+    every = with_following(chances, looked.found)
+    episodes = once_for(run, "episodes by key", lambda: {each.pk: each for each in Episode.objects.filter(run=run)})
     knows_own = any(chance.is_own is not None for chance in every)
     chosen = _choose(every, asked, episodes)
     funnel = funnel_of(chosen, asked.least)

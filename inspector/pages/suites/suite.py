@@ -30,7 +30,7 @@ from runner.base.types import Task, TaskGroups
 from runner.suites import SUITES
 from runner.suites.tasks.task_groups import KNOWN
 
-NO_FOLDER = "It came in with imported runs: no folder of its tasks is known here."
+NO_FOLDER = "Created by an import; its task folder is not on this server."
 UNTOLD = "not stated"  # heads the tasks without a value of the attribute they are listed by
 PLACES = ("environment", "family", "role")  # what tasks are listed by besides the attributes of their groups
 FIT = "fit"

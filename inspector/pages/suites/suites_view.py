@@ -29,6 +29,7 @@ from inspector.pages.suites.suite_task import read_task_view
 from inspector.pages.suites.suites import describe_account, list_suites
 from inspector.pages.suites.task_matrix import judge_tasks, read_matrix
 from inspector.web.access import needs, user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.responses import link_to, render_page
 from runner.base.errors import SetupError
 
@@ -47,7 +48,7 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_safe
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     view = read_suite_view(name)
-    matrix, problems = read_matrix(view, request.GET.get("experiment", ""))
+    matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     shipped = None if qualification else read_shipped(view.read)
     view, matrix = judge_tasks(view, matrix, qualification, shipped)

@@ -14,6 +14,7 @@ from benchapp.experiments.qualifying.task_fit import TaskFit, judge_by_trials, j
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.suites.qualified import ShippedVerdict, ShippedVerdicts, SuiteQualification
@@ -21,7 +22,7 @@ from inspector.pages.suites.suite import SuiteTask, SuiteView
 from runner.base.types import Phase
 from runner.protocols.conditions import base_name
 
-BARE, REFERENCE = "no-skill", frozenset({"curated-static", "human-authored", "reference-skill"})
+BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
 MOST_SQUARES = 12  # of one cell; more trials are a count
 
@@ -61,8 +62,8 @@ class TaskMatrix(Shaped):
         return [self.cells.get(task.key, {}).get(condition) for condition in self.conditions]
 
 
-def read_matrix(view: SuiteView, asked: str) -> tuple[TaskMatrix, list[str]]:
-    """Of the experiment that was asked for by its id, or else the newest one; and what of the address was not understood."""
+def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
+    """Without the trials that this reader still reviews blind. Of the experiment that was asked for by its id, or else the newest one; and what of the address was not understood."""
     experiments = {str(each.public_id): each for each in view.experiments}
     problems = []
     if asked and asked not in experiments:
@@ -70,17 +71,18 @@ def read_matrix(view: SuiteView, asked: str) -> tuple[TaskMatrix, list[str]]:
     experiment = experiments.get(asked) or next(iter(view.experiments), None)
     if experiment is None or view.row is None:
         return TaskMatrix(None, (), 0, "", {}), problems
-    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id)
+    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, words)
     found = {condition for row in cells.values() for condition in row}
     conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
     return TaskMatrix(experiment, conditions, models, "", cells), problems
 
 
-def _read_cells(suite: int, experiment: int, public_id: UUID) -> dict[str, dict[str, MatrixCell]]:
+def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
     """One query."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
+    trials = trials.exclude(pk__in=words.closed_trials())
     counted = trials.exclude(phase=Phase.REPLAY).order_by().values(*by)
     cells: dict[str, dict[str, MatrixCell]] = {}
     for each in counted.annotate(**TALLY, first=Min("phase"), last=Max("phase")):
@@ -123,9 +125,6 @@ def _read_shipped(verdict: ShippedVerdict) -> TaskFit:
 
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
-    rates = {base_name(condition): Rate() for condition in cells}
-    for condition, cell in cells.items():
-        rates[base_name(condition)] += cell.rate
-    reference = sum((rate for base, rate in rates.items() if base in REFERENCE), Rate())
-    others = sum((rate for base, rate in rates.items() if base not in TRACES | {BARE}), Rate())
-    return judge_by_trials(rates.get(BARE, Rate()), reference if reference.scored else others)
+    alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
+    skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
+    return judge_by_trials(alone, sum(skilled, Rate()))

@@ -34,7 +34,7 @@ from inspector.pages.trials.trial import (
     read_more_steps,
 )
 from inspector.web.closed_pages import refuse_closed, words_of
-from inspector.web.responses import PageLink, link_to, read_htmx, render_page
+from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
 from inspector.web.subject import of_trial, of_trial_alone
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
@@ -99,7 +99,9 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "counterparts": beside,
         "passing": _choose_passing(inspection, others),
         "failure": None if as_json else _name_failure(found),
-        **_build_step_context(found, inspection.attempt, inspection.reading, commented=not as_json),
+        **_build_step_context(
+            found, inspection.attempt, inspection.reading, commented=not (as_json or is_published(request))
+        ),
     }
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
 

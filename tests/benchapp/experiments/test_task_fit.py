@@ -9,7 +9,7 @@ from benchapp.stats.metrics.rates import Rate
 
 
 @pytest.mark.parametrize(
-    ("alone", "reference", "fit"),
+    ("alone", "skilled", "fit"),
     [
         (Rate(0, 0, 4), Rate(4, 4, 4), Fit.UNKNOWN),
         (Rate(2, 4, 4), Rate(1, 4, 4), Fit.FIT),
@@ -17,10 +17,13 @@ from benchapp.stats.metrics.rates import Rate
         (Rate(2, 3, 4), Rate(4, 4, 4), Fit.EASY),
         (Rate(1, 4, 4), Rate(0, 4, 4), Fit.UNSOLVED),
         (Rate(1, 4, 4), Rate(), Fit.UNKNOWN),
+        (Rate(1, 1, 1), Rate(4, 4, 4), Fit.UNKNOWN),
+        (Rate(0, 2, 2), Rate(0, 1, 1), Fit.UNKNOWN),
+        (Rate(0, 2, 2), Rate(1, 1, 1), Fit.FIT),
     ],
 )
-def test_at_most_half_pass_alone_and_one_passes_with_a_skill(alone: Rate, reference: Rate, fit: Fit) -> None:
-    assert judge_by_trials(alone, reference).fit is fit
+def test_at_most_half_pass_alone_and_one_passes_with_a_skill(alone: Rate, skilled: Rate, fit: Fit) -> None:
+    assert judge_by_trials(alone, skilled).fit is fit
 
 
 @pytest.mark.parametrize(

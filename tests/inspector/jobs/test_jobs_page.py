@@ -38,7 +38,7 @@ def put_to_work(episode: Episode, **fields: Any) -> Trial:
 
 def test_it_says_when_nothing_is_to_do(client: Client) -> None:
     text = client.get("/jobs/").text
-    assert "No job is running or waiting." in text
+    assert "No experiment is running or waiting." in text
 
 
 def test_it_shows_who_is_at_what(client: Client) -> None:
@@ -164,8 +164,8 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client) -> Non
     places = [float(each) for each in re.findall(r'<rect class="\w+" x="([\d.]+)%"', row)]
     here, end = map(float, re.search(r'class="expected" x1="([\d.]+)%" x2="([\d.]+)%"', row).groups())
     assert places == sorted(places)
-    assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=0.5)
-    assert end == pytest.approx(2 * here, abs=0.5)  # two are left, at the pace of the first two
+    assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock goes on while the test is set up
+    assert end == pytest.approx(2 * here, abs=3)  # two are left, at the pace of the first two
     assert (">1 of 2<" in text, 'class="num">2</td>' in text) == (True, True)
 
 
@@ -207,7 +207,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 25
+    assert assert_queries_flat(client, "/jobs/", make) <= 26
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
@@ -239,6 +239,7 @@ def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
             assert response.status_code == 200
             assert ("what the agent says" in response.text) is is_told, page
             assert ("hidden until you finish" in response.text) is not is_told, page
+        assert ('<rect class="running"' in client.get("/jobs/").text) is is_told
 
 
 def test_it_says_which_model_does_not_answer_and_who_waits(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

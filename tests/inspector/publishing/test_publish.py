@@ -58,9 +58,9 @@ def first_trial(experiment: Experiment) -> Trial:
     return Trial.objects.filter(episode__run__experiment=experiment, success=False).order_by("pk").first()
 
 
-def publish(experiment: Experiment, folder: Path, *more: str) -> str:
+def publish(experiment: Experiment, folder: Path, *more: str, stderr: StringIO | None = None) -> str:
     told = StringIO()
-    call_command("publish", str(experiment.public_id), str(folder), *more, stdout=told)
+    call_command("publish", str(experiment.public_id), str(folder), *more, stdout=told, stderr=stderr or StringIO())
     return told.getvalue()
 
 
@@ -70,10 +70,11 @@ def read_all(folder: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Made:
-    """A site with one trial, what was told of it, and what its record was."""
+    """A site with one trial, what was told of it and of its progress, and what its record was."""
 
     folder: Path
     told: str
+    progress: str
     record: str
     trials: int
 
@@ -85,9 +86,10 @@ def made(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_fac
     folder = tmp_path_factory.mktemp("published") / "site"
     with django_db_blocker.unblock(), transaction.atomic(), override_settings(STORAGES=storages):
         experiment = make_record()
-        told = publish(experiment, folder, "--trials", str(first_trial(experiment).public_id))
+        progress = StringIO()
+        told = publish(experiment, folder, "--trials", str(first_trial(experiment).public_id), stderr=progress)
         total = Trial.objects.filter(episode__run__experiment=experiment).count()
-        found = Made(folder, told, record_digest(experiment), total)
+        found = Made(folder, told, progress.getvalue(), record_digest(experiment), total)
         transaction.set_rollback(True)
     return found
 
@@ -146,6 +148,13 @@ def test_the_manifest_names_each_file_with_its_digest(made: Made) -> None:
     assert manifest["site_digest"] in made.told
     assert hashlib.sha256(content).hexdigest() in made.told
     assert f"1 of {made.trials} with a page; {made.trials - 1} left out" in made.told
+
+
+def test_progress_is_told_from_the_first_page_to_the_last(made: Made) -> None:
+    lines = made.progress.splitlines()
+    pages = sum("address" in row for row in orjson.loads((made.folder / "manifest.json").read_bytes())["files"])
+    assert (lines[0], lines[-1]) == ("0 of 3 pages drawn", f"{pages:,} of {pages:,} pages drawn")
+    assert len(lines) < 2 + 300 / 5  # none for each page: one every five seconds
 
 
 @pytest.fixture

@@ -66,9 +66,9 @@ def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
 def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> None:
     text = client.get(page("agreement", queue)).text
     value = agreement_of(queue).codes.estimate.value
-    assert f"α {value:.2f}" in text
-    assert "4 items; 2/4 pairs of reviews alike" in text
-    assert "No interval: 4 tasks, too few for an interval." in text
+    assert f"α <b>{value:.2f}</b>" in text
+    assert "<b>2/4</b> <span>pairs of reviews alike</span>" in text
+    assert "no interval: 4 tasks, too few for an interval" in text
     assert f"pairs of reviews: {100 * value:.0f} % of the way from chance to perfect." in text
     assert "Others of the same kind could give quite another value" in text
     assert "&lt;b&gt;Spring" in text

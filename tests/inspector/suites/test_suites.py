@@ -27,7 +27,9 @@ from tests.worlds.factories import (
     make_suite,
     make_task,
     make_trial,
+    make_user,
 )
+from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -111,6 +113,21 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
     assert (cell.count('class="passed"'), cell.count('class="failed"')) == (2, 1)
     (link,) = set(re.findall(r'class="tally" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text))
     assert client.get(unescape(link)).text.count('scope="row"') == 3
+
+
+def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    rows = record_suite(load_suite("starter"))
+    blind, other = make_user(username="blind"), make_user(username="other")
+    trial = make_trial(
+        make_episode(make_run(make_experiment(suite=rows.suite), condition="no-skill")),
+        rows.tasks["E1-LS1-T1"],
+        success=False,
+    )
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True), trial=trial)
+    for user, conditions in ((other, ["no-skill"]), (blind, [])):
+        client.force_login(user)
+        assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == conditions
 
 
 def test_results_are_those_of_one_experiment(client: Client) -> None:

@@ -124,7 +124,7 @@ def cautions(found: Agreement, *, discussed: bool) -> list[str]:
         notes.append(f"{found.complete} of {found.items} shared items have all their reviews. These numbers will move.")
     if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
         items, clusters = _count(found.double, "item"), _count(tasks, word)
-        notes.append(f"Only {items} from {clusters}. Others of the same kind could give quite another value.")
+        notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
     if found.skipped:
         notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not empty.")
     if found.informed:

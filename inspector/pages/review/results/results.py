@@ -332,7 +332,7 @@ def _notes(results: Results) -> Iterable[str]:
             f" {cell.population:,} of them now ({heading.population_total:,} when the queue was made)."
         )
     yield "A cause counts every cause below it. An item may carry several, so shares add up to more than 100."
-    yield "A settled item counts as its adjudicator says. Shares are weighted by how each item was drawn."
+    yield "For a settled item, the settled codes count. Shares are weighted by how each item was drawn."
     if counted[Basis.SPLIT]:
         await_one = "item is" if counted[Basis.SPLIT] == 1 else "items are"
         yield f"{counted[Basis.SPLIT]} {await_one} not settled yet: counted {COUNTS[asked.counts]}."
