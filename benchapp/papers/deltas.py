@@ -33,7 +33,7 @@ class Recomputed:
 
     @property
     def needs_unrounded(self) -> bool:
-        """Whether the delta adds up, but not with the numbers as printed: only with others that round to them."""
+        """Does the delta add up only with other numbers that round to the printed ones?"""
         return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
 
 
