@@ -1,6 +1,6 @@
 """How gunicorn serves the pages in a container: `gunicorn -c python:benchapp.gunicorn_settings benchapp.wsgi`.
 
-Requests are logged by the project itself, with ids; gunicorn's own lines go through the same formatter.
+The project logs requests itself, with ids. gunicorn's own lines go through the same formatter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ keepalive = 5
 max_requests, max_requests_jitter = 10_000, 1_000
 control_socket_disable = True
 forwarded_allow_ips = environ.text("FORWARDED_ALLOW_IPS", "127.0.0.1")
-forwarder_headers = ""  # a client behind the proxy must not say below which path it asks (SCRIPT_NAME)
+forwarder_headers = ""  # a client behind the proxy must not choose the path prefix (SCRIPT_NAME)
 
 logconfig_dict = log_format.logging_for(environ.text("LOG_FORMAT", "line"), environ.text("LOG_LEVEL", "INFO"))
 logconfig_dict["loggers"] = {"gunicorn.error": {"propagate": True}, "gunicorn.access": {"propagate": False}}

@@ -18,7 +18,7 @@ from runner.base.var_folder import var_folder
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = __version__
 
-# Everything the installation writes lies here: database, keys, broker, logs, sandboxes.
+# Everything the installation writes is here: database, keys, broker, logs, sandboxes.
 VAR_DIR = var_folder()
 
 try:
@@ -28,7 +28,7 @@ except OSError as error:
 
 
 def _secret_key() -> str:
-    """From SECRET_KEY, else one made at the first start and kept in var/, so that sessions outlive a restart."""
+    """Return SECRET_KEY, else a key made at the first start and kept in var/, so that sessions survive a restart."""
     if key := environ.secret("SECRET_KEY"):
         return key
     path = VAR_DIR / "secret_key"
@@ -45,7 +45,7 @@ SECRET_KEY = _secret_key()
 DEBUG = environ.flag("DEBUG")
 ALLOWED_HOSTS = environ.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
 CSRF_TRUSTED_ORIGINS = environ.words("CSRF_TRUSTED_ORIGINS")
-# Whose X-Forwarded-For names the client, where tries to log in are counted.
+# Whose X-Forwarded-For names the client, for counting login attempts.
 TRUSTED_PROXIES = environ.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")
 
 INSTALLED_APPS = [
@@ -78,7 +78,7 @@ MIDDLEWARE = [
     "inspector.web.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.web.access.AccessMiddleware",
-    "allauth.account.middleware.AccountMiddleware",  # asks nothing of the database
+    "allauth.account.middleware.AccountMiddleware",  # makes no query
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -103,8 +103,8 @@ TEMPLATES = [
     }
 ]
 
-# SQLite is one file that web and workers write together: WAL lets readers go on, IMMEDIATE takes the write lock at
-# the start of a transaction instead of failing in its middle.
+# SQLite is one file that web and workers write together: with WAL readers continue during a write, IMMEDIATE takes the
+# write lock at the start of a transaction instead of failing in its middle.
 DATABASES = {
     "default": dj_database_url.parse(
         environ.secret("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'skillglass.sqlite3'}",
@@ -122,10 +122,10 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         ),
     }
 else:
-    # A host that is cut off answers nothing, not even "gone". Without these limits a thread here waits for a quarter of an
-    # hour, and what a vanished worker had locked stays locked for two: longer than any lease. The server is asked to look
-    # after its own end as well. It also compiles a query that it takes for a long one: half a second, for a search that
-    # then takes twenty milliseconds.
+    # A host that is cut off answers nothing, not even "gone". Without these limits a thread here waits for a quarter of
+    # an hour, and what a vanished worker had locked stays locked for two: longer than any lease. The server gets limits
+    # for its side as well. It also compiles queries that it expects to be long: half a second, for a search that then
+    # takes twenty milliseconds.
     for name, value in {
         "connect_timeout": 5,
         "keepalives_idle": 10,
@@ -184,23 +184,24 @@ RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 
 # An episode whose owner has not renewed its lease for this long may be taken over.
 LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
-# So many failures of the machine in a row are retried with growing pauses before an episode waits for an operator.
+# The number of machine failures in a row that are retried, with growing pauses, before an episode waits for an
+# operator.
 INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
 # A running attempt that has shown no step for this long is called stuck on pages. Only its limits end it.
 STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
-# An experiment is planned as rows before its first trial starts: more than this is a slip of the pen.
+# An experiment is planned as rows before its first trial starts: more than this is a typing error.
 MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
-# The runner reads these two (runner.models.wire.patience); here a value that makes no sense stops the start.
+# The runner reads these two (runner.models.wire.patience); an invalid value stops the start here.
 environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
 environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
 
-# Folders of this machine that operators may import from by path. Without the variable, the local user of single-user mode may use the
-# home folder, because that person can already read it. Invited people may not.
+# Folders of this machine that operators may import from by path. Without the variable, the local user of single-user
+# mode may use the home folder, because that person can already read it. Invited people may not.
 IMPORT_ROOTS = [Path(root) for root in environ.text("IMPORT_ROOTS").split(os.pathsep) if root]
 IMPORTS_FROM_HOME = SINGLE_USER and "IMPORT_ROOTS" not in os.environ
-# Bounds of one upload, and of what one person has under way. Pieces fit into DATA_UPLOAD_MAX_MEMORY_SIZE.
+# Limits of one upload, and of one person's open uploads. Pieces fit into DATA_UPLOAD_MAX_MEMORY_SIZE.
 UPLOAD_BYTES = environ.number("UPLOAD_BYTES", 20 * 1024**3)
 UPLOAD_FILES = environ.number("UPLOAD_FILES", 40_000)
 UPLOAD_PATH_LENGTH = environ.number("UPLOAD_PATH_LENGTH", 500)
@@ -222,8 +223,8 @@ LANGUAGE_CODE = "en"
 
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = environ.flag("HTTPS_ONLY")
-# The largest body of a request, files included: the web worker refuses a longer one unread. A review that is saved
-# takes up to 4 MiB, the file of a codebook 512 KiB; everything else is small.
+# The largest body of a request, files included: the web worker refuses a longer one unread. Saving a review takes up to
+# 4 MiB, the file of a codebook 512 KiB; everything else is small.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

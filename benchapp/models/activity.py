@@ -6,11 +6,11 @@ from django.db import models
 
 
 class Appended(TypeError):
-    """Somebody tried to change or remove what is only ever added to."""
+    """Rows that are only ever added cannot be changed or removed."""
 
 
 class ActivityQuerySet(models.QuerySet["Activity"]):
-    """Reads and adds. A log that its own application can rewrite proves nothing."""
+    """Only reads and adds. A log that its own application can rewrite proves nothing."""
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise Appended("the activity log is appended to, never changed")
@@ -27,7 +27,7 @@ class Activity(models.Model):
     verb = models.CharField(max_length=64)
     target_kind = models.CharField(max_length=64)
     target_id = models.UUIDField(null=True)
-    detail = models.JSONField(default=dict)  # what was before, what is now
+    detail = models.JSONField(default=dict)  # old and new values
     reason = models.TextField(blank=True)
 
     objects = ActivityQuerySet.as_manager()

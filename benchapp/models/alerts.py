@@ -11,14 +11,14 @@ class Alert(models.Model):
     class Kind(models.TextChoices):
         ENDED = "ended"
         BLOCKED = "blocked"  # episodes wait for an operator
-        BUDGET = "budget"  # a run has spent what it was allowed
+        BUDGET = "budget"  # a run has spent its limit
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="alerts")
     kind = models.CharField(max_length=16, choices=Kind)
     key = models.CharField(max_length=64)
     words = models.CharField(max_length=500)
     at = models.DateTimeField(auto_now_add=True)
-    # Since when it is sent or being sent; null: not yet, or nothing is configured.
+    # When it was sent, or sending started; null: not yet, or nothing is configured.
     posted_at = models.DateTimeField(null=True)
     mailed_at = models.DateTimeField(null=True)
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from django.db import models
 from django.db.models import Case, Q, When
 
-# Every id derived from a source or from content hangs below this one, so equal sources give equal ids anywhere.
+# The namespace of every id derived from a source or from content: equal sources give equal ids anywhere.
 NAMESPACE = uuid.UUID("5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60")
 
 
 def derived_id(*parts: str) -> uuid.UUID:
-    """A stable public id from the parts that identify the thing at its source."""
+    """Return a stable public id from the parts that identify the thing at its source."""
     return uuid.uuid5(NAMESPACE, "\x1f".join(parts))
 
 
@@ -30,12 +30,12 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 def match_words(words: Iterable[str], *columns: str) -> Q:
-    """Rows in which each word is a part of one of the columns."""
+    """Match rows where each word is a part of one of the columns."""
     return Q(*(Q(*((f"{column}__icontains", word) for column in columns), _connector=Q.OR) for word in words))
 
 
 def rank_beginning(column: str, words: Sequence[str]) -> Case:
-    """For order_by: rows whose column begins with the first word come first."""
+    """Order rows whose column begins with the first word before all others."""
     return Case(When(**{f"{column}__istartswith": words[0] if words else ""}, then=0), default=1)
 
 
@@ -43,40 +43,40 @@ Sliced = TypeVar("Sliced", bound="SlicedModel")
 
 
 class SlicedQuerySet(models.QuerySet[Sliced]):
-    """Work for the background, by who is at it."""
+    """Background work, by who holds it."""
 
     def open(self) -> SlicedQuerySet[Sliced]:
         return self.filter(status=SlicedModel.Status.WAITING)
 
     def due(self, now: datetime) -> SlicedQuerySet[Sliced]:
-        """To be gone on with, and held by nobody."""
+        """Unfinished work that nobody holds."""
         return self.open().filter(Q(worker="") | Q(lease_until__lt=now))
 
 
 class SlicedModel(PublicModel):
-    """Work for the background, done slice by slice by whoever holds its lease: see `benchapp.record.slices`."""
+    """Background work, done slice by slice by the worker that holds its lease: see `benchapp.record.slices`."""
 
     class Status(models.TextChoices):
-        WAITING = "waiting"  # for a worker, or at work
+        WAITING = "waiting"  # for a worker, or running
         DONE = "done"
-        STOPPED = "stopped"  # `reason` says why; goes on when a person says so
+        STOPPED = "stopped"  # `reason` says why; continues when a person asks for it
 
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING, db_index=True)
     reason = models.TextField(blank=True)
-    failures = models.PositiveIntegerField(default=0)  # processes in a row that began on it and vanished
+    failures = models.PositiveIntegerField(default=0)  # processes in a row that started on it and vanished
     worker = models.CharField(max_length=200, blank=True)
     lease_until = models.DateTimeField(null=True)
-    lease_epoch = models.PositiveIntegerField(default=0)  # whoever holds an older one writes nothing
+    lease_epoch = models.PositiveIntegerField(default=0)  # the holder of an older one writes nothing
 
     class Meta:
         abstract = True
 
 
 class GuardedQuerySet(models.QuerySet[Row]):
-    """Rows of which some must not change any more. Django would let `update` and `delete` go around the model's own."""
+    """Rows that may be fixed for good. Guards `update` and `delete` as well as the model's methods."""
 
     def refuse_fixed(self) -> None:
-        """Raises where one of these rows must not change."""
+        """Raise where one of these rows must not change."""
         raise NotImplementedError
 
     def update(self, **fields: Any) -> int:
@@ -94,13 +94,13 @@ class GuardedQuerySet(models.QuerySet[Row]):
 
 
 class GuardedModel(models.Model):
-    """A row that may stop changing. What counts is what the row says, whatever this object in memory believes."""
+    """A row that may be fixed for good. The stored row decides, not this object in memory."""
 
     class Meta:
         abstract = True
 
     def refuse_fixed(self) -> None:
-        """Raises where the row must not change."""
+        """Raise where the row must not change."""
         raise NotImplementedError
 
     def save(self, *args: Any, **kwargs: Any) -> None:

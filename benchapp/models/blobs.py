@@ -15,7 +15,7 @@ MAX_BLOB_BYTES = 64 * 1024 * 1024  # of content; larger things are stored in pie
 
 
 class _Compressor(threading.local):
-    """One for each thread: to make one costs as much as to compress a small content."""
+    """One compressor for each thread: creating one costs as much as compressing a small content."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=LEVEL).compress
@@ -25,14 +25,14 @@ _compressor = _Compressor()
 
 
 class BlobStore(Protocol):
-    """Where contents go: into the database at once (`Blob.objects`), or to those that wait (`GatheredBlobs`)."""
+    """Where contents go: into the database at once (`Blob.objects`), or into a batch for later (`GatheredBlobs`)."""
 
     def put(self, content: bytes) -> str:
-        """Takes the content and returns its digest."""
+        """Store the content and return its digest."""
         ...
 
     def put_many(self, contents: Iterable[bytes]) -> list[str]:
-        """Digests in the order given."""
+        """Return the digests in the order given."""
         ...
 
 
@@ -40,11 +40,11 @@ class BlobQuerySet(models.QuerySet["Blob"]):
     """Contents by their digests."""
 
     def put(self, content: bytes) -> str:
-        """Stores the content once and returns its digest."""
+        """Store the content once and return its digest."""
         return self.put_many([content])[0]
 
     def put_many(self, contents: Iterable[bytes]) -> list[str]:
-        """Digests in the order given. What is stored already is not written again."""
+        """Return the digests in the order given. Contents that are already stored are not written again."""
         digests: list[str] = []
         packed: dict[str, bytes] = {}
         for content in contents:
@@ -63,7 +63,7 @@ class BlobQuerySet(models.QuerySet["Blob"]):
         return digests
 
     def put_gathered(self, gathered: Iterable[GatheredBlobs]) -> None:
-        """Stores what waits there, in one statement for every 200 contents."""
+        """Store the gathered contents, 200 in one statement."""
         waiting: dict[str, tuple[int, bytes]] = {}
         for each in gathered:
             waiting |= each.waiting
@@ -88,7 +88,7 @@ class BlobQuerySet(models.QuerySet["Blob"]):
 
 @dataclass(slots=True)
 class GatheredBlobs:
-    """Contents that wait, compressed, until `Blob.objects.put_gathered` stores them with those of others."""
+    """Compressed contents that `Blob.objects.put_gathered` stores later, together with those of others."""
 
     waiting: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # size and compressed bytes by digest
 
@@ -125,5 +125,5 @@ class Blob(models.Model):
         return zstandard.ZstdDecompressor().decompress(bytes(self.data), max_output_size=MAX_BLOB_BYTES)
 
     def text(self) -> str:
-        """The content as UTF-8, with a sign in place of what is none."""
+        """Return the content as UTF-8. Invalid bytes become a replacement character."""
         return self.content().decode("utf-8", "replace")

@@ -11,23 +11,23 @@ from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
 
 class ModelCallQuerySet(models.QuerySet["ModelCall"]):
-    """Calls by what is billed, under way or over."""
+    """Calls by how they are billed and whether they have ended."""
 
     def beside_attempts(self) -> ModelCallQuerySet:
-        """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
-        sum; a copy is billed to the run it was forked from."""
+        """Calls that are billed on their own. An agent's calls are in the sum of their attempt; a copy is billed to the
+        run it was forked from."""
         return self.filter(is_copy=False).exclude(purpose=AGENT_CALLS)
 
     def of_authors_at_work(self) -> ModelCallQuerySet:
-        """Of an author, or whoever speaks to it, that was asked and has not answered yet, newest first, with all that names
-        them. A call of an episode that nobody holds is none: whoever made it vanished."""
+        """Open calls of authors, teachers and generators, newest first, with all that names them. Calls of an episode
+        without a holder are left out: their worker vanished."""
         held = self.exclude(episode__lease_owner="").filter(episode__run__experiment__deleted_at=None)
         asked = held.filter(status=ModelCall.Status.STARTED, purpose__in=PURPOSES)
         named = asked.select_related("episode__run__experiment").defer("episode__run__setup")
         return named.order_by("-started_at", "-id")
 
     def end_started(self, reason: str) -> int:
-        """Calls whose answer will not be taken any more. What they cost stays unknown."""
+        """Mark calls as failed when their answer will no longer be taken. Their cost stays unknown."""
         started = self.filter(status=ModelCall.Status.STARTED)
         return started.update(status=ModelCall.Status.FAILED, error=reason, finished_at=timezone.now())
 
@@ -54,7 +54,7 @@ class ModelCall(PublicModel):
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cost_usd = models.FloatField(null=True)
-    # Of numbers that are not known as a whole, the known part: the work of an agent or a generator is one call here and many at its
+    # The known part of numbers that are unknown as a whole: an agent or a generator is one call here and many at its
     # provider.
     priced_usd = models.FloatField(null=True)
     input_at_least = models.PositiveBigIntegerField(null=True)
@@ -71,12 +71,12 @@ class ModelCall(PublicModel):
 
     @property
     def mode(self) -> str:
-        """What an author is asked for: the first part of its key, as in "induce/E1-LS1/acquisition/E1-LS1-T1/0/1"."""
+        """Return what the author is asked for, the first part of its key: "induce" of "induce/E1-LS1/acquisition/"."""
         return self.key.partition("/")[0]
 
     @property
     def family(self) -> str:
-        """Key of the family that an author is asked about."""
+        """Return the key of the family that the author is asked about."""
         return self.key.partition("/")[2].partition("/")[0]
 
     class Meta:

@@ -14,7 +14,7 @@ from benchapp.models.trials import Trial
 
 
 class FrozenVersion(Exception):
-    """Somebody wanted to change a frozen version or something in it."""
+    """A frozen version, or something in it, cannot be changed."""
 
 
 def _refuse_frozen(found: models.QuerySet[models.Model]) -> None:
@@ -54,7 +54,7 @@ Part = TypeVar("Part", bound=VersionPart)
 
 
 class PartQuerySet(GuardedQuerySet[Part]):
-    """Rows of which each belongs to one version, found along the model's `TO_VERSION`. Frozen ones never change."""
+    """Rows that each belong to one version, found along the model's `TO_VERSION`. Frozen ones never change."""
 
     def bulk_create(self, objs: Iterable[Part], *args: Any, **kwargs: Any) -> list[Part]:
         rows = list(objs)
@@ -66,7 +66,7 @@ class PartQuerySet(GuardedQuerySet[Part]):
 
 
 class Codebook(PublicModel):
-    """A failure taxonomy under work. What it says stands in its versions."""
+    """A failure taxonomy in progress. Its versions hold the content."""
 
     name = models.CharField(max_length=200, unique=True)
     about = models.TextField(blank=True)
@@ -85,7 +85,7 @@ class Codebook(PublicModel):
 
 
 class CodebookVersion(GuardedModel, PublicModel):
-    """A draft until it is frozen; frozen it never changes, and only then can labels use it. One draft at a time."""
+    """A draft, one at a time, until it is frozen. A frozen version never changes, and only its codes can label."""
 
     codebook = models.ForeignKey(Codebook, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -122,7 +122,7 @@ class CodebookVersion(GuardedModel, PublicModel):
 
 
 class Code(VersionPart, PublicModel):
-    """One kind of failure in one version. Where it came from in the version before stands in its origins."""
+    """One kind of failure in one version. Its origins say which codes of the version before it came from."""
 
     version = models.ForeignKey(CodebookVersion, on_delete=models.PROTECT, related_name="codes")
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
@@ -146,12 +146,12 @@ class Code(VersionPart, PublicModel):
 
 
 class CodeOrigin(VersionPart):
-    """How a code follows from one of the version before. A code of the old version that none follows was retired."""
+    """How a code follows from one of the version before. A code of the old version without a follower was retired."""
 
     class Kind(models.TextChoices):
         KEPT = "kept"
         RENAMED = "renamed"
-        REDEFINED = "redefined"  # definition, include or exclude says something else
+        REDEFINED = "redefined"  # definition, include or exclude differs
         MERGED = "merged"  # several became this one
         SPLIT = "split"  # this is one of several that one became
 

@@ -9,7 +9,7 @@ from benchapp.models.trials import Trial
 
 
 class Comment(PublicModel):
-    """A remark on a step, a line of a diff or a chart. Never edited; its author may retract it, and that shows."""
+    """A remark on a step, a line of a diff or a chart. Never edited; its author may retract it, which stays visible."""
 
     class On(models.TextChoices):
         STEP = "step"
@@ -32,7 +32,7 @@ class Comment(PublicModel):
 
 
 class Mention(models.Model):
-    """A comment names somebody, who has read it or not."""
+    """A comment that names somebody, and whether they have read it."""
 
     comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="mentions")

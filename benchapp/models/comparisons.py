@@ -8,14 +8,14 @@ from benchapp.models.people import User
 
 
 class Comparison(PublicModel):
-    """A saved comparison: what is looked at, as of when, and which differences are corrected together.
+    """A saved comparison: its subject, its moment, and which differences are corrected together.
 
     Appended, never edited: another question is another comparison, so nobody can shrink the set of hypotheses after
-    having seen them.
+    seeing the results.
     """
 
     name = models.CharField(max_length=200)
-    query = models.TextField()  # the choices, written as a query string that says `as_of`
+    query = models.TextField()  # the choices, as a query string with `as_of`
     metrics = models.JSONField(default=list)  # keys of the metrics that are corrected together, every group of each
     fingerprint = models.CharField(max_length=64)  # of the numbers it was saved with
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)

@@ -8,7 +8,7 @@ from benchapp.models.trials import Trial
 
 
 class LibraryDiagnosis(models.Model):
-    """What the rules of one version found in one state of an episode's library. Derived: it may be worked out again.
+    """What the rules of one version found in one state of an episode's library. Derived: it can be recomputed.
 
     It belongs to the episode as well as to the snapshot, because a leak is text that *this* episode's trials showed.
     """
@@ -16,17 +16,17 @@ class LibraryDiagnosis(models.Model):
     episode = models.ForeignKey(Episode, on_delete=models.CASCADE, related_name="diagnoses")
     snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, related_name="diagnoses")
     rules_version = models.CharField(max_length=64)
-    sources_digest = models.CharField(max_length=64)  # of everything the library was held against
+    sources_digest = models.CharField(max_length=64)  # of everything the library was compared with
     alarms = models.PositiveIntegerField()
     warnings = models.PositiveIntegerField()
     notes = models.PositiveIntegerField()
     skills = models.JSONField(default=list)  # [{skill, pattern, files, words, cues: {group: {cue: bool}}}]
     left_out = models.JSONField(default=dict)  # rule -> findings beyond those kept
-    cut = models.JSONField(default=list)  # files of which only the beginning was read
+    cut = models.JSONField(default=list)  # files that were read only at the beginning
     tasks_seen = models.PositiveIntegerField()
     trials_read = models.PositiveIntegerField()
     trials_left_out = models.PositiveIntegerField()
-    references = models.PositiveIntegerField()  # texts of reference skills that were at hand
+    references = models.PositiveIntegerField()  # texts of reference skills that were available
     diagnosed_at = models.DateTimeField()
 
     class Meta:

@@ -17,9 +17,9 @@ from benchapp.record.processes import ProcessName
 if TYPE_CHECKING:
     from benchapp.models.trials import Attempt
 
-# What stopped an episode, or failed last; a traceback may follow its first line.
+# Why an episode is blocked, or its last failure. A traceback may follow the first line.
 REASON = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
-# It goes on, although the machine failed it: it is tried again.
+# It continues although the machine failed it: it is tried again.
 FAILING = Q(status__in=[Progress.WAITING, Progress.RUNNING], failures__gt=0)
 
 
@@ -27,7 +27,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     """Episodes, and every change of their lease and status that workers and operators make."""
 
     def count_libraries(self, words: Sequence[str]) -> models.QuerySet[Episode, tuple[str, int, int]]:
-        """(skill, libraries that hold it, the newest episode) of each skill whose name has every word."""
+        """Count libraries by skill whose name has every word: (skill, libraries that hold it, newest episode)."""
         skill = "library__files__skill"
         held = Q(match_words(words, skill), library__files__path__endswith="/SKILL.md")
         found = self.filter(held, run__experiment__deleted_at=None).values_list(skill)
@@ -43,10 +43,9 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.open().filter(Q(lease_until=None) | Q(lease_until__lt=now))
 
     def take(self, pk: int, *, owner: str, now: datetime, seconds: float) -> int | None:
-        """Takes the lease of a free episode. Returns the new epoch, or None when somebody else holds it.
+        """Take the lease of a free episode. Return the new epoch, or None when somebody else holds it.
 
-        The epoch fences: whatever the previous holder still does, its recording transactions find another epoch
-        and roll back.
+        The epoch is a fence: what the previous holder still writes finds another epoch and rolls back.
         """
         taken = (
             self.free(now)
@@ -58,21 +57,21 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
                 status=Episode.Status.RUNNING,
             )
         )
-        # Still ours: whoever cancelled it meanwhile raised the epoch, and that one was never ours.
+        # Check that it is still ours: a cancellation since then raised the epoch, and that one was never ours.
         ours = self.filter(pk=pk, lease_owner=owner).values_list("lease_epoch", flat=True)
         return ours.first() if taken else None
 
     def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
-        """Renews the lease; False when it was lost or given back. Inside a transaction this is also the fence."""
+        """Renew the lease. False when it was lost or given back. Inside a transaction this is also the fence."""
         return self._lock_held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
-        """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
+        """Give the lease back after progress. Like everything a holder writes, False when the lease was lost."""
         return self._lock_held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
 
     def postpone(self, pk: int, *, epoch: int, until: datetime, reason: str = "", counts: bool = True) -> bool:
-        """The machine failed: nobody holds the episode, and nobody takes it before `until`. `counts`: towards the row of
-        failures after which the episode blocks."""
+        """Release the episode after a machine failure and let nobody take it before `until`. `counts`: the failure
+        counts towards those in a row that block the episode."""
         held = self._lock_held(pk, epoch)
         return (
             held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)
@@ -80,8 +79,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def count_vanished(self, pk: int, *, epoch: int, reason: str) -> int | None:
-        """Whoever worked on it vanished at its work: one more failure in the row. The row's length; None when the lease
-        was lost. A `last_failure` that tells more (how the process ended) stays."""
+        """Count one more failure in a row because the worker vanished. Return the length of the row, or None when the
+        lease was lost. A more precise `last_failure` (how the process ended) is kept."""
         held = self._lock_held(pk, epoch)
         if not held.update(failures=F("failures") + 1):
             return None
@@ -103,7 +102,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def block(self, pk: int, *, epoch: int, reason: str) -> bool:
-        """Nothing goes on here until an operator acts."""
+        """Stop the episode until an operator acts."""
         return (
             self._lock_held(pk, epoch).update(
                 lease_owner="", lease_until=None, status=Episode.Status.BLOCKED, blocked_reason=reason
@@ -112,7 +111,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def _lock_held(self, pk: int, epoch: int) -> EpisodeQuerySet:
-        """Held still: what was given back or taken away is nothing to write about any more."""
+        """Lock the episode while it is held under this epoch. A holder that gave it back or lost it matches no row."""
         return self.filter(pk=pk, lease_epoch=epoch).exclude(lease_owner="")
 
     def own(self) -> EpisodeQuerySet:
@@ -120,12 +119,12 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.filter(run__experiment__origin=Experiment.Origin.RUN, run__experiment__deleted_at=None)
 
     def held_by_the_dead(self) -> list[Episode]:
-        """Open episodes whose holder certainly ended: a process of this machine that is no more."""
+        """Open episodes whose holder certainly ended: its process on this machine is gone."""
         held = self.open().exclude(lease_owner="")
         return [episode for episode in held if (name := ProcessName.parse(episode.lease_owner)) and name.is_gone]
 
     def retry(self, pk: int) -> bool:
-        """An operator lets a blocked episode go on where it stands. Nothing scored is run again."""
+        """Resume a blocked episode at its current point, for an operator. Scored trials do not run again."""
         blocked = self.filter(pk=pk, status=Episode.Status.BLOCKED)
         return blocked.update(status=Episode.Status.WAITING, blocked_reason="", failures=0, last_failure="") == 1
 
@@ -138,7 +137,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.filter(Q(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED]) | FAILING)
 
     def cancel(self) -> int:
-        """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""
+        """Stop unfinished episodes for good. The new epoch fences off their workers."""
         return self.unfinished().update(
             status=Episode.Status.CANCELLED,
             wish="",
@@ -148,10 +147,10 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def wish(self, wish: Episode.Wish) -> int:
-        """What is to become of these episodes once their present trial has ended; at once where nobody works. How many.
+        """Ask for a pause or a cancellation after the current trial; at once where nobody works. Return how many.
 
-        The wish is written before it is looked whether somebody holds the episode, and a holder looks for wishes after
-        giving its lease back: whichever comes second grants it.
+        The wish is written before the check for a holder, and a holder checks for wishes after it gives its lease back:
+        the later of the two grants it.
         """
         wanted = self.open() if wish == Episode.Wish.PAUSE else self.unfinished()
         affected = wanted.exclude(wish=wish).update(wish=wish)
@@ -159,14 +158,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return affected
 
     def grant(self) -> int:
-        """Fulfils the wishes for episodes that nobody holds. How many."""
+        """Fulfil the wishes for episodes that nobody holds. Return how many."""
         free = self.filter(lease_owner="").exclude(wish="")
         cancelled = free.filter(wish=Episode.Wish.CANCEL).cancel()
         paused = free.open().filter(wish=Episode.Wish.PAUSE)
         return cancelled + paused.update(status=Episode.Status.PAUSED, wish="", lease_until=None)
 
     def resume(self) -> int:
-        """Lets paused episodes go on, and those that were about to be. How many."""
+        """Resume paused episodes and those about to pause. Return how many."""
         about_to = self.open().filter(wish=Episode.Wish.PAUSE).update(wish="")
         return about_to + self.filter(status=Episode.Status.PAUSED).update(status=Episode.Status.WAITING, wish="")
 
@@ -193,11 +192,9 @@ class Episode(PublicModel):
     blocked_reason = models.TextField(blank=True)
     failures = models.PositiveIntegerField(default=0)  # infrastructure failures in a row, for the backoff
     last_failure = models.TextField(blank=True)  # traceback of the latest of them, kept until the next success
-    wish = models.CharField(
-        max_length=16, choices=Wish, blank=True
-    )  # what becomes of it once its present trial has ended
-    copied_entries = models.PositiveIntegerField(default=0)  # of a fork: so much of its spine came from its origin
-    library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its present state
+    wish = models.CharField(max_length=16, choices=Wish, blank=True)  # what to do after its current trial
+    copied_entries = models.PositiveIntegerField(default=0)  # of a fork: how many entries of its spine it copied
+    library = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")  # its current state
 
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_until = models.DateTimeField(null=True)
@@ -216,15 +213,15 @@ class Episode(PublicModel):
     GOING_ON = ("status", "blocked_reason", "failures", "last_failure", "lease_owner", "lease_until", "lease_epoch")
 
     def let_go_on(self) -> None:
-        """Where it stands, at once and with a new row of failures; paused, it stays so. The new epoch fences off whoever
-        works on it. Save GOING_ON, with the row locked."""
+        """Continue at the current point, at once and with a new count of failures. A paused episode stays paused. The
+        new epoch fences off its worker. Save GOING_ON, with the row locked."""
         if self.status != self.Status.PAUSED:
             self.status = self.Status.WAITING
         self.blocked_reason, self.failures, self.last_failure = "", 0, ""
         self.lease_owner, self.lease_until, self.lease_epoch = "", None, self.lease_epoch + 1
 
     def next_sequence(self) -> int:
-        """The spine's next place. Safe only inside a fenced transaction."""
+        """Return the next place on the spine. Safe only inside a fenced transaction."""
         return (self.entries.aggregate(last=Max("sequence"))["last"] or 0) + 1
 
 
@@ -246,7 +243,7 @@ class Seal(PublicModel):
 
 
 class Refusal(models.Model):
-    """A write to the library that was not taken."""
+    """A rejected write to the library."""
 
     trial = models.ForeignKey("benchapp.Trial", null=True, on_delete=models.CASCADE, related_name="refusals")
     paths = models.JSONField()
@@ -254,7 +251,7 @@ class Refusal(models.Model):
 
 
 class Skip(models.Model):
-    """An operator's decision to leave an open trial out."""
+    """An operator's decision to leave out an open trial."""
 
     trial = models.ForeignKey("benchapp.Trial", on_delete=models.CASCADE, related_name="skips")
     reason = models.TextField()
@@ -273,12 +270,12 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     """Places on a spine with the rows they point at."""
 
     def in_order(self) -> EntryQuerySet:
-        """With every target, in one query."""
+        """Select every target, in one query."""
         of_trials = ("attempt__trial__task__family", "attempt__trial__snapshot", "refusal__trial__task")
         return self.select_related(*of_trials, "skip__trial__task", *_TARGETS_OF_LIBRARY).order_by("sequence")
 
     def of_library(self) -> EntryQuerySet:
-        """The history of a library: all but trials and skips, with every target, in one query."""
+        """Select the history of a library: all but trials and skips, with every target, in one query."""
         Kind = Entry.Kind
         of_library = self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
         return of_library.select_related(*_TARGETS_OF_LIBRARY, "refusal").order_by("sequence")
@@ -323,6 +320,6 @@ class Entry(models.Model):
 
     @property
     def target(self) -> Target | None:
-        """The row it points at; None only where the record is broken."""
+        """Return the row it points at. None only where the record is broken."""
         target: Target | None = getattr(self, self.TARGETS[self.Kind(self.kind)])
         return target

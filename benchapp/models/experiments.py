@@ -23,7 +23,7 @@ from runner.protocols.qualification import CONDITIONS as QUALIFYING
 
 
 class Progress(models.TextChoices):
-    """Where an experiment, a run or an episode stands."""
+    """The status of an experiment, a run or an episode."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -39,7 +39,7 @@ class Progress(models.TextChoices):
 
     @classmethod
     def of_parts(cls, parts: Iterable[str]) -> Progress:
-        """Of a whole, given its parts: open while any part is open, then as bad as its worst part."""
+        """Return the status of a whole from those of its parts: open while any part is open, then its worst part."""
         found = set(parts)
         if found == {cls.WAITING}:
             return cls.WAITING
@@ -49,11 +49,11 @@ class Progress(models.TextChoices):
 
 
 class StillRunning(Exception):
-    """The act needs the work to have ended."""
+    """The action needs the work to have ended."""
 
 
 class StillReviewed(Exception):
-    """People said something about it that would lose what it is about."""
+    """People wrote something about it that would lose its subject."""
 
 
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
@@ -64,11 +64,11 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         return self.filter(deleted_at=None)
 
     def brought_by(self, batch: ImportBatch) -> ExperimentQuerySet:
-        """Those that an import read, whichever import read them first, and those that such were joined into."""
+        """Experiments that an import read, even if another read them first, and those they were joined into."""
         return self._with_joined(ImportedExperiment.objects.filter(batch=batch))
 
     def made_by(self, batch: ImportBatch) -> ExperimentQuerySet:
-        """Those that were not here before an import."""
+        """Experiments that did not exist before an import."""
         return self._with_joined(ImportedExperiment.objects.filter(batch=batch, is_new=True))
 
     def _with_joined(self, arrivals: QuerySet[ImportedExperiment]) -> ExperimentQuerySet:
@@ -76,11 +76,11 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         return self.filter(Q(pk__in=read) | Q(pk__in=Run.objects.filter(joined_from__in=read).values("experiment")))
 
     def probes(self) -> ExperimentQuerySet:
-        """Those that rerun tasks with another run's library, and compare no conditions."""
+        """Experiments that rerun tasks with another run's library, and compare no conditions."""
         return self.filter(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition=PROBE)))
 
     def qualifications(self) -> ExperimentQuerySet:
-        """Those that try the tasks of a suite."""
+        """Experiments that try out the tasks of a suite."""
         return self.filter(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition__in=QUALIFYING)))
 
     def comparing(self) -> ExperimentQuerySet:
@@ -89,18 +89,18 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         return self.exclude(Exists(Run.objects.filter(experiment=OuterRef("pk"), condition__in=extra)))
 
     def count_extra(self) -> Counter[tuple[bool, str]]:
-        """(is it a probe, status) of probes and qualifications -> how many, in one query."""
+        """Count probes and qualifications by (is it a probe, status), in one query."""
         extra = Run.objects.filter(condition__in=unpooled_conditions(), experiment__in=self).order_by()
         rows = extra.values_list("experiment", "condition", "experiment__status").distinct()
         found = {(pk, condition == PROBE, status) for pk, condition, status in rows}
         return Counter((is_probe, status) for _, is_probe, status in found)
 
     def for_list(self) -> ExperimentQuerySet:
-        """Newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
+        """Order newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
         return self.standing().select_related("suite").order_by("-created_at", "-id")
 
     def named(self, words: Sequence[str]) -> ExperimentQuerySet:
-        """Those whose name has every word; the name that begins with the first one leads."""
+        """Experiments whose name has every word. Names that begin with the first one lead."""
         found = self.for_list().filter(match_words(words, "name"))
         return found.order_by(rank_beginning("name", words), "-created_at", "-id")
 
@@ -140,7 +140,7 @@ class Experiment(PublicModel):
         return Progress(self.status).is_open
 
     def follow(self) -> None:
-        """Takes status and times from the runs. Call inside a transaction."""
+        """Take status and times from the runs. Call inside a transaction."""
         experiment = Experiment.objects.select_for_update().get(pk=self.pk)
         status = Progress.of_parts(experiment.runs.values_list("status", flat=True))
         if status is not Progress.WAITING and experiment.started_at is None:
@@ -151,10 +151,10 @@ class Experiment(PublicModel):
         experiment.save(update_fields=["status", "started_at", "finished_at"])
 
     def entomb(self, *, actor: User | None, reason: str) -> None:
-        """Marks it deleted: it is shown nowhere from now on. The sweep removes it later, and only then is it gone.
+        """Mark it deleted: no page shows it from now on. The sweep removes it later.
 
-        StillRunning while it has work left; StillReviewed while a review, an example of a codebook or a comment is about
-        something in it.
+        StillRunning while it has work left; StillReviewed while a review, an example of a codebook or a comment is
+        about something in it.
         """
         if self.is_open:
             raise StillRunning(f"{self.name} is {self.status}: cancel it first")
@@ -182,7 +182,7 @@ def new_revision() -> int:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Runs that stand, and what is done to many at once."""
+    """Runs that are not deleted, and bulk changes to them."""
 
     def standing(self) -> RunQuerySet:
         return self.filter(experiment__deleted_at=None)
@@ -191,8 +191,8 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.standing().select_related("experiment", "experiment__suite")
 
     def named(self, words: Mapping[str, Sequence[str]]) -> RunQuerySet:
-        """Those with every word in the experiment, the model, the condition or the replicate; those that have it in more
-        than the experiment lead, the newest first. `words`: each with the conditions whose plain name has it."""
+        """Runs with every word in the experiment, the model, the condition or the replicate, newest first. Those with a
+        word outside the experiment lead. `words`: each with the conditions whose plain name has it."""
         found, ranks = self.standing().select_related("experiment"), []
         for word, conditions in words.items():
             own = match_words([word], "agent_model", "condition")
@@ -207,17 +207,17 @@ class RunQuerySet(models.QuerySet["Run"]):
         return found.order_by(*ranks, "-pk")
 
     def ended_unsaid(self) -> RunQuerySet:
-        """Own runs that say they are open though none of their episodes is: whoever ended the last one vanished before
-        the run could follow."""
+        """Own runs that are still marked open though none of their episodes is: the worker that ended the last one
+        vanished before the run could follow."""
         still_open = (Progress.WAITING, Progress.RUNNING)
         own = self.standing().filter(experiment__origin=Experiment.Origin.RUN, status__in=still_open)
         return own.exclude(episodes__status__in=still_open)
 
     def touch(self) -> None:
-        """Says that numbers of these runs have changed: whatever was computed from them is out of date.
+        """Record that numbers of these runs have changed: everything computed from them is out of date.
 
-        Drawn by lot, not counted: a record that was restored from a backup and went on another way must not come to the
-        number under which something was kept before.
+        The revision is random, not counted. A record restored from a backup must never reach, on another course, a
+        revision that an earlier result was cached under.
         """
         self.update(revision=new_revision())
 
@@ -228,12 +228,12 @@ class Run(PublicModel):
     Status = Progress
 
     UNKNOWN = "unknown"
-    # Left to themselves, databases differ in where an unknown one goes.
+    # Databases differ in where they sort an unknown one.
     BY_REPLICATE = F("replicate").asc(nulls_last=True)
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     condition = models.CharField(max_length=100, default=UNKNOWN, db_index=True)
-    replicate = models.PositiveIntegerField(null=True)  # from 1; null: the source does not tell
+    replicate = models.PositiveIntegerField(null=True)  # from 1; null: unknown in the source
     harness = models.CharField(max_length=100, default=UNKNOWN)
     harness_version = models.CharField(max_length=100, blank=True)
     agent_model = models.CharField(max_length=200, default=UNKNOWN)
@@ -249,7 +249,7 @@ class Run(PublicModel):
     forked_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks")
     # The imported experiment it came with, where a person made one experiment of several.
     joined_from = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="joined_runs")
-    source_key = models.CharField(max_length=1000, blank=True)  # what tells runs of one import apart
+    source_key = models.CharField(max_length=1000, blank=True)  # distinguishes the runs of one import
     revision = models.PositiveBigIntegerField(
         default=new_revision
     )  # another one whenever a number a comparison reads has changed
@@ -265,7 +265,7 @@ class Run(PublicModel):
 
     @property
     def author(self) -> str:
-        """For people: the model that writes, and the agent that works for it."""
+        """Return the model that writes and the agent that works for it, for people."""
         return f"{agent_title(self.author_agent)} with {self.author_model}" if self.author_agent else self.author_model
 
     @property
@@ -275,22 +275,22 @@ class Run(PublicModel):
 
     @property
     def was_launched(self) -> bool:
-        """By Skillglass, here or elsewhere: its setup is known, so its tasks may run again. Other tools' runs have none."""
+        """Was it launched by Skillglass, here or elsewhere? Then its setup is known and its tasks may run again."""
         return self.experiment.origin == Experiment.Origin.RUN or bool(self.setup_digest)
 
     @property
     def is_of_sessions(self) -> bool:
-        """Logs of sessions, which nothing judges: a verdict cannot be missing there."""
+        """Are its trials logs of sessions? Nothing judges those, so a verdict cannot be missing."""
         return bool(self.setup.get("source") == "sessions")
 
     @property
     def notice(self) -> str:
-        """What its agents read about their library (`runner.protocols.instruction`); "" where the setup is unknown."""
+        """Return the notice on the library that its agents read (`runner.protocols.instruction`), "" if unknown."""
         return str(self.setup.get("notice", "ours")) if self.setup_digest else ""
 
     @property
     def works_without_model(self) -> bool:
-        """Its agent asks none (oracle, nop, trap), so no model, token or cost is unknown. Of other tools' runs nobody can tell."""
+        """Is its agent one without a model (oracle, nop, trap)? Nobody can know that about runs of other tools."""
         return not self.agent_model and bool(self.setup_digest)
 
     @property
@@ -298,8 +298,8 @@ class Run(PublicModel):
         return Progress(self.status).is_open
 
     def follow(self) -> None:
-        """Takes the status from the episodes and lets the experiment follow. Workers may end episodes at once, so
-        each locks the row before it looks. Always the run first, then the experiment."""
+        """Take the status from the episodes and let the experiment follow. Workers may end episodes at once, so each
+        locks the row before it reads: always the run first, then the experiment."""
         with transaction.atomic():
             run = Run.objects.select_for_update(of=("self",)).select_related("experiment").get(pk=self.pk)
             status = Progress.of_parts(run.episodes.values_list("status", flat=True))
@@ -310,7 +310,7 @@ class Run(PublicModel):
 
     @property
     def is_probe(self) -> bool:
-        """Frozen from the start: it learned nothing. Also the fork of a probe, and one that came in an archive."""
+        """Did it learn nothing, with a frozen library? Also true of a probe's fork and of one from an archive."""
         return self.condition == PROBE
 
     @property
@@ -319,12 +319,12 @@ class Run(PublicModel):
 
     @property
     def has_page(self) -> bool:
-        """Not where its experiment was deleted and waits for the sweep. Reads the experiment."""
+        """False where its experiment was deleted and waits for the sweep. Reads the experiment."""
         return self.experiment.deleted_at is None
 
     @property
     def label(self) -> str:
-        """What tells it apart on a page: condition, then replicate."""
+        """Return what distinguishes it on a page: condition, then replicate."""
         return self.condition if self.replicate is None else f"{self.condition} · rep {self.replicate}"
 
     def get_absolute_url(self) -> str:

@@ -6,7 +6,7 @@ from benchapp.models.base import PublicModel
 
 
 class ImportBatch(PublicModel):
-    """One call of the importer: what it was given, what came in, what it could not read."""
+    """One call of the importer: its input, what came in, and what it could not read."""
 
     class Status(models.TextChoices):
         RUNNING = "running"
@@ -26,7 +26,7 @@ class ImportBatch(PublicModel):
 
 
 class ImportedExperiment(models.Model):
-    """An experiment that an import read. `is_new`: this import made it, or brought it back after it was deleted."""
+    """An experiment that an import read. `is_new`: this import created it, or restored it after it was deleted."""
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.CASCADE, related_name="arrivals")
     experiment = models.ForeignKey("benchapp.Experiment", on_delete=models.CASCADE, related_name="arrivals")
@@ -37,7 +37,7 @@ class ImportedExperiment(models.Model):
 
 
 class ImportProblem(models.Model):
-    """Something that could not be taken as it stood: where, what was expected, what was found."""
+    """Something that could not be read as it was: where, what was expected, what was found."""
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.CASCADE, related_name="problems")
     path = models.CharField(max_length=1000)

@@ -1,6 +1,6 @@
-"""What a language model said of a run's skills and trajectories (SkillLearnBench's levels 1 and 2), with every prompt and reply.
+"""A language model's judgements of a run's skills and trajectories, with every prompt and reply.
 
-Not part of the record digest: a judgement is about a record and never changes it.
+Levels 1 and 2 of SkillLearnBench. Not in the record digest: a judgement never changes the record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class JudgingQuerySet(models.QuerySet["Judging"]):
 
 
 class Judging(PublicModel):
-    """One pass of one judging model over a run. Going on with it adds to it; another repeat asks everything anew."""
+    """One pass of one judging model over a run. Continuing it adds to it; another repeat asks everything again."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judgings")
     model = models.CharField(max_length=200)
@@ -36,10 +36,10 @@ class Judging(PublicModel):
     prompt_version = models.CharField(max_length=32)
     scripted = models.BooleanField(default=False)
     repeat = models.PositiveIntegerField(default=1)  # from 1
-    metrics = models.JSONField(default=list)  # all that were asked for so far
+    metrics = models.JSONField(default=list)  # all that have been asked for
     started_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True)  # of the last time it came to its end; null: it never did
-    stopped = models.TextField(blank=True)  # why it ended early; empty: it did not, or is under way
+    finished_at = models.DateTimeField(null=True)  # when it last completed; null: never
+    stopped = models.TextField(blank=True)  # why it ended early; empty: it did not, or is still running
 
     objects = JudgingQuerySet.as_manager()
 
@@ -64,23 +64,23 @@ class JudgingOrderQuerySet(SlicedQuerySet["JudgingOrder"]):
         return self.filter(status=JudgingOrder.Status.WAITING, run__experiment__deleted_at=None)
 
     def unfinished(self) -> JudgingOrderQuerySet:
-        """Every order of the experiments in which one is open or stopped, so that they can be counted together."""
+        """Every order of experiments that have an open or stopped one, so that they can be counted together."""
         left = JudgingOrder.objects.exclude(status=JudgingOrder.Status.DONE).values("run__experiment")
         return self.filter(run__experiment__in=left)
 
     def due(self, now: datetime) -> SlicedQuerySet[JudgingOrder]:
-        """Those whose run has ended and that nobody works on."""
+        """Orders whose run has ended and that nobody works on."""
         return super().due(now).filter(run__status=Run.Status.DONE)
 
 
 class JudgingOrder(SlicedModel):
-    """That a judge is to pass over a run once it has ended, in the background: by its experiment file, or by a person.
+    """An order to judge a run in the background after it ends, from an experiment file or a person.
 
-    One for each run, model and prompts; whoever asks again opens it again. `tasks_done` tasks of the run were gone through.
+    One for each run, model and prompts; asking again reopens it. `tasks_done` counts finished tasks of the run.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judging_orders")
-    model = models.CharField(max_length=200)  # as it was asked for
+    model = models.CharField(max_length=200)  # as asked for
     prompts = models.CharField(max_length=100)
     metrics = models.JSONField(default=list)  # empty: all
     max_calls = models.PositiveIntegerField(null=True)  # null: no limit
@@ -106,21 +106,21 @@ class JudgingOrder(SlicedModel):
 class JudgedUnit(PublicModel):
     """One question of a pass: a metric about a key point and a library, a skill, or an attempt; or a reference to draw.
 
-    Level 1 has a snapshot, and a skill but for coverage; level 2 an attempt. `key` names the unit anywhere: equal in two
-    passes over equal records, so that they can be paired.
+    Level 1 has a snapshot, and a skill except for coverage; level 2 an attempt. `key` names the unit everywhere: it is
+    equal in two passes over equal records, so that they can be paired.
     """
 
     class Status(models.TextChoices):
-        ASKED = "asked"  # under way, or its judge vanished
+        ASKED = "asked"  # running, or its judge vanished
         OK = "ok"
-        PARTIAL = "partial"  # a field is missing after every try; the others stand
+        PARTIAL = "partial"  # a field is missing after every try; the others count
         MALFORMED = "malformed"
         PROSE = "prose"
         WRONG_TYPE = "wrong-type"
         OUT_OF_RANGE = "out-of-range"
         EMPTY = "empty"
         REFUSED = "refused"
-        FAILED = "failed"  # the provider gave no reply; asked again when the pass goes on
+        FAILED = "failed"  # the provider gave no reply; asked again when the pass continues
         NO_POINTS = "no-points"  # the task has no key points of this kind, and says so
         NO_REFERENCE = "no-reference"  # nothing to draw key points or steps from
         NO_TRAJECTORY = "no-trajectory"
@@ -136,7 +136,7 @@ class JudgedUnit(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.ASKED, db_index=True)
     problem = models.TextField(blank=True)  # what was wrong with the last reply
     points = models.JSONField(default=list)  # of a reference: [{text, reason, reference}]
-    source = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")  # a reference taken over
+    source = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")  # of a copied one
 
     class Meta:
         ordering = ["id"]
@@ -147,13 +147,13 @@ class JudgedUnit(PublicModel):
         return f"{self.metric} ({self.status})"
 
 
-_NOT_ANSWERED = {"asked", "failed", "no-points", "no-reference", "no-trajectory"}  # looked at again by the next call
+_NOT_ANSWERED = {"asked", "failed", "no-points", "no-reference", "no-trajectory"}  # asked again by the next call
 SETTLED = frozenset(status.value for status in JudgedUnit.Status) - _NOT_ANSWERED
 UNUSABLE = ("malformed", "prose", "wrong-type", "out-of-range", "empty", "refused", "failed")
 
 
 class JudgingTry(models.Model):
-    """One call for a unit. Request and reply are kept whatever came of them; null reply: none came."""
+    """One call for a unit. Request and reply are kept with any outcome; null: no reply came."""
 
     unit = models.ForeignKey(JudgedUnit, on_delete=models.CASCADE, related_name="tries")
     number = models.PositiveIntegerField()  # from 1, in the order asked

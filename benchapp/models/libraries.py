@@ -15,7 +15,7 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
     """Snapshots by the digest of their files."""
 
     def put(self, files: Files) -> Snapshot:
-        """The snapshot of these files, stored once. Contents are stored before the rows that point at them."""
+        """Return the snapshot of these files, stored once. Contents are stored before the rows that point at them."""
         digest = library_digest(files)
         if found := self.filter(digest=digest).first():
             return found
@@ -35,7 +35,7 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         return snapshot
 
     def standing_for(self, digest: str) -> Snapshot:
-        """The recorded snapshot of that digest. The empty library is recorded at its first use."""
+        """Return the recorded snapshot of that digest. The empty library is recorded at its first use."""
         return self.put({}) if digest == EMPTY_LIBRARY else self.get(digest=digest)
 
 
@@ -53,17 +53,17 @@ class Snapshot(models.Model):
         return self.digest[:12]
 
     def read(self) -> dict[str, File]:
-        """Every file with its content, by path."""
+        """Return every file with its content, by path."""
         files = self.files.select_related("blob")
         return {file.path: File(file.blob.content(), file.mode) for file in files}
 
     def read_texts(self, *, files: int, file_bytes: int) -> dict[str, str]:
-        """path -> text of the first files that are no larger; what is no UTF-8 is replaced."""
+        """Return path -> text of the first files within the size limit. Invalid UTF-8 is replaced."""
         rows = self.files.filter(size__lte=file_bytes).select_related("blob").order_by("path")
         return {file.path: file.blob.text() for file in rows[:files]}
 
     def manifest(self) -> dict[str, str]:
-        """path -> content digest, without loading a blob."""
+        """Return path -> content digest, without loading a blob."""
         return dict(self.files.values_list("path", "blob_id"))
 
 
@@ -100,11 +100,11 @@ def _choices(enum: type) -> list[tuple[str, str]]:
 
 
 class Decision(PublicModel):
-    """One answer of the author, numbered in order whatever its outcome. All outcomes are kept."""
+    """One answer of the author. All outcomes are kept and numbered in order."""
 
     episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="decisions")
     number = models.PositiveIntegerField()
-    round = models.PositiveIntegerField()  # rounds completed once it stands
+    round = models.PositiveIntegerField()  # rounds completed, this one included
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="+")
     mode = models.CharField(max_length=16, choices=_choices(AuthorMode))
     after_trial = models.ForeignKey("benchapp.Trial", null=True, on_delete=models.CASCADE, related_name="decisions")
@@ -136,11 +136,11 @@ class Decision(PublicModel):
 
     @property
     def is_refused(self) -> bool:
-        """Broke a rule or failed: the library never was what its patch asked for."""
+        """Did it break a rule or fail? The library never had what its patch asked for."""
         return self.status in (DecisionStatus.REJECTED, DecisionStatus.FAILED)
 
     def read_patch(self) -> Patch | None:
-        """The patch as parsed; None where the reply was no patch."""
+        """Return the patch as parsed, None where the reply contained none."""
         if self.patch_id is None:
             return None
         raw = orjson.loads(Blob.objects.read(self.patch_id))
@@ -152,12 +152,12 @@ class Decision(PublicModel):
         )
 
     def read_proposal(self) -> Patch | None:
-        """What a refused decision asked for; None where it was taken or asked for no file."""
+        """Return what a refused decision asked for, None where it was accepted or asked for no file."""
         patch = self.read_patch() if self.is_refused else None
         return patch if patch and (patch.upsert_files or patch.delete_paths) else None
 
     def read_reply(self) -> str:
-        """The author's answer as it came; empty where none is recorded."""
+        """Return the author's answer verbatim, empty where none is recorded."""
         if self.call is None or self.call.reply_id is None:
             return ""
         return str(orjson.loads(Blob.objects.read(self.call.reply_id)).get("text", ""))
@@ -168,7 +168,7 @@ class Decision(PublicModel):
 
 
 class DecisionEvidence(models.Model):
-    """A trial the author was shown, with the compaction it saw, in order."""
+    """A trial shown to the author, with the compaction it saw, in order."""
 
     decision = models.ForeignKey(Decision, on_delete=models.CASCADE, related_name="evidence")
     ordinal = models.PositiveIntegerField()

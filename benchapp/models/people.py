@@ -13,12 +13,12 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def new_pseudonym() -> str:
-    """What an export says instead of a name; drawn once, so it tells nothing about the person and stays the same."""
+    """Draw the name that exports use for a person. It stays the same and reveals nothing about the person."""
     return "person-" + "".join(secrets.choice(LETTERS) for _ in range(6))
 
 
 class User(AbstractUser):
-    """Somebody of the team. Accounts are never deleted, only made inactive: what a person did keeps its author."""
+    """A member of the team. Accounts are only made inactive, never deleted: what a person did keeps its author."""
 
     class Level(models.TextChoices):
         VIEWER = "viewer"  # reads
@@ -30,7 +30,7 @@ class User(AbstractUser):
     pseudonym = models.CharField(max_length=32, unique=True, default=new_pseudonym, editable=False)
 
     def may(self, level: str) -> bool:
-        """Each level may do what those before it may."""
+        """Is the account active and at this level or above?"""
         order = self.Level.values
         return self.is_active and order.index(self.level) >= order.index(level)
 
@@ -41,7 +41,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 
 
 class Invitation(PublicModel):
-    """A one-time code that makes an account, or gives `account` a new password. Only the code's digest is kept."""
+    """A one-time code that creates an account, or gives `account` a new password. Only the code's digest is kept."""
 
     digest = models.CharField(max_length=64, unique=True, editable=False)
     account = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="invitations")
@@ -64,7 +64,7 @@ class ApiToken(PublicModel):
 
     class Scope(models.TextChoices):
         READ = "read"  # every page that its owner may read
-        LOG = "log"  # and hand in runs
+        LOG = "log"  # and uploads runs
 
     digest = models.CharField(max_length=64, unique=True, editable=False)
     hint = models.CharField(max_length=16, editable=False)

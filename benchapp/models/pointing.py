@@ -1,4 +1,4 @@
-"""What people said about an experiment: as long as it points there, the experiment cannot be deleted."""
+"""What people wrote about an experiment. While something points at an experiment, it cannot be deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from benchapp.models.experiments import Experiment
 
 TRIAL, DECISION = "trial__episode__run__experiment", "decision__episode__run__experiment"
-# The model that points by name, because it is built upon experiments itself; how it points; one and several in words.
+# (model, paths to the experiment, one in words, several in words). Models by name: they import experiments themselves.
 POINTING: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("QueueItem", (TRIAL, DECISION, "episode__run__experiment"), "item of a review queue", "items of review queues"),
     ("CodeExample", (TRIAL, DECISION), "example in a codebook", "examples in codebooks"),
@@ -21,7 +21,7 @@ POINTING: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
 
 
 def describe_pointers(experiment: Experiment) -> str:
-    """In words: "40 items of review queues, 1 comment"; empty where nothing points at it."""
+    """Return what points at it in words, like "40 items of review queues, 1 comment". Empty where nothing does."""
     found = []
     for model, paths, one, several in POINTING:
         wanted = Q()
@@ -33,5 +33,5 @@ def describe_pointers(experiment: Experiment) -> str:
 
 
 def filter_pointed_at(experiments: QuerySet[Experiment]) -> list[Experiment]:
-    """Those of them that something points at."""
+    """Return the experiments that something points at."""
     return [experiment for experiment in experiments if describe_pointers(experiment)]

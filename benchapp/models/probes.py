@@ -12,7 +12,7 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
     """Probes by the runs they come from."""
 
     def standing(self) -> ProbeQuerySet:
-        """Those whose experiment was not deleted, newest first, with what a page says of them."""
+        """Probes whose experiment was not deleted, newest first, with the rows a page needs."""
         kept = self.filter(run__experiment__deleted_at=None)
         return kept.select_related(
             "run__experiment", "origin__run__experiment", "decision", "frozen", "library", "actor"
@@ -22,9 +22,9 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
 class Probe(PublicModel):
     """An extra run with one library frozen from the start: a round of `origin`, whole or without some hunks.
 
-    The run is an experiment of its own and never pooled with what learned. `frozen` is the round as it was, `library`
-    what was mounted: the same where nothing was taken back. A probe that took nothing back is the control of those that
-    did, at the same round.
+    The run is an experiment of its own and never pooled with what learned. `frozen` is the round as it was; `library`
+    is what was mounted, the same where nothing was reverted. A probe without reverts is the control of those with
+    reverts at the same round.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="probe")
@@ -33,11 +33,11 @@ class Probe(PublicModel):
     state = models.CharField(max_length=20)  # the round as the time machine names it: R0, R3, S1
     frozen = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     library = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
-    reverted = models.JSONField(default=list)  # [{id, path, place, did}] of hunks of `decision`, what it is about
+    reverted = models.JSONField(default=list)  # [{id, path, place, did}] of the reverted hunks of `decision`
     reverted_digest = models.CharField(max_length=64, blank=True)  # over their ids, in order; empty: none
     skill = models.CharField(
         max_length=200, blank=True
-    )  # the folder of the one left out whole: then `reverted` are its files
+    )  # the folder of a skill left out whole: then `reverted` are its files
     times = models.PositiveIntegerField()  # trials of each task
     reason = models.TextField()
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")

@@ -9,7 +9,7 @@ from benchapp.models.base import SlicedModel, SlicedQuerySet
 
 
 class Publication(SlicedModel):
-    """One zip file for readers without an account, made in the background. `facts`: what was written and what was left out."""
+    """One zip file for readers without an account, made in the background. `facts`: what is in it and what is not."""
 
     class Form(models.TextChoices):
         SITE = "site"  # the pages of an experiment

@@ -13,8 +13,8 @@ from benchapp.models.trials import Trial
 
 
 class Queue(PublicModel):
-    """What is reviewed, with which version, by whom, how often, and what is hidden meanwhile. Fixed when it is
-    made, but for the number of reviews, which can be raised."""
+    """What is reviewed: version, reviewers, reviews for each item, and what is hidden from them. Fixed when it is made,
+    but the number of reviews can be raised."""
 
     class Unit(models.TextChoices):
         TRIAL = "trial"
@@ -63,12 +63,12 @@ class Queue(PublicModel):
 
     @property
     def is_blind(self) -> bool:
-        """True where an item shows less than the record knows about the trial, decision or library itself."""
+        """True where an item shows less than the record knows about the trial, decision or library."""
         return self.hides_conditions or self.hides_models
 
 
 class QueueItem(PublicModel):
-    """One unit under review. Its public id says nothing about what it points at."""
+    """One unit under review. Its public id reveals nothing about what it points at."""
 
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="items")
     ordinal = models.PositiveIntegerField()
@@ -77,7 +77,7 @@ class QueueItem(PublicModel):
     snapshot = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="review_items")
     episode = models.ForeignKey(Episode, null=True, on_delete=models.PROTECT, related_name="+")  # of the snapshot
     stratum = models.CharField(max_length=300, blank=True)
-    inclusion = models.FloatField()  # the probability with which the draw took it, > 0 and <= 1
+    inclusion = models.FloatField()  # the probability that the draw took it, > 0 and <= 1
     is_control = models.BooleanField(default=False)  # a pass among failures
     is_overlap = models.BooleanField(default=False)
     reviews_needed = models.PositiveSmallIntegerField(default=1)
@@ -104,7 +104,7 @@ class QueueItem(PublicModel):
 
     @property
     def library(self) -> tuple[Snapshot, Episode]:
-        """The unit of an item that is no trial and no decision. ValueError for those."""
+        """Return the library under review. ValueError for an item about a trial or a decision."""
         if self.snapshot is None or self.episode is None:
             raise ValueError(f"item {self.public_id} reviews no library")
         return self.snapshot, self.episode

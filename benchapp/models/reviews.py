@@ -28,7 +28,7 @@ class Attribution(models.TextChoices):
 
 
 class FinalReview(Exception):
-    """Somebody tried to change what a reviewer submitted."""
+    """A submitted review cannot be changed."""
 
 
 class ReviewQuerySet(GuardedQuerySet["Review"]):
@@ -71,7 +71,7 @@ class Review(GuardedModel, PublicModel):
     started_at = models.DateTimeField(auto_now_add=True)
     saved_at = models.DateTimeField(auto_now=True)
     submitted_at = models.DateTimeField(null=True)  # or skipped
-    seconds = models.FloatField(default=0)  # the page was in front and somebody was at work
+    seconds = models.FloatField(default=0)  # the page was in front and somebody was active
     # The condition the reviewer thinks it was, after submitting. With guessed_at and without a guess: does not know.
     guess = models.CharField(max_length=100, blank=True)
     guessed_at = models.DateTimeField(null=True)
@@ -107,7 +107,7 @@ def _refuse_said(found: models.QuerySet[Said], state: str) -> None:
 
 
 class OfReview(GuardedModel):
-    """Written with a review, and as final as it is. `STATE`: the way from a row to the review's state."""
+    """Written with a review, and as final as it is. `STATE`: the path from a row to the review's state."""
 
     STATE = ""
 
@@ -123,14 +123,14 @@ Said = TypeVar("Said", bound=OfReview)
 
 
 class OfReviewQuerySet(GuardedQuerySet[Said]):
-    """Marks and labels: those of a final review are as final as it is."""
+    """Marks and labels. Those of a final review are final."""
 
     def refuse_fixed(self) -> None:
         _refuse_said(self, self.model.STATE)
 
 
 class Mark(OfReview):
-    """A place in the evidence and what a reviewer says of it. A mark without place speaks of the whole item.
+    """A reviewer's remark on a place in the evidence. A mark without a place is about the whole item.
 
     `public_id` is drawn by the page, so that saving twice makes one mark. Offsets count characters of the field's
     canonical text (runner.trajectories.fields); in a skill file (`path`) `start` and `end` are lines from 1.
@@ -181,7 +181,7 @@ class Label(OfReview):
 
 
 class Resolution(PublicModel):
-    """The adjudicator's answer, beside the reviews and never over them. A later one supersedes it; both stay."""
+    """The adjudicator's answer, next to the reviews and never over them. A later one supersedes it; both are kept."""
 
     class Category(models.TextChoices):
         SLIP = "slip", "a reviewer overlooked it"
@@ -208,7 +208,7 @@ class Resolution(PublicModel):
 
 
 class AgreementReport(PublicModel):
-    """Agreement as it was at one moment, kept. The one that counts is taken before anybody discussed or resolved."""
+    """Agreement as it was at one moment. The report that counts is taken before any discussion or resolution."""
 
     class Occasion(models.TextChoices):
         COMPLETE = "complete", "every item of the overlap was reviewed"

@@ -1,4 +1,4 @@
-"""What full text search knows of the record: all of it derived, and made again by `manage.py index_search --all`."""
+"""What full text search knows about the record. All derived: `manage.py index_search --all` recreates it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _one_owner() -> Q:
 
 class SearchSourceQuerySet(models.QuerySet["SearchSource"]):
     def forget(self, runs: Iterable[Run]) -> None:
-        """Whatever was indexed of these runs waits again: their documents hold what has changed, such as a phase."""
+        """Queue everything indexed of these runs again: the documents hold what changed, such as a phase."""
         self.filter(pk__in=SearchDocument.objects.filter(run__in=runs).values("source")).delete()
 
 
 class SearchSource(models.Model):
-    """Something that was indexed, whole. What has no such row waits: the record itself is the queue.
+    """Something that was indexed completely. Everything without such a row waits: the record itself is the queue.
 
-    `episode` stands for the library of an episode that has no history (an import); `library` is the digest it had.
+    `episode` means the library of an episode without a history (an import); `library` is the digest it had.
     """
 
     trajectory = models.OneToOneField(Trajectory, null=True, on_delete=models.CASCADE, related_name="search_source")
@@ -44,8 +44,8 @@ class SearchSource(models.Model):
     episode = models.OneToOneField(Episode, null=True, on_delete=models.CASCADE, related_name="search_source")
     comment = models.OneToOneField(Comment, null=True, on_delete=models.CASCADE, related_name="search_source")
     library = models.CharField(max_length=64, blank=True)
-    cut = models.PositiveIntegerField(default=0)  # texts of which only the beginning was indexed
-    problem = models.CharField(max_length=500, blank=True)  # why nothing of it could be indexed
+    cut = models.PositiveIntegerField(default=0)  # texts that were indexed only at the beginning
+    problem = models.CharField(max_length=500, blank=True)  # why it could not be indexed at all
 
     objects = SearchSourceQuerySet.as_manager()
 
@@ -58,11 +58,11 @@ class SearchSource(models.Model):
 
 
 class SearchDocument(models.Model):
-    """What one hit is: a passage of steps, a skill file, a decision, the checks of a verdict, a note.
+    """One hit: a passage of steps, a skill file, a decision, the checks of a verdict, or a note.
 
-    The row holds what hits are filtered by and where they open; its words lie in the index under the same number
-    (benchapp.search.search_index). A passage is steps `first_step` to `last_step`; `start` and `end` are set where it is
-    part of one long step: characters of its joined texts (benchapp.search.sections).
+    The row holds what hits are filtered by and where they open. Its words are in the index under the same number
+    (benchapp.search.search_index). A passage is steps `first_step` to `last_step`. `start` and `end` are set for a part
+    of one long step: characters of its joined texts (benchapp.search.sections).
     """
 
     class Kind(models.TextChoices):
@@ -77,7 +77,7 @@ class SearchDocument(models.Model):
     run = models.ForeignKey(Run, null=True, on_delete=models.CASCADE, related_name="+")
     episode = models.ForeignKey(Episode, null=True, on_delete=models.CASCADE, related_name="+")
     trial = models.ForeignKey(Trial, null=True, on_delete=models.CASCADE, related_name="+")
-    chunk = models.ForeignKey(Chunk, null=True, on_delete=models.CASCADE, related_name="+")  # in which a passage lies
+    chunk = models.ForeignKey(Chunk, null=True, on_delete=models.CASCADE, related_name="+")  # that has the passage
     first_step = models.PositiveIntegerField(null=True)
     last_step = models.PositiveIntegerField(null=True)
     start = models.PositiveIntegerField(null=True)

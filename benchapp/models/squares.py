@@ -1,4 +1,4 @@
-"""A trial as the grid of its run shows it: a row of values, where models would take five instances."""
+"""A trial in the grid of its run: a row of values, where models would take five instances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 class Square(NamedTuple):
-    """What `TrialQuerySet.for_grid` selects of a trial, its episode, its task and the task's family."""
+    """The columns that `TrialQuerySet.for_grid` selects of a trial, its episode, its task and the task's family."""
 
     pk: int
     public_id: UUID

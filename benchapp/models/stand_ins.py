@@ -1,4 +1,4 @@
-"""What stands in for the models that people work with: every page that shows such numbers says so."""
+"""Substitutes for the models that people work with. Every page with such numbers names them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner.models import is_small
 
 
 class StandIn(StrEnum):
-    """In the order in which pages name them."""
+    """In the order that pages name them."""
 
     SCRIPTED = "scripted"
     SMALL = "small"
@@ -30,18 +30,18 @@ _SAYS = {
 
 
 class MayStandIn(Protocol):
-    """A run, a call, or what is made of several."""
+    """A run, a call, or something made of several."""
 
     @property
     def stand_ins(self) -> frozenset[StandIn]: ...
 
 
 def find_stand_ins(scripted: bool, *models: str) -> frozenset[StandIn]:
-    """`scripted`: as recorded. A small model is known by its name."""
+    """Return the `StandIn`s of a run. `scripted` is as recorded; a small model is recognised by its name."""
     small = {StandIn.SMALL} if any(map(is_small, models)) else set()
     return frozenset({StandIn.SCRIPTED} | small if scripted else small)
 
 
 def join_stand_ins(parts: Iterable[MayStandIn]) -> frozenset[StandIn]:
-    """Of the whole: whatever took part anywhere in it."""
+    """Return every `StandIn` that took part anywhere."""
     return frozenset[StandIn]().union(*(part.stand_ins for part in parts))

@@ -15,13 +15,13 @@ class Suite(PublicModel):
     key = models.CharField(max_length=200, unique=True)
     name = models.CharField(max_length=200)
     version = models.CharField(max_length=64, blank=True)
-    digest = models.CharField(max_length=64, blank=True)  # empty: not known (imports)
+    digest = models.CharField(max_length=64, blank=True)  # empty: unknown (imports)
     path = models.CharField(max_length=1000, blank=True)  # the folder it was loaded from; empty: bundled, or imported
     format = models.CharField(max_length=32, blank=True)  # the reader of that folder
     account = models.JSONField(
         default=dict, blank=True
     )  # every task of that folder: loaded, set aside, left out, and why
-    families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder says it
+    families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder does
 
     def __str__(self) -> str:
         return self.name
@@ -42,7 +42,7 @@ class Environment(models.Model):
 
     @property
     def corpus_label(self) -> str:
-        """What kind of corpus it is, in words; "" where it has none."""
+        """Return the kind of its corpus in words; "" where it has none."""
         return f"{self.kind.replace('-', ' ')} corpus" if self.kind else ""
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Environment(models.Model):
 
 
 class Family(models.Model):
-    """Tasks that share a procedure. Where a source knows no families its tasks have none."""
+    """Tasks that share a procedure. Tasks from sources without families have none."""
 
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="families")
     environment = models.ForeignKey(Environment, null=True, on_delete=models.CASCADE, related_name="families")
@@ -70,7 +70,7 @@ class Family(models.Model):
 
 class TaskQuerySet(models.QuerySet["Task"]):
     def named(self, words: Sequence[str]) -> TaskQuerySet:
-        """Those with every word in title or key, a joined one only where it counts."""
+        """Tasks with every word in title or key. A joined task is found only where it counts."""
         found = self.filter(match_words(words, "title", "key"), same_as=None).select_related("suite")
         return found.order_by(rank_beginning("title", words), "title", "pk")
 
@@ -78,8 +78,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
 class Task(PublicModel):
     """A task of a suite: key, title, family and role, which all its revisions share.
 
-    An imported task may be joined with a task of a loaded suite. Its trials then count there, and each keeps its revision
-    of this one (benchapp/record/sets/joined_suites.py).
+    An imported task may be joined with a task of a loaded suite. Its trials then count there, and each keeps its
+    revision of this one (benchapp/record/sets/joined_suites.py).
     """
 
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="tasks")
@@ -98,7 +98,7 @@ class Task(PublicModel):
 
     @property
     def counted_as(self) -> Task:
-        """The task that its trials are trials of."""
+        """Return the task that its trials count for."""
         return self.same_as or self
 
     def __str__(self) -> str:
@@ -106,12 +106,12 @@ class Task(PublicModel):
 
 
 class TaskRevision(PublicModel):
-    """A task as it stood: fixed by its content digest, or by what an import could tell of it."""
+    """One state of a task, fixed by its content digest, or by what an import could learn about it."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="revisions")
-    digest = models.CharField(max_length=100)  # "unknown" where a source does not tell
+    digest = models.CharField(max_length=100)  # "unknown" where the source has none
     instruction = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
-    # Digests that other programs give the same folder, by which imported runs name it.
+    # Digests that other programs give the same folder; imported runs name it by them.
     foreign_digests = models.JSONField(default=list, blank=True)
 
     class Meta:
@@ -139,25 +139,25 @@ class KeyPoint(models.Model):
 
 
 class TaskGroupQuerySet(models.QuerySet["TaskGroup"]):
-    """What is said of tasks, as comparisons and exports ask for it."""
+    """Groups of tasks, as comparisons and exports ask for them."""
 
     def of_suites(self, suites: Iterable[int]) -> TaskGroupQuerySet:
         return self.filter(task__suite__in=set(suites)).order_by()
 
     def list_attributes(self) -> list[str]:
-        """The attributes that some of these tasks have, those the papers group by first."""
+        """List the attributes of these tasks. Those that the papers group by come first."""
         found = set(self.values_list("attribute", flat=True).distinct())
         return [*(name for name in KNOWN if name in found), *sorted(found - set(KNOWN))]
 
 
 class TaskGroup(models.Model):
-    """One value of an attribute of a task, such as difficulty "easy": what people group results by. A task may have
-    several values of one attribute."""
+    """One value of an attribute that people group results by, such as difficulty "easy". A task may have several values
+    of one attribute."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="groups")
     attribute = models.CharField(max_length=40)
     value = models.CharField(max_length=200)
-    is_mapped = models.BooleanField(default=False)  # from a mapping file, which wins over what the release states
+    is_mapped = models.BooleanField(default=False)  # from a mapping file, which wins over the release
 
     objects = TaskGroupQuerySet.as_manager()
 

@@ -14,20 +14,20 @@ from runner.models import is_scripted
 
 
 class DraftQuerySet(SlicedQuerySet["Draft"]):
-    """Drafts by who works on them. One that is done goes on too when a person says so: they may have edited it."""
+    """Drafts by who works on them. A person who edited a draft that is done can make it continue."""
 
     def of_suite(self, suite: Suite) -> DraftQuerySet:
-        """Those that try their tasks there, or had them admitted into it."""
+        """Drafts that try out their tasks there, or had them admitted into it."""
         return self.filter(Q(admitted_as=suite) | Q(suite=suite))
 
 
 class Draft(SlicedModel):
-    """A family of tasks in the making. What it is now is `head`; how it became so, its steps."""
+    """A family of tasks in progress. `head` is its current state; the steps are its history."""
 
     name = models.CharField(max_length=200)
     loop = models.CharField(max_length=16, choices=[(each.value, each.value) for each in Loop])
     brief = models.JSONField()  # the DraftBrief, plain
-    model = models.CharField(max_length=200)  # as it was asked for
+    model = models.CharField(max_length=200)  # as asked for
     max_calls = models.PositiveIntegerField(null=True)  # null: no limit
     max_usd = models.FloatField(null=True)
     head = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
@@ -48,13 +48,13 @@ class Draft(SlicedModel):
 
     @property
     def stand_ins(self) -> frozenset[StandIn]:
-        """By the model that was asked for: its pages know more, from the answers."""
+        """Return each `StandIn` by the model that was asked for. Pages know more, from the answers."""
         return find_stand_ins(is_scripted(self.model), self.model)
 
 
 class DraftStep(PublicModel):
-    """One step of a draft, numbered in order. Its request is committed before the model is asked, and its reply before anything
-    is made of it; `after` is what the files became."""
+    """One step of a draft, numbered in order. The request is committed before the model is asked, and the reply before
+    it is used; `after` is the resulting files."""
 
     class Kind(models.TextChoices):
         GIVEN = "given"  # the files it began with
@@ -79,7 +79,7 @@ class DraftStep(PublicModel):
     before = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     after = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     summary = models.TextField(blank=True)
-    accepts = models.BooleanField(null=True)  # what a critic said
+    accepts = models.BooleanField(null=True)  # the critic's verdict
     words = models.TextField(blank=True)
     findings = models.JSONField(default=list)  # a line each
     error = models.TextField(blank=True)

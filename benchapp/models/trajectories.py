@@ -14,7 +14,7 @@ from runner.trajectories.readers import EVIDENCE
 class Trajectory(PublicModel):
     """What an agent did, parsed once into ATIF steps. Immutable; a better reader makes another row.
 
-    Of an attempt at a trial, or of a call for which an agent worked as author.
+    It belongs to an attempt at a trial, or to a call that an agent worked on as author.
     """
 
     attempt = models.ForeignKey(Attempt, null=True, on_delete=models.CASCADE, related_name="trajectories")
@@ -30,7 +30,7 @@ class Trajectory(PublicModel):
     reader_version = models.CharField(max_length=64)
     is_superseded = models.BooleanField(default=False)
     steps_total = models.PositiveIntegerField()
-    copied_steps = models.PositiveIntegerField(default=0)  # of these, repeated from another session: they count nowhere
+    copied_steps = models.PositiveIntegerField(default=0)  # of these, repeated from another session: not counted
     agent_name = models.CharField(max_length=100, blank=True)
     agent_version = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
@@ -57,12 +57,12 @@ class Trajectory(PublicModel):
 
     @property
     def own_steps(self) -> int:
-        """Steps without those copied from another session."""
+        """Return the number of steps without those copied from another session."""
         return self.steps_total - self.copied_steps
 
     @property
     def provider_delay(self) -> tuple[int, float] | None:
-        """Tries of its model that failed before an answer, and the seconds they took; of a run of our own agent."""
+        """Return the failed tries of its model before an answer, and their seconds. Only for runs of our own agent."""
         match self.extra.get("provider_delay"):
             case {"failed_tries": int(tries), "seconds": int() | float() as seconds}:
                 return tries, float(seconds)
@@ -70,7 +70,7 @@ class Trajectory(PublicModel):
 
     @property
     def evidence(self) -> str:
-        """What its source was recognised by."""
+        """Return what its source was recognised by."""
         return EVIDENCE.get(self.source_format, "")
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Trajectory(PublicModel):
 
 
 class Chunk(models.Model):
-    """Up to 1,000 steps or 1 MiB: JSON lines of ATIF steps in a blob; the outline of its steps in another."""
+    """Up to 1,000 steps or 1 MiB: a blob with ATIF steps as JSON lines, and one with their outline."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="chunks")
     ordinal = models.PositiveIntegerField()
@@ -96,7 +96,7 @@ class Chunk(models.Model):
 
 
 class Compaction(models.Model):
-    """A bounded rendering of a trajectory, as its reader was given it."""
+    """A bounded rendering of a trajectory, as its reader received it."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="compactions")
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in CompactionKind])

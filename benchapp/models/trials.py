@@ -38,7 +38,7 @@ NUMBERS = (
     *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
 )
 
-# What is counted of trials; missing verdicts count as planned alone.
+# What is counted of trials. A missing verdict counts as planned only.
 TALLY = {
     "passed": Count("pk", filter=Q(success=True)),
     "scored": Count("pk", filter=Q(success__isnull=False)),
@@ -50,7 +50,7 @@ class TrialQuerySet(models.QuerySet["Trial"]):
     """Trials as grids, pages and workers ask for them."""
 
     def for_grid(self) -> list[Square]:
-        """Everything a grid needs, in the order of the plan."""
+        """List everything a grid needs, in the order of the plan."""
         planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
         return [Square._make(row) for row in planned.values_list(*SELECTED)]
 
@@ -58,7 +58,7 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         return self.filter(episode__run__experiment__deleted_at=None)
 
     def pooled(self) -> TrialQuerySet:
-        """What comparisons count: nothing deleted, no probes and no qualifications."""
+        """Trials that comparisons count: nothing deleted, no probes and no qualifications."""
         return self.standing().exclude(episode__run__condition__in=unpooled_conditions())
 
     def for_detail(self) -> TrialQuerySet:
@@ -67,27 +67,27 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         )
 
     def blocked(self) -> TrialQuerySet:
-        """Set aside while the others go on, in the order of the plan."""
+        """Trials that were set aside while the others continue, in the order of the plan."""
         return self.filter(status=Trial.Status.BLOCKED).order_by("pk")
 
     def scored(self) -> TrialQuerySet:
         return self.exclude(success=None)
 
     def untried(self) -> TrialQuerySet:
-        """Planned and never begun. Of an episode that is complete nothing asks for them any more: their task's answer was settled before."""
+        """Planned and never started. In a completed episode an earlier trial settled their task's answer."""
         return self.filter(status=Trial.Status.WAITING, attempts=None)
 
     def unneeded(self) -> TrialQuerySet:
-        """Planned for learning and never begun. Once a library is sealed nothing asks for them any more: a method that
-        stops with the first pass had planned for the worst."""
+        """Planned for learning and never started. After the library is sealed they stay so: a method that stops at the
+        first pass had planned for the worst."""
         return self.untried().filter(phase=Phase.ACQUISITION)
 
 
 class Trial(PublicModel):
     """A planned slot, unique by (episode, phase, task, sample).
 
-    The numbers are those of the counting attempt and its primary verdict, kept here so that no list, chart or
-    filter needs more than this row. None means not known.
+    The numbers are those of the counting attempt and its primary verdict. They are copied here so that no list, chart
+    or filter needs more than this row. None means unknown.
     """
 
     class Status(models.TextChoices):
@@ -95,8 +95,8 @@ class Trial(PublicModel):
         RUNNING = "running"
         PASSED = "passed"
         FAILED = "failed"
-        UNSCORED = "unscored"  # it ran, no verdict tells how it ended
-        BLOCKED = "blocked"  # its latest attempt met what another would meet again; the others go on without it
+        UNSCORED = "unscored"  # it ran, but without a verdict
+        BLOCKED = "blocked"  # its latest attempt failed as any other would; the others continue without it
         SKIPPED = "skipped"
 
     episode = models.ForeignKey("benchapp.Episode", on_delete=models.CASCADE, related_name="trials")
@@ -116,7 +116,7 @@ class Trial(PublicModel):
     overall = models.FloatField(null=True)
     checks_passed = models.PositiveIntegerField(null=True)
     checks_total = models.PositiveIntegerField(null=True)
-    steps = models.PositiveIntegerField(null=True)  # own ones of the main trajectory; without one, of all stages
+    steps = models.PositiveIntegerField(null=True)  # own steps of the main trajectory; without one, of all stages
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
@@ -131,7 +131,7 @@ class Trial(PublicModel):
     skills_read = models.PositiveIntegerField(null=True)  # read, invoked or executed
     attempts_total = models.PositiveIntegerField(default=0)
     finished_at = models.DateTimeField(null=True)
-    settled_at = models.DateTimeField(null=True)  # when this record took the numbers in; imports finished long before
+    settled_at = models.DateTimeField(null=True)  # when this record received the numbers; imports finished long before
 
     objects = TrialQuerySet.as_manager()
 
@@ -152,19 +152,19 @@ class Trial(PublicModel):
         return self.attempts.filter(counts=True).first()
 
     def explain_blocked(self) -> str:
-        """What its latest attempt met."""
+        """Return why its latest attempt failed."""
         latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
         return render_error(*(latest or ("", ""))) or "no attempt records why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
-        """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""
+        """Save the earlier trials whose compactions the agent is shown, in order. Replaces what a lost attempt left."""
         links = Trial.retrieved.through.objects
         links.filter(from_trial=self).delete()
         for trial in trials:  # one by one, because the order of their ids is the order shown
             links.create(from_trial=self, to_trial=trial)
 
     def settle(self, attempt: Attempt) -> None:
-        """Lets this recorded attempt count and copies its numbers here. Call inside the transaction that records it."""
+        """Make this recorded attempt count and copy its numbers here. Call inside the transaction that records it."""
         self.attempts.filter(counts=True).exclude(pk=attempt.pk).update(counts=False)
         attempt.counts = True
         attempt.save(update_fields=["counts"])
@@ -190,11 +190,10 @@ class Trial(PublicModel):
         own: Sequence[tuple[int, str]],
         uses: Collection[tuple[str, str]],
     ) -> None:
-        """Copies the numbers of the attempt that counts. Saves nothing and reads no row, so neither need be saved yet.
+        """Copy the numbers of the attempt that counts. Saves nothing and reads no row, so neither need be saved yet.
 
         verdict: the primary one. checks: their statuses. own: (steps without copied ones, format) of each of
-        `Attempt.own_trajectories`.
-        uses: (skill, kind) of each use.
+        `Attempt.own_trajectories`. uses: (skill, kind) of each use.
         """
         for name in ("turns", *USAGE, *AT_LEAST, "estimated_usd", "exception_type", "finished_at"):
             setattr(self, name, getattr(attempt, name))
@@ -214,17 +213,17 @@ class Trial(PublicModel):
         self.is_done = True
 
     def drop_numbers(self) -> None:
-        """What the row holds where none of its attempts counts. Saves nothing."""
+        """Set the values of a row without a counting attempt. Saves nothing."""
         for name in NUMBERS:
             setattr(self, name, None)
         self.status, self.is_done, self.exception_type = self.Status.UNSCORED, False, ""
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):
-    """Attempts under way, billed or never scored."""
+    """Attempts that are running, billed or never scored."""
 
     def under_way(self) -> AttemptQuerySet:
-        """Those that an open episode is at work on, newest first, with all that names them."""
+        """Running attempts of existing experiments, newest first, with all that names them."""
         return (
             self.filter(status=Attempt.Status.RUNNING, trial__episode__run__experiment__deleted_at=None)
             .select_related("trial__task__family", "trial__episode__run__experiment")
@@ -232,12 +231,12 @@ class AttemptQuerySet(models.QuerySet["Attempt"]):
         )
 
     def billed(self) -> AttemptQuerySet:
-        """Every execution once: a superseded row is the same execution, read again after its source changed; a copy is
-        that of the run it was forked from."""
+        """Count every execution once. A superseded row is the same execution read again after its source changed; a
+        copy belongs to the run it was forked from."""
         return self.filter(is_copy=False).exclude(status=Attempt.Status.SUPERSEDED)
 
     def without_score(self) -> AttemptQuerySet:
-        """Attempts that were billed and never counted: interrupted, or the machine failed."""
+        """Attempts that were billed and never counted: interrupted, or failed by the machine."""
         return self.filter(status__in=[Attempt.Status.INTERRUPTED, Attempt.Status.INFRASTRUCTURE])
 
 
@@ -247,9 +246,9 @@ class Attempt(PublicModel):
     class Status(models.TextChoices):
         RUNNING = "running"
         FINISHED = "finished"
-        INTERRUPTED = "interrupted"  # its worker vanished; found by whoever took over
+        INTERRUPTED = "interrupted"  # its worker vanished; found by the worker that took over
         INFRASTRUCTURE = "infrastructure"  # the machine failed; never scored
-        SUPERSEDED = "superseded"  # its source changed after it was imported, or a better reader read it
+        SUPERSEDED = "superseded"  # its source changed after the import, or a better reader read it
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -261,35 +260,33 @@ class Attempt(PublicModel):
     lease_epoch = models.PositiveBigIntegerField(default=0)  # the lease it was started under
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    started_text = models.CharField(max_length=64, blank=True)  # verbatim where the source tells no zone
+    started_text = models.CharField(max_length=64, blank=True)  # verbatim where the source names no zone
     finished_text = models.CharField(max_length=64, blank=True)
     agent_seconds = models.FloatField(null=True)
     verifier_seconds = models.FloatField(null=True)
-    queued_seconds = models.FloatField(default=0.0)  # before models whose servers had no free slot; in no other time
+    queued_seconds = models.FloatField(default=0.0)  # for models whose servers had no free slot; part of no other time
     files_digest = models.CharField(max_length=64, blank=True)  # of what a script left, before the verifier ran
     turns = models.PositiveIntegerField(null=True)
     input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
-    cost_usd = models.FloatField(null=True)  # null where any of its calls tells none
-    priced_usd = models.FloatField(null=True)  # what the others cost then
-    input_at_least = models.PositiveBigIntegerField(
-        null=True
-    )  # of tokens that are not known as a whole, the known part
+    cost_usd = models.FloatField(null=True)  # null where any of its calls has none
+    priced_usd = models.FloatField(null=True)  # then the cost of the others
+    input_at_least = models.PositiveBigIntegerField(null=True)  # the known part of tokens that are unknown as a whole
     output_at_least = models.PositiveBigIntegerField(null=True)
     estimated_usd = models.FloatField(null=True)  # by the price list, where the source reports no cost
     price_table = models.CharField(max_length=64, blank=True)  # the price list behind either, with its version
     source_tokens = models.JSONField(default=dict)  # the source's own totals, where ours are recomputed
     exception_type = models.CharField(max_length=200, blank=True)
-    exception_message = models.TextField(blank=True)  # capped; the whole lies in the blob
+    exception_message = models.TextField(blank=True)  # capped; the blob has all of it
     exception = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     source_key = models.CharField(max_length=1000, blank=True, db_index=True)  # identity at the source
     source_digest = models.CharField(
         max_length=64, blank=True
     )  # of everything read from the source, and the version of its readers
     source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
-    # Of an imported session: what it has in common with all sessions that may hold copies of each other; whose copy it is
-    # (kind, of, copied_lines, own_from, by), and which of its scorers decides (scorer). Empty: nobody's, and the only one.
+    # Of an imported session: what it shares with all sessions that may hold copies of each other, and whose copy it is
+    # (kind, of, copied_lines, own_from, by) with the scorer that decides. Empty: no copy, and a single scorer.
     session_root = models.CharField(max_length=64, blank=True, db_index=True)
     lineage = models.JSONField(default=dict)
 
@@ -301,7 +298,7 @@ class Attempt(PublicModel):
             models.UniqueConstraint(fields=["trial", "number"], name="attempt_number"),
             models.UniqueConstraint(fields=["trial"], condition=Q(counts=True), name="one_counting_attempt"),
         ]
-        # Workers and pages ask every few seconds what runs now: a handful of rows among very many.
+        # Workers and pages ask every few seconds what is running: a handful of rows among very many.
         indexes = [
             models.Index(fields=["started_at"], condition=Q(status="running"), name="attempt_running"),
             models.Index(fields=["id"], condition=Q(status="superseded"), name="attempt_superseded"),
@@ -312,18 +309,18 @@ class Attempt(PublicModel):
 
     @property
     def has_spent(self) -> bool:
-        """Is anything known that is billed? An attempt whose image was never built asked no model."""
+        """Is any billed amount known? An attempt whose image was never built asked no model."""
         counts = (self.input_tokens, self.output_tokens, self.input_at_least, self.output_at_least)
         return any((*counts, self.cost_usd, self.priced_usd))
 
     @property
     def duration_seconds(self) -> float | None:
-        """From its start to its end, without the wait for free slots; None where one of the two is not known."""
+        """Return the time from start to end, without the wait for free slots. None where one of the two is unknown."""
         if self.started_at is None or self.finished_at is None:
             return None
         return max((self.finished_at - self.started_at).total_seconds() - self.queued_seconds, 0.0)
 
     def own_trajectories(self) -> list[Trajectory]:
-        """What its agent itself did: the main trajectory, or the stages of a trial that has stages only."""
+        """Return the agent's own trajectories: the main one, or the stages of a trial that has only stages."""
         standing = self.trajectories.filter(is_superseded=False)
         return list(standing.filter(kind="main")[:1]) or list(standing.filter(kind="stage"))

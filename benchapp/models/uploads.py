@@ -13,21 +13,21 @@ from benchapp.models.imports import ImportBatch
 
 class UploadQuerySet(SlicedQuerySet["Upload"]):
     def whole(self) -> UploadQuerySet:
-        """Those that an import may take."""
+        """Uploads that an import may take."""
         return self.exclude(whole_at=None)
 
     def unfinished(self) -> UploadQuerySet:
-        """Those that still hold files on the disk, or a path to be read."""
+        """Uploads that still hold files on the disk, or a path to be read."""
         return self.exclude(status=SlicedModel.Status.DONE)
 
     def idle_since(self, moment: datetime) -> UploadQuerySet:
-        """Those that wait for their sender since then. One that waits for a worker may wait."""
+        """Uploads that have waited for their sender since then. One that waits for a worker may wait."""
         is_with_sender = Q(whole_at=None) | Q(status=SlicedModel.Status.STOPPED)
         return self.unfinished().filter(is_with_sender, changed_at__lt=moment, worker="")
 
 
 class Upload(SlicedModel):
-    """What one person sends to be imported. It waits for a worker once it is whole (`whole_at`).
+    """What one person sends to be imported. When it is complete (`whole_at`), it waits for a worker.
 
     `server_path` names a file or folder of the server instead; then nothing is sent.
     """
@@ -36,14 +36,14 @@ class Upload(SlicedModel):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True, db_index=True)
     whole_at = models.DateTimeField(null=True)
-    title = models.CharField(max_length=300)  # the folders and files as they were chosen
+    title = models.CharField(max_length=300)  # the folders and files as chosen
     server_path = models.CharField(max_length=4096, blank=True)
     digest = models.CharField(
         max_length=64, blank=True, db_index=True
-    )  # of paths and sizes: the same files go on with it
+    )  # of paths and sizes: the same files continue it
     files_total = models.PositiveIntegerField(default=0)
     bytes_total = models.PositiveBigIntegerField(default=0)
-    progress = models.JSONField(default=dict)  # of the import: name of the experiment, trials done, trials in all
+    progress = models.JSONField(default=dict)  # of the import: name of the experiment, trials done and in total
     batch = models.ForeignKey(ImportBatch, null=True, on_delete=models.SET_NULL, related_name="uploads")
 
     objects = UploadQuerySet.as_manager()
@@ -61,17 +61,17 @@ class Upload(SlicedModel):
         return "importing" if self.worker else "waiting"
 
     def count_received(self) -> tuple[int, int]:
-        """Return how many files are here whole, and how many bytes of all."""
+        """Return how many files have arrived completely, and how many bytes of all."""
         whole = Count("pk", filter=Q(received=F("size")))
         found = self.files.aggregate(files=whole, bytes=Sum("received"))
         return found["files"], found["bytes"] or 0
 
 
 class UploadFile(models.Model):
-    """One file of an upload: what it is called, how long it is, and how many bytes of it are here."""
+    """One file of an upload: its name, its size, and how many bytes have arrived."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="files")
-    number = models.PositiveIntegerField()  # by which pieces name it
+    number = models.PositiveIntegerField()  # pieces name it by this
     path = models.TextField()  # relative, with slashes
     size = models.PositiveBigIntegerField()
     received = models.PositiveBigIntegerField(default=0)

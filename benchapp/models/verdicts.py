@@ -10,18 +10,18 @@ from benchapp.models.trials import Attempt
 from runner.base.types import CheckGroup, CheckStatus
 from runner.base.types import Verdict as VerdictValue
 
-MAX_MESSAGE = 20_000  # characters of a check's message; the verifier's whole output lies in a blob
+MAX_MESSAGE = 20_000  # characters of a check's message; a blob has the verifier's whole output
 
 
 class VerdictQuerySet(models.QuerySet["Verdict"]):
-    """The writer of verdicts."""
+    """Writes verdicts."""
 
     def record(self, attempt: Attempt, value: VerdictValue, *, is_primary: bool = True) -> Verdict:
-        """The verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
+        """Record the verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
         return self.record_all([(attempt, value)], is_primary=is_primary)[0]
 
     def record_all(self, told: Iterable[tuple[Attempt, VerdictValue]], *, is_primary: bool = True) -> list[Verdict]:
-        """One verdict for each attempt, in five statements. Those of one attempt have sources of their own."""
+        """Record one verdict for each attempt, in five statements. Those of one attempt have different sources."""
         given = list(told)
         outputs = iter(Blob.objects.put_many(value.output.encode() for _, value in given if value.output))
         pairs = [
@@ -37,7 +37,7 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
 
 
 class Verdict(models.Model):
-    """What a verifier said of an attempt. Several may speak; one is primary."""
+    """A verifier's verdict on an attempt. An attempt may have several; one is primary."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="verdicts")
     source = models.CharField(max_length=100)
@@ -51,7 +51,7 @@ class Verdict(models.Model):
     rewards = models.JSONField(default=dict)
     output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     duration_seconds = models.FloatField(null=True)
-    notes = models.JSONField(default=list)  # what could not be read of the reports beside the reward, a sentence each
+    notes = models.JSONField(default=list)  # what could not be read of reports other than the reward
 
     objects = VerdictQuerySet.as_manager()
 
@@ -63,7 +63,7 @@ class Verdict(models.Model):
         ]
 
     def decide_by(self, scorer: str) -> None:
-        """Lets this one of its rewards decide, and saves that."""
+        """Let this one of its rewards decide, and save that."""
         told = VerdictValue(self.source, self.success, rewards=self.rewards).decided_by(scorer)
         self.reward, self.success = told.reward, told.success
         self.save(update_fields=["reward", "success"])

@@ -11,11 +11,11 @@ from runner.suites.workflows.workflow import Workflow, from_plain, to_plain
 
 
 class FinalWorkflow(Exception):
-    """Somebody tried to change a workflow that was handed in."""
+    """A workflow that was handed in cannot be changed."""
 
 
 class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
-    """Changes drafts only; of a workflow that was handed in, only what is said of it later."""
+    """Changes drafts only. A workflow that was handed in can only be judged or superseded."""
 
     def screen(self, *, is_consistent: bool) -> int:
         return models.QuerySet.update(self, finds_consistent=is_consistent)
@@ -33,11 +33,10 @@ class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
 
 
 class TaskWorkflow(GuardedModel, PublicModel):
-    """A task's workflow as one person drew it, as annotator or (`is_settled`) as adjudicator. A draft may change; what was
-    handed in never does (FinalWorkflow).
+    """A task's workflow as one person drew it: draft, then final (FinalWorkflow). `is_settled`: drawn as adjudicator.
 
-    `by`: pseudonym of the person, or what the file says that it came in with; `annotator` is then empty. `graph`: as
-    `to_plain` writes it. `finds_consistent`: what the annotator says of the other annotator's, after both handed in.
+    `by`: pseudonym of the person, or the author that the imported file names; `annotator` is then empty. `graph`: as
+    `to_plain` writes it. `finds_consistent`: the annotator's opinion of the other one, after both handed in.
     """
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="workflows")
@@ -50,7 +49,7 @@ class TaskWorkflow(GuardedModel, PublicModel):
     finds_consistent = models.BooleanField(null=True)
     started_at = models.DateTimeField(auto_now_add=True)
     handed_in_at = models.DateTimeField(null=True)  # empty: a draft
-    superseded_at = models.DateTimeField(null=True)  # a later adjudicator's stands
+    superseded_at = models.DateTimeField(null=True)  # an adjudicator replaced it
 
     objects = WorkflowQuerySet.as_manager()
 
@@ -84,7 +83,7 @@ class TaskWorkflow(GuardedModel, PublicModel):
 
     @property
     def name(self) -> str:
-        """Of the person, for pages; exports say `by`."""
+        """Return the person's name for pages. Exports use `by`."""
         return self.annotator.get_username() if self.annotator else self.by
 
     def refuse_fixed(self) -> None:

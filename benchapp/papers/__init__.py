@@ -1,2 +1,2 @@
-"""Numbers that the four papers of the field print, as reference data, and what in them does not add up. Numbers of runs
-are in `stats`."""
+"""Printed numbers of the field's four papers, as reference data, and their contradictions. Numbers of runs are in
+`stats`."""

@@ -15,7 +15,7 @@ RELATIVE = ", relative in %"  # end of a `reference` whose delta is a share of i
 class Recomputed:
     """A delta by the numbers behind the columns, which may be anything from `low` to `high`; in the delta's unit.
 
-    `of_prints`: the delta of the printed numbers as they stand, rounded to the places of the printed delta. `text`: the
+    `of_prints`: the delta of the numbers exactly as printed, rounded to the places of the printed delta. `text`: the
     best estimate, rounded and signed likewise.
     """
 
@@ -28,29 +28,29 @@ class Recomputed:
 
     @property
     def adds_up(self) -> bool:
-        """Whether some numbers that round to the columns have a difference that rounds to the printed delta."""
+        """Do some numbers that round to the columns have a difference that rounds to the printed delta?"""
         return self.low - self.room <= self.printed <= self.high + self.room
 
     @property
     def needs_unrounded(self) -> bool:
-        """Whether the delta adds up, but not with the numbers as printed: only with others that round to them."""
+        """Does the delta add up only with other numbers that round to the printed ones?"""
         return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
 
 
 class References:
-    """Finds what a printed delta is against: by table, harness, model, group, condition and metric."""
+    """Finds the reference of a printed delta: by table, harness, model, group, condition and metric."""
 
     def __init__(self, rows: Iterable[PrintedNumber]) -> None:
         self._cells = {_key(row, row.condition, row.metric): row for row in rows if row.value is not None}
 
     def recompute(self, row: PrintedNumber) -> Recomputed | None:
-        """None where no delta is printed. LookupError where its reference is not in the table."""
+        """Recompute a row's delta, None where none is printed. LookupError where the table lacks its reference."""
         if not row.printed_delta:
             return None
         return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
 
     def find(self, row: PrintedNumber) -> PrintedNumber:
-        """What the printed delta of a row is against. LookupError where the table does not have it."""
+        """Find the reference of a row's printed delta. LookupError where the table does not have it."""
         wanted = row.reference.removesuffix(RELATIVE)
         condition, _, metric = wanted.partition(" ")
         reference = self._cells.get(_key(row, condition, metric))
@@ -84,7 +84,7 @@ def _recompute(row: PrintedNumber, reference: PrintedNumber, *, relative: bool) 
 
 
 def format_signed(value: Fraction, places: int) -> str:
-    """A number as papers print deltas: "+3.3", "-6.7", "0.0"; half-way cases away from zero."""
+    """Format a number as papers print deltas: "+3.3", "-6.7", "0.0". Half-way cases round away from zero."""
     steps = int(abs(value) * 10**places + Fraction(1, 2))
     text = f"{steps // 10**places}" + (f".{steps % 10**places:0{places}d}" if places else "")
     return ("+" if value > 0 else "-") + text if steps else text

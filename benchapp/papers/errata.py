@@ -1,7 +1,7 @@
-"""What in the four papers does not add up: the errata, read from `data/findings.json`.
+"""Contradictions in the four papers: the errata, read from `data/findings.json`.
 
-Each names the cells it is about. `tests/benchapp/papers/test_published_findings.py` recomputes all of them from the stored numbers,
-so the file holds nothing that does not follow from them, and misses nothing that does.
+Each names its cells. `tests/benchapp/papers/test_published_findings.py` recomputes all of them from the stored numbers,
+so the file holds exactly what follows from these.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Erratum:
 
     @property
     def is_rounding(self) -> bool:
-        """The paper subtracted what it then rounded, or the other way round: a last digit, and no contradiction."""
+        """Did the paper round before subtracting, or after? Only the last digit differs; nothing contradicts."""
         return self.kind == ROUNDING
 
 
 @cache
 def read_errata(paper: str | None = None) -> tuple[Erratum, ...]:
-    """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
-    read_published_rows(paper)  # refuses a paper that is not there
+    """Return all findings, or those of one paper. PublishedDataError for an unknown paper."""
+    read_published_rows(paper)  # refuses an unknown paper
     stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
     names = [field.name for field in fields(Erratum)]
     found = (Erratum(**{name: row[name] for name in names}) for row in stored)

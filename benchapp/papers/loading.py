@@ -1,4 +1,4 @@
-"""Reads the reference data of the papers beside this module: one CSV file per table or text, `<paper>-<table>.csv`."""
+"""Read the reference data of the papers in `data/`: one CSV file per table or text, `<paper>-<table>.csv`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchapp.papers.published_rows import PrintedNumber
 
-PAPERS: Mapping[str, str] = {  # key that its rows carry -> name
+PAPERS: Mapping[str, str] = {  # the key in its rows -> name
     "skillevolbench": "SkillEvolBench",
     "skillflow": "SkillFlow",
     "skilllearnbench": "SkillLearnBench",
@@ -29,9 +29,9 @@ class PublishedDataError(Exception):
 
 @cache
 def read_published_rows(paper: str | None = None) -> tuple[PrintedNumber, ...]:
-    """All printed numbers, or those of one paper, in the order of the files and of the papers.
+    """Return all printed numbers, or those of one paper, in the order of the files and of the papers.
 
-    Raises PublishedDataError, also for a paper that is not there.
+    Raises PublishedDataError, also for an unknown paper.
     """
     if paper is None:
         return tuple(row for path in sorted(DATA.glob("*.csv")) for row in read_rows(path))
@@ -46,7 +46,7 @@ def list_papers() -> tuple[str, ...]:
 
 
 def read_rows(path: Path) -> tuple[PrintedNumber, ...]:
-    """The rows of one file. Raises PublishedDataError."""
+    """Return the rows of one file. Raises PublishedDataError."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file, restkey="beyond the header", strict=True)
         try:
@@ -73,7 +73,7 @@ def _parse_row(path: Path, cells: dict[str, str]) -> PrintedNumber:
 
 
 def _parse_value(cells: dict[str, str]) -> float | None:
-    """The number of the print, in the row's unit; None for a dash or a blank."""
+    """Return the printed number in the row's unit; None for a dash or a blank."""
     if not cells["value"]:
         if any(letter.isdigit() for letter in cells["printed"]):
             raise ValueError(f"expected a value, because {cells['printed']!r} is printed")

@@ -10,13 +10,13 @@ from typing import Any
 from benchapp.papers.deltas import References
 from benchapp.papers.published_rows import PrintedNumber
 
-MARK = "*"  # beside a delta that its own columns contradict
+MARK = "*"  # next to a delta that its own columns contradict
 LABELS = ("row", "harness", "model", "condition", "group")
 Number = Mapping[str, Any]  # one printed number, flat
 
 
 def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[Number]:
-    """One mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
+    """Return one mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
     references = References(rows)
     for row in rows:
         delta = references.recompute(row)
@@ -31,7 +31,7 @@ def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[Number]:
 
 @dataclass(frozen=True, slots=True)
 class PrintedLine:
-    """A row of a printed table: what names it, and its numbers in the order of the columns; None where none is printed."""
+    """A row of a printed table: its labels, and its numbers in the order of the columns, None where none is printed."""
 
     labels: tuple[str, ...]
     cells: tuple[Number | None, ...]
@@ -47,7 +47,7 @@ class Layout:
 
 
 def lay_out(numbers: Sequence[Number]) -> Layout:
-    """Of the flat numbers of one table: a line per label, a column per metric."""
+    """Arrange the flat numbers of one table: a line per label, a column per metric."""
     labels, lines = _choose_labels(numbers), dict[tuple[str, ...], dict[tuple[str, str], Number]]()
     columns = tuple(dict.fromkeys((number["metric"], number["unit"]) for number in numbers))
     for number in numbers:
@@ -58,7 +58,7 @@ def lay_out(numbers: Sequence[Number]) -> Layout:
 
 
 def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
-    """Choose the names that distinguish rows: those that any row has; the printed label only if no other name repeats it."""
+    """Choose the names that distinguish rows: all that some row has, the printed label only if no other repeats it."""
     names = tuple(name for name in LABELS if any(number[name] for number in numbers))
     others = tuple(name for name in names if name != "row")
     repeated = all(number["row"] in {number[name] for name in others} for number in numbers)
@@ -66,7 +66,7 @@ def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
 
 
 def render_tables(rows: Sequence[PrintedNumber]) -> Iterator[str]:
-    """Lines of text: for each table of a paper one line per label, one column per metric, value and printed delta."""
+    """Render each table as text: one line per label, one column per metric with value and printed delta."""
     for (paper, table), group in groupby(flatten_rows(rows), key=lambda number: (number["paper"], number["table"])):
         numbers = list(group)
         yield from (f"{paper}, {table}", "")
@@ -95,7 +95,7 @@ def _render_cell(number: Number | None) -> str:
 
 
 def align_columns(lines: Iterable[list[str]]) -> Iterator[str]:
-    """Left-aligned columns, empty ones dropped, a rule under the heading."""
+    """Align columns left, drop empty ones, and draw a rule under the heading."""
     columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]
     for number, line in enumerate(zip(*columns, strict=True)):

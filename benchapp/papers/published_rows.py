@@ -1,4 +1,4 @@
-"""One printed number of a paper, and what its rounding allows the number behind it to be."""
+"""One printed number of a paper, and the exact numbers that its rounding allows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-MEAN_OF_MODELS = "average of "  # how `model` starts where a number is a mean over models
+MEAN_OF_MODELS = "average of "  # prefix of `model` where a number is a mean over models
 
-# Attempts of one model behind a percentage, where a paper says how many there are, by (paper, metric).
+# Attempts of one model behind a percentage, where a paper gives their number, by (paper, metric).
 DENOMINATORS: Mapping[tuple[str, str], int] = {
     # SkillEvolBench, sections 3.1 and 4.5: 30 families, each with three acquisition and three deployment roles
     ("skillevolbench", "LSR"): 90,
@@ -30,9 +30,9 @@ DENOMINATORS: Mapping[tuple[str, str], int] = {
 class PrintedNumber:
     """A cell of a table (`table` "Table 1") or a number of the running text (`table` "Text").
 
-    `row`: its label as printed, short. `condition` and `metric`: the words of this project. `group`: environment, domain
-    or category, "" for all together. `value` is in `unit`; None where a dash or a blank is printed (`note` says why).
-    `printed` and `printed_delta` are exactly what the paper shows; `reference` says what the delta is against: a
+    `row`: its label as printed, short. `condition` and `metric`: the words of this project. `group`: environment,
+    domain or category, "" for all together. `value` is in `unit`; None where a dash or a blank is printed (see `note`).
+    `printed` and `printed_delta` are exactly what the paper shows. `reference`: what the delta is relative to, a
     condition and a metric of the same table, harness, model and group ("no-skill LSR").
     """
 
@@ -65,14 +65,14 @@ class PrintedNumber:
 
     @property
     def possible(self) -> tuple[Fraction, Fraction]:
-        """What the number behind the print may be: exactly k of n where these are known, else the span."""
+        """The exact numbers that the printed one may be: k of n where these are known, else the span."""
         if self.k is None or self.n is None:
             return self.span
         return Fraction(100 * self.k, self.n), Fraction(100 * self.k, self.n)
 
     @property
     def n(self) -> int | None:
-        """Attempts behind a percentage of one model over all groups; None where the paper fixes no such number."""
+        """Attempts behind a percentage of one model over all groups; None where the paper gives no such number."""
         if self.unit != "%" or self.group or not self.model or self.model.startswith(MEAN_OF_MODELS):
             return None
         return DENOMINATORS.get((self.paper, self.metric))
@@ -84,7 +84,7 @@ class PrintedNumber:
 
     @property
     def is_no_count(self) -> bool:
-        """Whether n is known and no k of n rounds to what is printed."""
+        """True where n is known and no k of n rounds to the printed number."""
         return self.n is not None and self.value is not None and self.k is None
 
 
@@ -98,7 +98,7 @@ def half_unit(printed: str) -> Fraction:
     return Fraction(1, 2 * 10 ** count_decimals(printed))
 
 
-# Cached: a page or a check asks for the same few thousand cells many times, and exact fractions are slow.
+# Cached: pages and checks use the same few thousand cells many times, and exact fractions are slow.
 @cache
 def _exact(value: float) -> Fraction:
     return Fraction(repr(value))

@@ -1,4 +1,4 @@
-"""Names that the tables of SkillLearnBench use, in our words. Source: arXiv 2604.20087v1."""
+"""Names in the tables of SkillLearnBench, in our words. Source: arXiv 2604.20087v1."""
 
 from __future__ import annotations
 

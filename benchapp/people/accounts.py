@@ -1,4 +1,4 @@
-"""Accounts: made, given a level, switched off and on. Each act is kept in the activity log; nothing is ever deleted."""
+"""Create accounts, change their level, switch them off and on. The activity log keeps each act; nothing is deleted."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class AccountChangeRefused(Exception):
 
 
 def people() -> QuerySet[User]:
-    """Every account that somebody can log in with, now or after being switched on again, by name."""
+    """Every account that somebody can log in with, now or after it is switched on again, by name."""
     return User.objects.exclude(username=LOCAL_USER).order_by("username")
 
 
 def listed_people() -> QuerySet[User]:
-    """Everybody who can be named on a page: accounts, and the person of single-user mode where there is one."""
+    """Everybody who can be named on a page: accounts, and the person of single-user mode if there is one."""
     return User.objects.order_by("username")
 
 
 def add_account(name: str, password: str, level: str, *, by: User | None) -> User:
-    """A new active account. ValidationError by field for a name that is taken or malformed and a password too weak."""
+    """Create an active account. ValidationError by field for a taken or malformed name and a weak password."""
     user = User(username=name, level=level)
     if name.casefold() == LOCAL_USER:
         raise ValidationError({"username": [f"“{LOCAL_USER}” is the name of single-user mode."]})
@@ -62,12 +62,12 @@ def _check_password(password: str, user: User) -> None:
 
 
 def set_level(user: User, level: str, *, by: User | None, reason: str = "") -> bool:
-    """True where it changed. AccountRefused for the last admin who can log in."""
+    """Return True where the level changed. AccountChangeRefused for the last admin who can log in."""
     return _change(user, "account.level", {"level": level}, by=by, reason=reason)
 
 
 def set_active(user: User, active: bool, *, by: User | None, reason: str = "") -> bool:
-    """Switches an account off (its sessions end with the next request) or on again. True where it changed."""
+    """Switch an account off (its sessions end with the next request) or on again. True where it changed."""
     return _change(user, "account.on" if active else "account.off", {"is_active": active}, by=by, reason=reason)
 
 
@@ -76,7 +76,7 @@ def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | 
         raise AccountChangeRefused("The local user of single-user mode stays as it is.")
     with transaction.atomic():
         # Two admins who take each other's level away at the same time must not both succeed: the admins' rows are
-        # locked first. SQLite has no row locks and needs none, its transactions stand in line from their start.
+        # locked first. SQLite has no row locks and needs none: its transactions queue from their start.
         admins = set(_admins().select_for_update().values_list("pk", flat=True))
         now = User.objects.get(pk=user.pk)
         before = {name: getattr(now, name) for name in wanted}
@@ -92,7 +92,7 @@ def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | 
 
 
 def _admins() -> QuerySet[User]:
-    """Admins who can log in: by a password, or at the provider that is configured now."""
+    """Return admins who can log in, by a password or at the provider that is configured now."""
     by_password = ~(Q(password="") | Q(password__startswith="!"))
     by_provider = Q(pk__in=SocialAccount.objects.filter(provider=settings.OIDC_ISSUER or None).values("user_id"))
     return people().filter(by_password | by_provider, level=User.Level.ADMIN, is_active=True)

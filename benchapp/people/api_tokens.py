@@ -1,4 +1,4 @@
-"""Tokens let programs read, or hand in runs, as their owner."""
+"""Tokens let programs read, or upload runs, as their owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USE_NOTED_EVERY = timedelta(minutes=5)
 
 
 def make_token(owner: User, name: str, scope: str) -> tuple[ApiToken, str]:
-    """Return a new token's row and the token, which is kept nowhere."""
+    """Return a new token's row and the token, which is not stored."""
     token = draw_code(TOKEN)
     with transaction.atomic():
         made = ApiToken.objects.create(

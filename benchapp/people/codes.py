@@ -1,12 +1,12 @@
-"""Codes that open something: drawn at random, shown once, and kept as a digest alone."""
+"""Codes that grant access: drawn at random, shown once, and stored only as a digest."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 
-INVITATION, TOKEN = "sgi_", "sgt_"  # so that a scanner of secrets, and a person, sees what it is
-BYTES = 24  # 192 bits: nobody finds one by trying, so a plain digest does
+INVITATION, TOKEN = "sgi_", "sgt_"  # so that people and scanners of secrets recognise them
+BYTES = 24  # 192 bits: nobody can guess one, so a plain digest is enough
 
 
 def draw_code(prefix: str) -> str:

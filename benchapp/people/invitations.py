@@ -17,11 +17,11 @@ VALID_FOR = timedelta(days=7)
 
 
 class InvitationRefused(Exception):
-    """The code opens nothing: it is unknown, used, withdrawn or too old. Which of these is nobody's business who has no other one."""
+    """The code grants nothing: unknown, used, withdrawn or expired. Which of these stays private."""
 
 
 def invite(*, by: User, level: str, name: str = "", account: User | None = None) -> tuple[Invitation, str]:
-    """Return a new invitation with its code, which is kept nowhere. `account`: whom it gives a new password."""
+    """Return a new invitation with its code, which is not stored. `account`: the one that gets a new password."""
     if account is not None and account.username == LOCAL_USER:
         raise AccountChangeRefused("The local user has no password.")
     code = draw_code(INVITATION)
@@ -40,7 +40,7 @@ def invite(*, by: User, level: str, name: str = "", account: User | None = None)
 
 
 def withdraw(invitation: Invitation, *, by: User) -> bool:
-    """Return False where it was used or withdrawn before."""
+    """Withdraw the invitation. False where it was used or withdrawn before."""
     with transaction.atomic():
         found = Invitation.objects.open().filter(pk=invitation.pk)
         if not found.update(withdrawn_at=timezone.now()):
@@ -50,7 +50,7 @@ def withdraw(invitation: Invitation, *, by: User) -> bool:
 
 
 def find_invitation(code: str) -> Invitation:
-    """InvitationRefused where the code opens nothing."""
+    """Return the open invitation of a code. InvitationRefused where there is none."""
     found = Invitation.objects.open().select_related("account", "made_by").filter(digest=digest_code(code)).first()
     if found is None or (found.account and not found.account.is_active):
         raise InvitationRefused
@@ -58,9 +58,9 @@ def find_invitation(code: str) -> Invitation:
 
 
 def accept(code: str, name: str, password: str) -> User:
-    """Make the account, or set its new password, and use the code up: all of it or nothing.
+    """Make the account, or set its new password, and use up the code: all of it or nothing.
 
-    InvitationRefused for a code that opens nothing; ValidationError, and the code stays good, for a name or password that cannot be.
+    InvitationRefused for an invalid code; ValidationError for an invalid name or password, and the code stays valid.
     """
     with transaction.atomic():
         invitation = find_invitation(code)
@@ -74,7 +74,7 @@ def accept(code: str, name: str, password: str) -> User:
 
 
 def use_up(invitation: Invitation) -> None:
-    """Call it inside the transaction of what the invitation is for. Of two people with one code the second gets InvitationRefused, and what
-    it made is rolled back."""
+    """Use up the invitation, inside the transaction of its action. Of two people with one code the second gets
+    InvitationRefused and is rolled back."""
     if not Invitation.objects.open().filter(pk=invitation.pk).update(used_at=timezone.now()):
         raise InvitationRefused

@@ -1,8 +1,8 @@
-"""Guessing at passwords is slowed down. Tries are counted in the broker, where all web processes see them.
+"""Slow down password guessing. Tries are counted in the broker, where all web processes see them.
 
-Counted are an account and an address together, so that nobody keeps somebody else out by guessing from elsewhere, and an
-address alone, which may not try a password on many accounts. Names fall into a fixed number of counters that expire by
-themselves, so that no flood of names fills the broker. A broker that is away costs the brake, not the login.
+One counter is per account and address, so that nobody locks out others by guessing from elsewhere. One is per address,
+which may not try a password on many accounts. Names share a fixed number of counters that expire, so that no flood of
+names fills the broker. While the broker is offline, tries are not limited but logins still work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LoginAttempt:
     address: str
 
     def begin(self) -> int:
-        """Counts the try before the password is looked at; seconds to wait where there were too many, else 0."""
+        """Count the try before the password is checked. Return the seconds to wait after too many, else 0."""
         try:
             pipeline = _broker().pipeline()
             pipeline.set(self._of_account, 0, ex=WINDOW_SECONDS, nx=True)
@@ -57,7 +57,7 @@ class LoginAttempt:
         return max(1, *waits) if waits else 0
 
     def fail(self) -> None:
-        """Call it when the password was wrong."""
+        """Record that the password was wrong."""
         self._tell("failed")
         with contextlib.suppress(RedisError, OSError):  # `begin` said so
             pipeline = _broker().pipeline()
@@ -66,12 +66,12 @@ class LoginAttempt:
             pipeline.execute()
 
     def succeed(self) -> None:
-        """Call it when the password was right: the count of this account begins anew."""
+        """Record that the password was right: the count of this account starts again."""
         with contextlib.suppress(RedisError, OSError):
             _broker().delete(self._of_account)
 
     def _tell(self, how: str) -> None:
-        """Logs the account's number: people type passwords where the name belongs."""
+        """Log the account's number: people type passwords where the name belongs."""
         account = User.objects.filter(username=self.name).values_list("pk", flat=True).first()
         facts = {"account": account, "address": self.address}
         told = f"number {account}" if account else "unknown"
@@ -87,7 +87,7 @@ class LoginAttempt:
 
 
 def client_address(remote: str, forwarded: str) -> str:
-    """Who asks: the connection's address, or what a proxy of FORWARDED_ALLOW_IPS says in X-Forwarded-For.
+    """Return the client's address: of the connection, or from X-Forwarded-For of a proxy in FORWARDED_ALLOW_IPS.
 
     Only the last address of that header is the proxy's own word; those before it are the client's.
     """
@@ -96,7 +96,7 @@ def client_address(remote: str, forwarded: str) -> str:
 
 
 def _is_trusted(remote: str) -> bool:
-    """A connection without an address comes through a socket file, which only a proxy on this machine opens."""
+    """Is it a trusted proxy? Without an address, the connection is a socket file that only a local proxy opens."""
     if not remote or "*" in settings.TRUSTED_PROXIES:
         return True
     return any(ip_address(remote) in ip_network(each, strict=False) for each in settings.TRUSTED_PROXIES)
@@ -110,7 +110,7 @@ def _is_address(text: str) -> bool:
 
 
 def _network(address: str) -> str:
-    """One household has 2^64 addresses of IPv6: these count as one."""
+    """Return the network that counts as one: a household has 2^64 addresses of IPv6."""
     if not _is_address(address):
         return address
     parsed = ip_address(address)
@@ -120,7 +120,7 @@ def _network(address: str) -> str:
 
 
 def _counter(*words: str) -> str:
-    """Which of the counters: known only to who knows the secret key, so that nobody aims at another one's."""
+    """Return the counter's key. It depends on the secret key, so that nobody can aim at another one's."""
     digest = salted_hmac("login attempts", "\x00".join(words)).digest()
     return f"skillglass:login:{words[0]}:{int.from_bytes(digest[:8], 'big') % COUNTERS}"
 

@@ -1,8 +1,8 @@
 """Who comes in from a provider of OpenID Connect (`OIDC_*`), and as which account.
 
-An account belongs to the provider's own id of a person (issuer and subject), which no person can choose. It is bound when the account is
-made, or by a link that an admin makes for an account. A name or an e-mail address never leads to an account that exists: people choose
-both at many providers, and accounts here have no address that anybody checked.
+An account belongs to the provider's own id of a person (issuer and subject), which no person can choose. It is bound
+when the account is made, or by a link that an admin makes for an account. A name or an e-mail address never leads to an
+existing account: people choose both at many providers, and accounts here have no verified address.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_NAME = 140  # leaves room for a number
 
 
 class LoginRefused(Exception):
-    """The provider knows this person, and nobody here does; the message says why."""
+    """The provider knows this person, but no account admits them; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the provider says about somebody."""
+    """What the provider reports about somebody."""
 
     subject: str
     name: str
@@ -43,7 +43,7 @@ class Identity:
 
 
 def provider_name() -> str:
-    """Return what pages call the provider; empty if none is configured."""
+    """Return the provider's name on pages; empty if none is configured."""
     return settings.OIDC_NAME if settings.OIDC_ISSUER else ""
 
 
@@ -55,14 +55,14 @@ def is_linked(user: User) -> bool:
 def admit(identity: Identity, invitation_id: UUID | None = None) -> tuple[User, bool]:
     """Return the account, and whether it is new. `invitation_id`: of an invitation whose code the person has shown.
 
-    LoginRefused for somebody who may not come in; then nothing has changed.
+    LoginRefused for somebody who is not admitted; then nothing has changed.
     """
     try:
         with transaction.atomic():
             return _admit(identity, invitation_id)
     except InvitationRefused as refusal:
         raise LoginRefused("This invitation no longer works. Ask for a new one.") from refusal
-    except IntegrityError:  # the same person came in twice at the same moment, and the other request was first
+    except IntegrityError:  # the same person came in twice at once, and the other request was first
         with transaction.atomic():
             return _admit(identity, invitation_id)
 

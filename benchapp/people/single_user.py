@@ -1,4 +1,4 @@
-"""Single-user mode means: whoever reaches the pages may do everything. So nothing but this machine may reach them."""
+"""In single-user mode everybody who reaches the pages may do everything, so only this machine may reach them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from django.core.checks import Error, Tags, register
 
 from runner.base.var_folder import MANAGE
 
-# "testserver" is the name under which Django's own test client calls; no network resolves it.
+# Django's own test client calls as "testserver"; no network resolves it.
 LOOPBACK_NAMES = ("localhost", "testserver")
 
 
 def strange_hosts() -> list[str]:
-    """Those of ALLOWED_HOSTS that may name more than this machine. A bare domain of ours is one: anybody can resolve it."""
+    """List the ALLOWED_HOSTS that may be more than this machine, such as a domain that anybody can resolve."""
     return [host for host in settings.ALLOWED_HOSTS if not is_loopback(host)]
 
 
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 @register(Tags.security)
 def check_single_user(app_configs: object = None, **kwargs: object) -> list[Error]:
-    """SINGLE_USER and a public name exclude each other."""
+    """Return an error where SINGLE_USER is combined with a public name."""
     hosts = strange_hosts() if settings.SINGLE_USER else []
     if not hosts:
         return []

@@ -1,4 +1,4 @@
-"""What work that asks a model may use, and how it ends early."""
+"""Limits on work that asks a model, and how it ends early."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 
 class Stopped(Exception):
-    """The work ends here; says why. What was answered is kept."""
+    """The work ends here, for the reason in the message. Answers are kept."""
 
 
 class SliceOver(Stopped):
-    """Somebody else has a turn now: the work goes on later, from here."""
+    """It is somebody else's turn: the work continues later, from here."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What may be used. None: no limit. A call is counted when it is made, its cost when it is known.
+    """Limits and use. None: no limit. A call is counted when it is made, its cost when it is known.
 
     A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
     """
@@ -28,7 +28,7 @@ class Budget:
     unpriced: int = 0
 
     def check(self) -> None:
-        """Stopped where the next call would go over. A limit in dollars cannot hold where prices are unknown."""
+        """Raise Stopped where the next call would exceed it. A dollar limit cannot hold where prices are unknown."""
         if self.calls is not None and self.used_calls >= self.calls:
             raise Stopped(f"the limit of {self.calls} calls is used up")
         spent = self.used_usd + self.unpriced * self.dearest_usd

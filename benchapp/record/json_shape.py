@@ -1,4 +1,4 @@
-"""JSON twins: the facts of a row that programs get, declared as a list of names instead of a dict written by hand."""
+"""JSON twins: the facts of a row for programs, declared as a list of names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Reader = Callable[[object, dict[str, object]], None]
 
 
 class JsonShape:
-    """The keys of a JSON object in their order, and where each value lies in the row that it describes.
+    """The keys of a JSON object in their order, and where the row has each value.
 
     "status"          the attribute of that name
     "id=public_id"    the same under another key
-    "task=task.key"   an attribute of an attribute; null where one on the way is None
+    "task=task.key"   an attribute of an attribute; null where any of them is
     "error?"          null where the value is empty
-    "*total"          every key of the attribute's own shape, at this level; none where it is None
+    "*total"          every key of the attribute's own shape, at this level; none where it is null
     ("n", function)   the function's value for the row
 
-    A model instance stands for its public id; see `encode`.
+    A model instance becomes its public id; see `encode`.
     """
 
     def __init__(self, *entries: Entry) -> None:
         self.readers = [_parse_entry(entry) for entry in entries]
 
     def read(self, row: object) -> dict[str, Any]:
-        """The values as they lie in the row: nested rows are left to the encoder."""
+        """Return the values from the row. Nested rows are left to the encoder."""
         found: dict[str, object] = {}
         for read in self.readers:
             read(row, found)
@@ -40,7 +40,7 @@ class JsonShape:
 
 
 class Shaped:
-    """Base of dataclasses that a JSON twin shows: by `json_shape`, or field by field where none is declared."""
+    """Base of dataclasses with a JSON twin: by `json_shape`, or field by field where none is declared."""
 
     __slots__ = ()
     json_shape: ClassVar[JsonShape | None] = None
@@ -52,7 +52,7 @@ class Shaped:
 
 
 def encode(value: object) -> Any:
-    """One level of what JSON has no word for: a row by its shape, a model instance by its public id, rows as a list."""
+    """Encode one level of what JSON lacks: a row by its shape, a model instance by its public id, rows as a list."""
     if isinstance(value, Shaped) and value.json_shape:
         return value.json_shape.read(value)
     if is_dataclass(value):
@@ -65,7 +65,7 @@ def encode(value: object) -> Any:
 
 
 def to_json(value: object) -> Any:
-    """The whole value in dicts and lists; ids and times stay what they are, for the serialiser to write."""
+    """Return the whole value in dicts and lists. Ids and times are left to the serialiser."""
     if value is None or isinstance(value, str | int | float | UUID | datetime):
         return value
     if isinstance(value, Mapping):

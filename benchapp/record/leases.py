@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Lease:
     """An episode's lease, renewed by a thread of its own as long as the `with` block runs.
 
-    `lost` is set once a renewal found that somebody else holds the episode. The fence does not depend on it: every
+    `lost` is set after a renewal found that somebody else holds the episode. The fence does not depend on it: every
     recording transaction checks the epoch itself. It only lets long work stop early.
     """
 
@@ -31,7 +31,7 @@ class Lease:
 
     @classmethod
     def take(cls, episode: int, *, seconds: float | None = None) -> Lease | None:
-        """The lease of a free, open episode; None when it is not to be had."""
+        """Take the lease of a free, open episode; None when it is not available."""
         seconds = settings.LEASE_SECONDS if seconds is None else seconds
         epoch = Episode.objects.take(episode, owner=str(this_process())[:200], now=timezone.now(), seconds=seconds)
         return None if epoch is None else cls(episode, epoch, seconds)
@@ -47,7 +47,7 @@ class Lease:
         self._thread.join()
 
     def _renew(self) -> None:
-        """Three renewals per lease, so that two may fail. The thread has its own connection and closes it."""
+        """Renew three times per lease, so that two may fail. The thread has its own connection and closes it."""
         try:
             while not self._stop.wait(self.seconds / 3):
                 if not self._try_renewal():

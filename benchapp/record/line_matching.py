@@ -1,12 +1,12 @@
-"""Which lines, and which files, of an earlier state are still there in a later one. Pure.
+"""Match the lines, and the files, of an earlier state with those of a later one. Pure.
 
 Lines: the longest common subsequence, computed with whole rows of the table as bits of one integer (Crochemore et al.
-2001), so that two files of a thousand lines take about a millisecond. Of several longest ones it is the one found by
-going backward from both ends and leaving out, whenever that loses nothing, first the new line, else the old one: a line
-that was repeated keeps its author where it first stands.
+2001), so that two files of a thousand lines take about a millisecond. Among several, take the one found backward from
+both ends that drops, whenever that loses nothing, the new line before the old one: a repeated line keeps its author at
+its first place.
 
-Files: within one decision a path that went and a path that came are one file that moved when their contents are equal,
-else when they are alike enough; pairs are taken best first, each path once.
+Files: within one decision a removed and an added path are one moved file when their contents are equal, or else alike
+enough. Pairs are taken best first, each path once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ ALIKE = 0.5  # bytes in common lines over the bytes of the longer file; git's de
 MAX_CELLS = (
     100_000_000  # old lines x new lines of one comparison: 12 MB of bits; beyond it the rest counts as rewritten
 )
-MAX_PAIRS = 2_500  # went x came of one decision; beyond it only equal contents are followed
+MAX_PAIRS = 2_500  # removed x added paths of one decision; beyond it only equal contents are followed
 
 
 def split_bare_lines(content: bytes) -> list[bytes]:
-    """The lines without their line feeds: a last line that gains one is the same line. Empty content has none."""
+    """Return lines without line feeds: a last line that gains one stays the same line. Empty content has none."""
     return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
 def match_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
-    """For each new line the place of the old line it is; None where it was written anew."""
+    """Return for each new line the place of the equal old line; None where it is new."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -40,7 +40,7 @@ def match_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
 
 
 def _find_common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
-    """(old place, new place) of the common lines, from the last to the first."""
+    """Return (old place, new place) of the common lines, from the last to the first."""
     rows = _compute_rises(old, new)
     pairs = []
     row, column = len(old), len(new)
@@ -56,7 +56,7 @@ def _find_common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, 
 
 
 def _compute_rises(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
-    """Row i, bit j: whether the longest common subsequence of old[:i] and new[:j + 1] is longer than with new[:j]."""
+    """Compute row i, bit j: is the longest common subsequence of old[:i] and new[:j + 1] longer than with new[:j]?"""
     places: dict[bytes, int] = {}
     for place, line in enumerate(new):
         places[line] = places.get(line, 0) | 1 << place
@@ -80,7 +80,7 @@ class Move:
 
 
 def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Move]:
-    """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `find_undecided` names."""
+    """Return new path -> its move. `before`, `after`: path -> digest; `contents` of what `find_undecided` names."""
     gone, come = _list_exchanged(before, after)
     pairs = [
         (_measure_likeness(before[old], after[new], contents), old, new)
@@ -98,7 +98,7 @@ def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
 
 
 def find_undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """The digests whose contents `match_files` must read: none unless one path went and another came."""
+    """Return the digests whose contents `match_files` must read: none unless one path was removed and another added."""
     gone, come = _list_exchanged(before, after)
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
         return set()
@@ -122,7 +122,7 @@ def _measure_likeness(old: str, new: str, contents: Mapping[str, bytes]) -> floa
 
 
 def count_common_bytes(old: Iterable[bytes], new: Iterable[bytes]) -> int:
-    """Bytes of the lines that both sides have, in any order; each with one byte for its end."""
+    """Count the bytes of the lines that both sides have, in any order; each with one byte for its end."""
     both = Counter(old) & Counter(new)
     return sum(count * (len(line) + 1) for line, count in both.items())
 
@@ -132,5 +132,5 @@ def _count_bytes(lines: Sequence[bytes]) -> int:
 
 
 def _compare_names(old: str, new: str) -> tuple[bool, bool]:
-    """Among equals: the same path inside another skill first, then the same file name."""
+    """Rank among equals: the same path inside another skill first, then the same file name."""
     return old.partition("/")[2] != new.partition("/")[2], old.rpartition("/")[2] != new.rpartition("/")[2]

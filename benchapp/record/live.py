@@ -1,6 +1,6 @@
-"""Steps as they happen, for whoever watches: a capped stream in the broker, gone an hour after its last step.
+"""Steps as they happen, for anyone watching: a capped stream in the broker, gone an hour after its last step.
 
-Nothing depends on it. A broker that is away costs the watcher a view and the attempt nothing.
+Nothing depends on it. When the broker is offline, only the live view is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _silent_until = 0.0
 
 
 def publish(attempt: str, step: Step) -> None:
-    """Adds the step to the attempt's stream. Never raises for a broker that is away."""
+    """Add the step to the attempt's stream. Never raises for a broker that is offline."""
     global _silent_until
     if time.monotonic() < _silent_until:
         return
@@ -47,7 +47,7 @@ def publish(attempt: str, step: Step) -> None:
 
 
 def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, JsonObject]]:
-    """(id, ATIF step) of the steps after the one with id `after`; texts are shortened. Empty when there are none."""
+    """Return (id, ATIF step) of the steps after the one with id `after`, with shortened texts."""
     try:
         return _read_entries(django_rq.get_connection().xrange(_key(attempt), min=f"({after}", count=count))
     except (RedisError, OSError):
@@ -55,7 +55,7 @@ def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, Js
 
 
 def tail(attempt: str, count: int = 100) -> list[tuple[str, JsonObject]] | None:
-    """The same of the last `count` steps, oldest first. None when the broker is away."""
+    """Return the last `count` steps likewise, oldest first. None when the broker is offline."""
     try:
         return _read_entries(django_rq.get_connection().xrevrange(_key(attempt), count=count))[::-1]
     except (RedisError, OSError):
@@ -63,7 +63,7 @@ def tail(attempt: str, count: int = 100) -> list[tuple[str, JsonObject]] | None:
 
 
 def published_at(place: str) -> datetime:
-    """When the step with this id was published. The broker numbers what it takes by its clock:
+    """Return when the step with this id was published. The broker numbers entries by its clock:
     "<milliseconds>-<count>"."""
     return datetime.fromtimestamp(int(place.partition("-")[0]) / 1000, UTC)
 
@@ -77,7 +77,7 @@ class Seen:
 
 
 def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
-    """attempt -> what it published last, where there is anything; in one round. None when the broker is away."""
+    """Return attempt -> its latest published step, if any; in one round. None when the broker is offline."""
     try:
         pipeline = django_rq.get_connection().pipeline(transaction=False)
         for attempt in attempts:
@@ -90,7 +90,7 @@ def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
 
 
 def _read_entries(answer: object) -> list[tuple[str, JsonObject]]:
-    """(id, ATIF step) of each entry of a stream, in the order of the broker's answer.
+    """Return (id, ATIF step) of each entry of a stream, in the order of the broker's answer.
 
     The cast: redis types every answer for all its clients at once; ours is not asynchronous and decodes nothing.
     """

@@ -1,4 +1,4 @@
-"""What the work at hand is about: ids that stand in every log line written meanwhile, without being passed around."""
+"""Ids of the current work that every log line carries, without being passed around."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ids: ContextVar[Mapping[str, str] | None] = ContextVar("log_ids", default=None)
 
 @contextmanager
 def about(**ids: object) -> Iterator[None]:
-    """Lines inside the block carry these ids (request, episode, run, attempt ...) beside those around it.
+    """Add these ids (request, episode, run, attempt ...) to the lines inside the block, next to those around it.
 
-    Whatever `add` put in meanwhile is gone afterwards: a thread serves many requests one after the other.
+    Ids from `add` end with the block: a thread serves many requests one after the other.
     """
     token = _ids.set({**present(), **_texts(ids)})
     try:
@@ -24,8 +24,8 @@ def about(**ids: object) -> Iterator[None]:
 
 
 def add(**ids: object) -> None:
-    """Ids that became known inside an `about` block; None takes one away. Outside of one nothing would end them, so
-    there they are not kept."""
+    """Add ids that became known inside an `about` block; None removes one. Outside of a block nothing would end them,
+    so they are not kept there."""
     known = _ids.get()
     if known is None:
         return
@@ -40,7 +40,7 @@ def present() -> Mapping[str, str]:
 
 @contextmanager
 def errors_only(logger: str) -> Iterator[None]:
-    """Inside the block `logger` says what failed and nothing less: where a command tells the rest itself."""
+    """Let `logger` log only errors inside the block, where a command reports the rest itself."""
     found = logging.getLogger(logger)
     before = found.level
     found.setLevel(logging.ERROR)
@@ -55,7 +55,7 @@ def _texts(ids: Mapping[str, object]) -> dict[str, str]:
 
 
 class AddIds(logging.Filter):
-    """Puts the ids of the moment on each record as `record.ids`. Stands on handlers: those see every logger's lines."""
+    """Put the current ids on each record as `record.ids`. Belongs on handlers: those see every logger's lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "ids"):

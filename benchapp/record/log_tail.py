@@ -1,6 +1,6 @@
-"""The last lines that were logged about an episode, for whoever watches: a capped list in the broker, gone after a day.
+"""The last log lines about an episode, for anyone watching: a capped list in the broker, gone after a day.
 
-Nothing depends on it. What a line says passes through the redactor, as everything does that leaves the process.
+Nothing depends on it. Lines pass through the redactor, like everything that leaves the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT.converter = time.gmtime
 
 
 class Tail(logging.Handler):
-    """Publishes this process's lines under one episode. A work-horse works on one at a time."""
+    """Publish this process's lines under one episode. A work-horse works on one at a time."""
 
     def __init__(self, episode: str) -> None:
         super().__init__(logging.INFO)
@@ -48,15 +48,15 @@ class Tail(logging.Handler):
             pipeline.ltrim(self._key, -MAX_LINES, -1)
             pipeline.expire(self._key, KEEP_SECONDS)
             pipeline.execute()
-        except (RedisError, OSError):  # said nowhere: a handler that logs would call itself
+        except (RedisError, OSError):  # not logged: a handler that logs would call itself
             self._silent_until = time.monotonic() + PAUSE_SECONDS
-        except Exception:  # a line that cannot be formatted, whoever logged it: no reason to stop the work
+        except Exception:  # a line that cannot be formatted, from any logger: no reason to stop the work
             self.handleError(record)
 
 
 @contextmanager
 def keep_tail(episode: str) -> Iterator[None]:
-    """What is logged inside the block can be read as the episode's tail."""
+    """Keep what is logged inside the block as the episode's tail."""
     tail, root = Tail(episode), logging.getLogger()
     root.addHandler(tail)
     try:
@@ -66,7 +66,7 @@ def keep_tail(episode: str) -> Iterator[None]:
 
 
 def read(episode: str, count: int = MAX_LINES) -> list[str] | None:
-    """The last lines, oldest first. None when the broker is away."""
+    """Return the last lines, oldest first. None when the broker is offline."""
     try:
         found = django_rq.get_connection().lrange(_key(episode), -count, -1)
     except (RedisError, OSError):

@@ -1,4 +1,4 @@
-"""Failures of the machine, not of the program: what to say of one, in one line instead of a traceback."""
+"""Failures of the machine, not of the program, each described in one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
 
 SPENT = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EDQUOT, errno.ENOMEM)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENFILE, errno.EFBIG)
-# A part of what a database says (SQLite's and PostgreSQL's words) -> what is the matter.
+# A part of a database's message (SQLite's and PostgreSQL's words) -> what is wrong.
 _OF_DATABASES = {
     "is locked": "The database is locked: another process writes to it. Try again when that has ended",
     "disk is full": "The disk of the database is full",
@@ -28,7 +28,7 @@ _OF_DATABASES = {
 
 
 def describe_failure(error: BaseException) -> str:
-    """One line without a full stop, naming the file where there is one; "" where a traceback tells more."""
+    """Return one line without a full stop, naming any file; "" where a traceback is more useful."""
     if isinstance(error, IntegrityError | DataError | ProgrammingError):
         return ""
     if isinstance(error, DatabaseError):

@@ -1,9 +1,9 @@
-"""What this process knows and no record may hold: keys, tokens and passwords from its environment and settings.
+"""Secrets of this process that no record may hold: keys, tokens and passwords from its environment and settings.
 
-A trial in the local sandbox runs as the worker's own user and may come across them; `runner.engine.cleaning` takes them out
-of all it leaves behind. Only values that can be searched for without taking innocent text along: at least twelve
-characters, or eight that are not a plain word. A secret that a trial wrote down in another shape (split, encoded) is
-not found.
+A trial in the local sandbox runs as the worker's own user and may find them. `runner.engine.cleaning` removes them from
+all it leaves behind. Only values that can be searched for without hitting innocent text count: at least twelve
+characters, or eight that are not a plain word. A secret that a trial wrote in another form (split, encoded) is not
+found.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ MAX_FILE_BYTES = 64 * 1024
 
 
 def own_secrets() -> tuple[str, ...]:
-    """Values to search for, the longest first."""
+    """Return the values to search for, the longest first."""
     found = {*environment_secrets(os.environ), settings.SECRET_KEY, *_passwords(settings.REDIS_URL)}
     found |= _preset_secrets(os.environ)
-    found |= {value.strip() for value in read_given_variables().values()}  # whatever their names: tasks are told them
+    found |= {value.strip() for value in read_given_variables().values()}  # under any name: tasks receive them
     found |= {str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()}
     return tuple(sorted(filter(_can_be_searched, found), key=lambda value: (-len(value), value)))
 
 
 def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
-    """Values under a secret's name, contents of files named under one, and passwords of URLs under any name."""
+    """Yield values under a secret's name, contents of files named under one, and passwords of URLs under any name."""
     for name, value in environment.items():
         upper = name.upper()
         if upper.endswith(ENDINGS):
@@ -46,10 +46,10 @@ def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _preset_secrets(environment: Mapping[str, str]) -> set[str]:
-    """What stands under the names that presets read keys and private addresses from, whatever those names are."""
+    """Return the values of the variables that presets read keys and private addresses from, under any name."""
     try:
         names = list_preset_variables()
-    except SetupError:  # told, by name, to whoever launches with a preset
+    except SetupError:  # reported by name when somebody launches with a preset
         return set()
     return {environment.get(name, "").strip() for name in names}
 
@@ -59,13 +59,13 @@ def _file_secrets(path: Path) -> Iterator[str]:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES).decode("utf-8", "replace").strip()
     except OSError:
-        return  # whoever needs it says so; here it cannot be leaked either
+        return  # reported where it is needed; here it cannot leak either
     yield content
     yield from _passwords(content)
 
 
 def _passwords(url: str) -> Iterator[str]:
-    """The password of a URL, as it stands there and decoded."""
+    """Yield the password of a URL, as written there and decoded."""
     try:
         password = urlsplit(url.strip()).password if "://" in url and "@" in url else None
     except ValueError:

@@ -1,7 +1,7 @@
-"""One digest for an experiment's whole record, equal wherever the same record lies.
+"""One digest for an experiment's whole record, equal wherever the same record is.
 
-Covered: everything that a run or an import records, contents by their digests. Left out: database keys, hosts and worker
-names, where an import was read from and when, human acts. Digest = SHA-256 over canonical JSON lines: one for the
+Covered: everything that a run or an import records, contents by their digests. Left out: database keys, hosts and
+worker names, where and when an import was read, human acts. Digest = SHA-256 over canonical JSON lines: one for the
 experiment, then run by run its trials, decisions and spine, in a fixed order. Memory: one run.
 """
 
@@ -34,7 +34,7 @@ from runner.base.errors import RunnerError
 FORMAT = "record/1"
 
 _RUN = ("condition", "replicate", "harness", "harness_version", "agent_model", "author_model", "seed", "setup_digest")
-# Not whose library it was: that run may be deleted, or never come along.
+# Not whose library it was: that run may be deleted, or missing here.
 _PROBE = ("state", "reverted", "reverted_digest", "times")
 _TRIAL = ("phase", "sample", "status", "success", "reward", "outcome", "process", "overall", "exception_type")
 _ATTEMPT = (
@@ -47,7 +47,7 @@ _VERDICT = (
 _CHECK = ("group", "name", "status", "message", "duration_seconds")
 _DIMENSION = ("name", "score", "max_score", "weight", "reason")
 _TRAJECTORY = ("name", "kind", "digest", "source_format", "steps_total", "is_superseded")
-# What else a reader finds; no part of the digest.
+# What else a reader finds; not in the digest.
 _READ = ("agent_seconds", "verifier_seconds", "exception_message", "estimated_usd")
 _READ_OF_TRAJECTORY = (
     "name source_path agent_name agent_version model input_tokens cached_tokens output_tokens cost_usd extra".split()
@@ -63,7 +63,7 @@ _CALL = (
 
 
 def record_digest(experiment: Experiment) -> str:
-    """64 hex characters."""
+    """Return 64 hex characters."""
     whole = hashlib.sha256()
     for line in record_lines(experiment):
         whole.update(canonical_json(line) + b"\n")
@@ -71,7 +71,7 @@ def record_digest(experiment: Experiment) -> str:
 
 
 def record_lines(experiment: Experiment) -> Iterator[list[object]]:
-    """What the digest covers, in its order."""
+    """Yield what the digest covers, in its order."""
     suite = experiment.suite
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
     for run in experiment.runs.order_by("public_id"):
@@ -148,7 +148,7 @@ def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[ob
 
 
 def _call(call: ModelCall) -> Iterator[object]:
-    """What only calls of an author's agent have is told where it is: others keep their digest."""
+    """Yield a call's values. What only an author's agent has is left out when empty: others keep their digest."""
     known = [name for name in BOUND_OF.values() if getattr(call, name) is not None]
     yield _values(call, (*_CALL, *known))
     if session := sorted(call.trajectories.all(), key=lambda item: (item.name, item.digest)):
@@ -156,7 +156,7 @@ def _call(call: ModelCall) -> Iterator[object]:
 
 
 def reading_of(attempt: Attempt) -> list[object]:
-    """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
+    """Return all that readers found in an attempt's source, without number and status, to compare readings."""
     values, *below = _attempt(attempt)
     own = {name: value for name, value in values.items() if name not in ("number", "counts", "status")}
     trajectories = [_values(found, _READ_OF_TRAJECTORY) for found in attempt.trajectories.order_by("ordinal", "name")]

@@ -1,4 +1,4 @@
-"""Reading an episode's record back into the runner's values: exactly what a recorder was given."""
+"""Read an episode's record back into the runner's values: exactly what a recorder was given."""
 
 from __future__ import annotations
 
@@ -54,33 +54,33 @@ from runner.protocols import recorder as events
 
 
 def slot_of(trial: Trial) -> TrialSlot:
-    """Needs trial.task."""
+    """Return the trial's slot. Needs trial.task."""
     return TrialSlot(Phase(trial.phase), trial.task.key, trial.sample)
 
 
-# Of attempts and calls: the column with what is known of a sum that is not known as a whole.
+# Of attempts and calls: the column with the known part of a sum that is unknown as a whole.
 BOUND_OF = {"input_tokens": "input_at_least", "output_tokens": "output_at_least", "cost_usd": "priced_usd"}
 
 
 def usage_fields(usage: Usage) -> dict[str, float | None]:
-    """Usage as the columns that attempts, calls and trajectories share."""
+    """Return usage as the columns that attempts, calls and trajectories share."""
     return {name: getattr(usage, name) for name in USAGE}
 
 
 def billed_fields(usage: Usage) -> dict[str, float | None]:
-    """The same as the columns of an attempt or a call: some of what it is made of may lack usage data."""
+    """Return the same as the columns of an attempt or a call: some of its parts may lack usage data."""
     return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
 
 def read_history(episode: Episode) -> events.History:
-    """The spine with everything on it, in two queries whatever its length."""
+    """Return the spine with everything on it, in two queries for any length."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
     retrieved = _read_retrieved(episode, entries)
     return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
 
 
 def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[TrialSlot, ...]]:
-    """trial -> the trials it was shown, in the order shown. They lie earlier on the same spine."""
+    """Return trial -> the trials it was shown, in the order shown. They are earlier on the same spine."""
     slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
     shown: defaultdict[int, list[TrialSlot]] = defaultdict(list)
     links = Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
@@ -133,7 +133,7 @@ def _read_decided(row: Decision) -> events.Decided:
 
 
 def read_library(digest: str) -> Files:
-    """The files of a snapshot. RunnerError when it was never recorded; the empty library needs no row."""
+    """Return the files of a snapshot. RunnerError when it was never recorded; the empty library needs no row."""
     if digest == EMPTY_LIBRARY:
         return {}
     try:
@@ -143,7 +143,7 @@ def read_library(digest: str) -> Files:
 
 
 def find_compaction(trial: Trial, kind: CompactionKind) -> Compaction | None:
-    """Of the counting attempt, as its author or agent was given it."""
+    """Return that of the counting attempt, as its author or agent received it."""
     rows = Compaction.objects.filter(trajectory__attempt=_counting(trial), kind=kind)
     return rows.select_related("text", "spans").order_by("id").first()
 
@@ -164,7 +164,7 @@ def read_compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
 
 
 def read_trajectories(trial: Trial) -> tuple[TrajectoryValue, ...]:
-    """Of the counting attempt, the main one first, without the logs they were read from."""
+    """Return those of the counting attempt, the main one first, without the logs they were read from."""
     rows = _counting(trial).trajectories.filter(is_superseded=False).select_related("parent")
     parents = [row.parent.name if row.parent else None for row in rows]
     return tuple(
@@ -191,7 +191,7 @@ def read_head(row: Trajectory) -> TrajectoryHead:
 
 
 def read_verdict(trial: Trial) -> Verdict | None:
-    """The primary verdict of the counting attempt."""
+    """Return the primary verdict of the counting attempt."""
     row = _counting(trial).verdicts.filter(is_primary=True).select_related("output").first()
     if row is None:
         return None
@@ -224,7 +224,7 @@ def read_reply(episode: Episode, key: str) -> ModelReply | None:
 
 
 def read_request(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
-    """What was sent. A turn is kept as what it adds to the turn before: `before`, its key and request, saves reading it."""
+    """Return what was sent. A turn adds to an earlier one: `before`, its key and request, saves reading it."""
     answered = ModelCall.objects.filter(episode=call.episode_id, status=ModelCall.Status.ANSWERED)
     chain = [json.loads(Blob.objects.read(call.request_id))]
     earlier: ModelRequest | None = None

@@ -1,8 +1,8 @@
-"""Secrets taken out of texts and configs before anything is stored or printed.
+"""Remove secrets from texts and configs before anything is stored or printed.
 
-Three ways to know one: the name of the key it stands under ("api_key", "OPENAI_API_KEY", "Authorization"), its shape
-("sk-...", "ghp_...", a private key block), or having been found under such a key in the same trial's configuration.
-Each leaves the mark [redacted:<kind>]. Redacting twice changes nothing, and equal inputs give equal outputs.
+A secret is known by the name of its key ("api_key", "OPENAI_API_KEY", "Authorization"), by its shape ("sk-...",
+"ghp_...", a private key block), or because it was found under such a key in the same trial's configuration. Each leaves
+the mark [redacted:<kind>]. Redacting twice changes nothing, and equal inputs give equal outputs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not search
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A secret told by its looks. `hints`: one of them is in every match, so that most texts need no regex at all."""
+    """A secret recognised by its form. `hints`: every match has one of them, so most texts need no regex."""
 
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     core: re.Pattern[str]  # finds something in every text with a match; begins with a hint where that is much faster
-    reaches_far: bool  # it may run up to a text's end, wherever that is
+    reaches_far: bool  # it may run up to a text's end, however far
 
     def may_lie_in(self, text: str) -> bool:
-        """False where the pattern matches nowhere in a text with a hint."""
+        """Return False where the pattern matches nowhere in a text with a hint."""
         return self.core.search(text) is not None
 
 
@@ -42,8 +42,8 @@ def _shape(kind: str, hints: str, pattern: str, core: str = "") -> Shape:
 
 _BEGIN_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"  # it also ends a key without an end
 _WORD, _PAYLOAD = r"[A-Za-z0-9_-]", r"\.eyJ[A-Za-z0-9_-]{8,}+\."
-# In each pattern the group "secret" is what goes; without one the whole match does. A pattern that begins with its hint is
-# searched for at the speed of a plain text: what must not stand before the hint is asked behind it.
+# The group "secret" of a pattern is removed, or else the whole match. A pattern that begins with its hint is found at
+# the speed of a plain text search, so a lookbehind after the hint tests what must not precede it.
 SHAPES = (
     _shape(
         "private-key",
@@ -87,14 +87,14 @@ SHAPES = (
 
 Hints: TypeAlias = Sequence[tuple[str, Shape]]
 HINTS: Hints = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
-# A hint lies also in what is left of a text without all other letters than its own. To take those away costs less than one
-# search of a long text, and every search of the little that is left next to nothing.
+# A hint is also in what is left of a text when all letters but its own are removed. Removing them costs less than one
+# search of a long text, and each search of the little that is left costs almost nothing.
 LONG = 2_048  # characters
 _LETTERS = ("-ABCDEGIKNOPRSTWY=:/", "_fghoprsu", "-AIJaekorsxyz", "_abghiltpu-")
 
 
 def _sieve(letters: str) -> tuple[bytes, tuple[tuple[bytes, tuple[str, Shape]], ...]]:
-    """(bytes to take away, the hints of these letters in both forms), of the hints that no earlier letters make up."""
+    """Return (bytes to remove, hints of these letters in both forms), without hints that earlier letters make up."""
     earlier = _LETTERS[: _LETTERS.index(letters)]
     mine = [each for each in HINTS if set(each[0]) <= set(letters) and not any(set(each[0]) <= set(e) for e in earlier)]
     others = bytes(byte for byte in range(256) if byte not in letters.encode())
@@ -105,7 +105,7 @@ _SIEVES = tuple(map(_sieve, _LETTERS))
 
 
 def list_hints(text: str) -> Hints:
-    """Hints, in their order, with all of those that lie in the text among them."""
+    """List hints in their order, among them all that are in the text."""
     if len(text) < LONG:
         return HINTS
     content = text.encode("utf-8", "surrogatepass")
@@ -116,16 +116,16 @@ def list_hints(text: str) -> Hints:
     return [each for each in HINTS if each[0] in found] if found else ()
 
 
-# What may stand in a document for other letters than it shows: JSON's letters by number, what a terminal would not show and
-# `clean` takes away, and bytes of another encoding. JSON's other slash is asked for apart.
+# What a document may have instead of the letters it shows: JSON's letters by number, what a terminal would not show and
+# `clean` removes, and bytes of another encoding. JSON's other slash is checked separately.
 _DISGUISES = ("\\u00", "\x1b", "\x9b", "\0", "\ufffd")
 _SLASHED = tuple(each for each in HINTS if "/" in each[0])
 
 
 def list_hints_inside(document: str, hints: Hints) -> Hints | None:
-    """The hints that may lie in the texts of this JSON document, which itself has `hints`; None where that cannot be told.
-    Without disguises each letter of a hint stands for itself in the document, next to its neighbour. That says nothing of
-    whole secrets: what they begin behind, such as "\\n", ends in a letter there."""
+    """List the hints that a JSON document's texts may have, given its own `hints`. None where this is unclear. Without
+    disguises the letters of a hint are neighbours in the document too. Not so for whole secrets: what they begin
+    behind, such as "\\n", ends in a letter there."""
     if any(disguise in document for disguise in _DISGUISES):
         return None
     return [*hints, *(each for each in _SLASHED if each not in hints)]
@@ -147,11 +147,11 @@ _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
-_BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between a pair's name and its value
+_BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # between a pair's name and its value
 _NUMBERED = re.compile(r"\\{1,8}u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])")
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
-LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are looked at together for a first answer
-_JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
+LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are searched together first
+_JOINT = "\0"  # in no stored text, and no word continues across it
 _TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
 
 
@@ -168,19 +168,19 @@ def is_secret_name(name: str) -> bool:
 
 @dataclass(slots=True)
 class Redactor:
-    """Redacts with the secrets one trial's configuration is known to hold. `counts`: how often, by kind."""
+    """Redacts with the secrets that one trial's configuration is known to hold. `counts`: how often, by kind."""
 
     known: tuple[str, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def knowing(cls, *configs: object) -> Redactor:
-        """One that also takes out, anywhere, the values these configurations hold under a secret's key."""
+        """Return one that also removes, anywhere, the values these configurations hold under a secret's key."""
         found = {value for config in configs for value in secret_values(config)}
         return cls(tuple(sorted(found, key=lambda value: (-len(value), value))))
 
     def text(self, text: str, hints: Hints | None = None) -> str:
-        """`hints`: those that may lie in the text, for who knows."""
+        """Redact the text. `hints`: those that may be in it, if the caller knows."""
         if len(text) < SHORTEST:
             return text
         for secret in self.known:
@@ -193,17 +193,17 @@ class Redactor:
         return text
 
     def may_hold(self, text: str, hints: Hints | None = None) -> bool:
-        """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
+        """Return False where `text` would change nothing, even in the text joined to others by `_JOINT`."""
         if any(secret in text for secret in self.known):
             return True
         found = list_hints(text) if hints is None else hints
         return any(hint in text and (shape.reaches_far or shape.may_lie_in(text)) for hint, shape in found)
 
     def document(self, text: str, hints: Hints | None = None) -> str:
-        """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key.
+        """Redact the raw text of a JSON file: as `text`, and every quoted value under a secret's quoted key.
 
-        A document with a secret has all letters that JSON writes as numbers written out, for they may be part of it: Gson
-        writes `KEY\\u003dsecret`.
+        A document with a secret has all letters that JSON writes as numbers written out, for they may be part of it:
+        Gson writes `KEY\\u003dsecret`.
         """
         plain = _write_out(text)
         if plain != text:
@@ -223,7 +223,7 @@ class Redactor:
         return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text, hints)
 
     def value(self, value: object, key: str = "") -> Any:
-        """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
+        """Redact the texts of a JSON value, and everything textual under a secret's key."""
         if isinstance(value, str):
             return self._mask_named(value) if key and is_secret_name(key) else self.text(value)
         if isinstance(value, OBJECT):
@@ -236,7 +236,7 @@ class Redactor:
         return value
 
     def steps(self, steps: Iterable[Step], hints: Hints | None = None) -> Iterator[Step]:
-        """The steps with every text redacted. Many are looked at together: most hold no secret."""
+        """Redact every text of the steps. Many steps are searched together: most hold no secret."""
         waiting, texts, size, is_named = list[Step](), list[str](), 0, False
         for step in steps:
             waiting.append(step)
@@ -253,7 +253,7 @@ class Redactor:
         return steps if is_clean else map(self.step, steps)
 
     def step(self, step: Step) -> Step:
-        """The step with every text redacted; the same object where nothing was found."""
+        """Redact every text of the step. Return the same object where nothing was found."""
         texts: list[str] = []
         if not _gather(step, texts) and not self.may_hold(_JOINT.join(texts)):
             return step
@@ -308,7 +308,7 @@ class Redactor:
 
 
 def _gather(step: Step, texts: list[str]) -> bool:
-    """Adds all texts of the step. True where something stands under a secret's key, whatever it looks like."""
+    """Add all texts of the step. True where any value is under a secret's key."""
     texts += (step.message, step.model or "")
     if step.reasoning is not None:
         texts.append(step.reasoning)
@@ -344,13 +344,13 @@ def _gather_value(value: object, texts: list[str]) -> bool:
 
 
 def _write_out(text: str) -> str:
-    """Raw JSON with the letters of ASCII in place of their numbers, also inside of JSON that is quoted there. Quotes and
-    backslashes, which would end a text, stay numbers."""
+    """Write out the ASCII letters that raw JSON has as numbers, also in JSON quoted inside. Quotes and backslashes stay
+    numbers: they would end a text."""
     return _NUMBERED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
 
 
 def _names_a_secret(text: str) -> bool:
-    """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
+    """Does the raw JSON have a pair with a secret's name? Far cheaper than matching all of such a pair."""
     ends = [end for found in _BETWEEN.finditer(text) if _may_end_secret(text[(end := found.start()) - 2 : end])]
     names = {text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2] for end in ends}
     return any(map(is_secret_name, names))
@@ -358,7 +358,7 @@ def _names_a_secret(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _may_end_secret(end: str) -> bool:
-    """Of the last two letters of a name: False where no secret's name ends so. Of signs at the end nothing is known."""
+    """Can a secret's name have these two last letters? Always True for signs, which say nothing."""
     return not (end[-1:].isascii() and end[-1:].isalpha()) or end.lower() in _SECRET_ENDS
 
 
@@ -367,17 +367,17 @@ def mark(kind: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """The text without anything that looks like a secret."""
+    """Return the text without anything that looks like a secret."""
     return Redactor().text(text)
 
 
 def redact_value(value: object) -> Any:
-    """The JSON value without what looks like a secret or stands under a secret's key."""
+    """Return the JSON value without what looks like a secret or is under a secret's key."""
     return Redactor().value(value)
 
 
 def secret_values(config: object, key: str = "") -> Iterator[str]:
-    """Texts long enough to search for that stand under a secret's key."""
+    """Yield texts under a secret's key that are long enough to search for."""
     if isinstance(config, str):
         value = config.strip()
         if key and is_secret_name(key) and len(value) >= MIN_KNOWN_CHARS and not _TEMPLATE.fullmatch(value):

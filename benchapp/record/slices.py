@@ -1,7 +1,7 @@
-"""Work for the background, in slices, so that trials take turns with it.
+"""Background work in slices, so that trials take turns with it.
 
-The record says what is left to do, the queue only hints at it: a worker that was killed leaves a row whose lease ends, and
-`enqueue_due` hints at it again. The epoch of the lease fences off whoever held it before.
+The record says what is left to do, the queue only hints at it. A worker that was killed leaves a row whose lease ends,
+and `enqueue_due` hints at it again. The epoch of the lease fences off the previous holder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from runner.base.errors import SetupError
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one call, because of it
+SLICE_SECONDS = 20.0  # trials wait for a worker at most this long, and one call
 LEASE = timedelta(minutes=75)  # longer than any single call with its tries: runner.models.litellm.client.CALL_SECONDS
 MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
@@ -36,7 +36,7 @@ MAX_REASON = 2_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class SliceEnd:
-    """How a slice ended. WAITING: its time is over, its work is not. `told`: more columns of the row."""
+    """How a slice ended. WAITING: its time is over but work is left. `told`: more columns of the row."""
 
     status: SlicedModel.Status
     reason: str = ""
@@ -45,14 +45,14 @@ class SliceEnd:
 
 @dataclass(frozen=True, slots=True)
 class SlicedWork(Generic[Sliced]):
-    """One kind of it. `job`: dotted name of the function that the queue calls with a row's public id."""
+    """One kind of sliced work. `job`: dotted name of the function that the queue calls with a row's public id."""
 
     rows: Callable[[], SlicedQuerySet[Sliced]]
     hint: str
     job: str
 
     def enqueue_due(self) -> int:
-        """Hints at every row that somebody could work on now and that has no hint. Safe at any time."""
+        """Hint at every row that could be worked on now and has no hint. Safe at any time. Return how many."""
         self._free_what_the_dead_hold()
         due = [str(each) for each in self.rows().due(timezone.now()).values_list("public_id", flat=True)]
         if not due:
@@ -81,7 +81,7 @@ class SlicedWork(Generic[Sliced]):
         )
 
     def run(self, row_id: str, work: Callable[[Sliced], SliceEnd]) -> None:
-        """One slice of it under its lease, where nobody else holds it. SetupError stops the row; any other error is kept as
+        """Run one slice under the row's lease, unless it is held. SetupError stops the row; any other error is kept as
         its reason, and it is tried again."""
         row = self.claim(row_id)
         if row is None:
@@ -98,7 +98,7 @@ class SlicedWork(Generic[Sliced]):
             self.enqueue_due()
 
     def claim(self, row_id: str) -> Sliced | None:
-        """None where another has it, or nothing is to be done."""
+        """Claim the row. None where another worker has it, or nothing is to be done."""
         now = timezone.now()
         row = self.rows().due(now).filter(public_id=row_id).first()
         if row is None:
@@ -109,7 +109,7 @@ class SlicedWork(Generic[Sliced]):
             return None
         taken = {"worker": str(this_process()), "lease_until": now + LEASE, "failures": row.failures + 1}
         epoch = row.lease_epoch + 1
-        # By the epoch that was read: of two who read the same row one writes, on every database.
+        # By the epoch that was read: of two that read the same row one writes, on every database.
         if not self.mine(row).open().update(**taken, lease_epoch=epoch):
             return None
         row.lease_epoch = epoch
@@ -118,22 +118,22 @@ class SlicedWork(Generic[Sliced]):
         return row
 
     def mine(self, row: Sliced) -> SlicedQuerySet[Sliced]:
-        """The row, while it is held as `row` says. Empty once another holds it."""
+        """Return the row while it is held as `row` says, nothing after another took it."""
         return self.rows().filter(pk=row.pk, lease_epoch=row.lease_epoch)
 
     def hold(self, row: Sliced, **told: object) -> None:
-        """Renews the lease. SliceOver where another holds the row by now, or a person stopped it."""
+        """Renew the lease. SliceOver where another has taken the row, or a person stopped it."""
         if not self.mine(row).open().update(lease_until=timezone.now() + LEASE, **told):
             raise SliceOver
 
     def release(self, row: Sliced, end: SliceEnd) -> None:
-        """Gives the row back. Where a person stopped it meanwhile, it stays stopped."""
+        """Give the row back. If a person stopped it in the meantime, it stays stopped."""
         with transaction.atomic():
             self.mine(row).open().update(status=end.status, reason=end.reason, **end.told)
             self.mine(row).update(worker="", lease_until=None, failures=0)
 
     def _free_what_the_dead_hold(self) -> None:
-        """A lease whose holder is a process of this machine that ended is free at once."""
+        """Free leases held by processes of this machine that have ended."""
         for row in self.rows().open().exclude(worker=""):
             if (name := ProcessName.parse(row.worker)) and name.is_gone:
                 self.mine(row).update(worker="", lease_until=None)
@@ -142,7 +142,7 @@ class SlicedWork(Generic[Sliced]):
 
 @dataclass(slots=True)
 class SliceBudget(Budget):
-    """Of one slice: the row's limits, and the time. One call at least is made, so that every slice comes further."""
+    """The limits of a row and the time of one slice. At least one call is allowed, so every slice progresses."""
 
     renew: Callable[[], None] = lambda: None
     made_before: int = 0

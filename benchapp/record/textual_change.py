@@ -1,4 +1,4 @@
-"""How one text became another, line by line: the runs that differ, and how much of a library they make up."""
+"""How one text became another, line by line: the runs that differ, and their share of a library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ChangeCounts:
 
 
 def measure_change(before: Files, after: Files) -> ChangeCounts:
-    """Counts what `after` has that `before` had not, file by file. A renamed file is one changed file."""
+    """Count what `after` adds and removes, file by file. A renamed file is one changed file."""
     old_digests, new_digests = (
         {path: digest_bytes(file.content) for path, file in side.items()} for side in (before, after)
     )
@@ -47,7 +47,7 @@ def measure_change(before: Files, after: Files) -> ChangeCounts:
 
 
 def count_changed_lines(before: bytes, after: bytes) -> tuple[int, int]:
-    """(added, removed): the one rule for every page and row. How a line ends is no part of it, and a binary file has none."""
+    """Count (added, removed) lines, for every page and row. Line ends do not count, and a binary file has no lines."""
     if is_binary(before) or is_binary(after):
         return 0, 0
     runs = find_changed_runs(split_endless_lines(before), split_endless_lines(after))
@@ -55,12 +55,12 @@ def count_changed_lines(before: bytes, after: bytes) -> tuple[int, int]:
 
 
 def split_endless_lines(content: bytes) -> list[bytes]:
-    """The lines without their ends, CRLF or LF."""
+    """Return the lines without their ends, CRLF or LF."""
     return [line.removesuffix(b"\r") for line in split_bare_lines(content)]
 
 
 def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> Sequence[Opcode]:
-    """All runs of both sides, in order, equal ones among them (tag "equal")."""
+    """Return all runs of both sides in order, including equal ones (tag "equal")."""
     return SequenceMatcher(None, old, new).get_opcodes()
 
 
@@ -69,18 +69,18 @@ def find_changed_runs(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[
 
 
 def split_lines(content: bytes) -> list[bytes]:
-    """Lines with their ends; only a line feed ends one."""
+    """Return lines with their ends; only a line feed ends one."""
     *ended, rest = content.split(b"\n")
     return [line + b"\n" for line in ended] + ([rest] if rest else [])
 
 
 def has_nul(content: bytes) -> bool:
-    """Whether git would call it binary: a NUL among its first 8,000 bytes."""
+    """Would git call it binary? True for a NUL among its first 8,000 bytes."""
     return b"\0" in content[:8_000]
 
 
 def is_binary(content: bytes) -> bool:
-    """Not UTF-8, or binary to git."""
+    """Is it not UTF-8, or binary to git?"""
     if has_nul(content):
         return True
     try:

@@ -1,11 +1,11 @@
 """Trajectories in chunks, so that neither storing nor reading one needs memory for the whole.
 
-A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A text over 32 KiB leaves its step for
-blobs of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Images are
-blobs too, which their parts name by digest. Every chunk has an outline (one small JSON row per step) in a blob of its own and a summary on its row.
+A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A text over 32 KiB leaves its step for blobs
+of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Images are blobs
+too, named by digest. Every chunk has a blob with its outline (one small JSON row per step), and a summary on its row.
 
 Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `save_packed` adds the
-rows inside the transaction of whoever records the attempt. Rows therefore never point at content that is not there.
+rows inside the transaction that records the attempt. Rows therefore never point at missing content.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_CHUNK_BYTES = 1024 * 1024
 LONG_TEXT_BYTES = 32 * 1024
 PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
 HEAD_CHARACTERS = 2_000
-TAIL_CHARACTERS = 2_000  # of a text that stays cut: a log says at its end what went wrong
+TAIL_CHARACTERS = 2_000  # of a text that stays cut: the end of a log has the error
 WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
 PAGE_PIECES = 64  # different ones that all texts of such a page may have; later texts stay cut too
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
@@ -58,7 +58,7 @@ class PackedChunk:
     pieces: tuple[str, ...]  # digests of the long texts' blobs
 
     def row(self, trajectory: Trajectory, ordinal: int) -> Chunk:
-        """The unsaved row."""
+        """Return the unsaved row."""
         return Chunk(
             trajectory=trajectory,
             ordinal=ordinal,
@@ -80,7 +80,7 @@ class Packed:
     copied_steps: int = 0  # that another session took, or an earlier part of this one
 
     def steps(self) -> Iterator[Step]:
-        """Every step in full, one chunk in memory at a time."""
+        """Yield every step in full, one chunk in memory at a time."""
         for chunk in self.chunks:
             yield from _whole_steps(Blob.objects.read(chunk.digest))
 
@@ -97,7 +97,7 @@ class Packed:
         source_path: str = "",
         extra: Mapping[str, object] | None = None,
     ) -> Trajectory:
-        """The unsaved row. `source` is the digest of the stored (redacted) source."""
+        """Return the unsaved row. `source` is the digest of the stored (redacted) source."""
         usage = usage or Usage()
         return Trajectory(
             **({"attempt": owner} if isinstance(owner, Attempt) else {"call": owner}),
@@ -124,7 +124,7 @@ class Packed:
 
 
 def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
-    """Saves trajectories of any owners and everything below them, in three statements. Call inside the recording
+    """Save trajectories of any owners and everything below them, in three statements. Call inside the recording
     transaction; parents are saved already."""
     Trajectory.objects.bulk_create(trajectory for trajectory, _ in rows)
     chunks = [
@@ -138,7 +138,7 @@ def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
 
 
 def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
-    """Stores the steps chunk by chunk and says what rows they need. Memory: one chunk, and what `blobs` gathers."""
+    """Store the steps chunk by chunk and return what rows they need. Memory: one chunk, and what `blobs` gathers."""
     chunks: list[PackedChunk] = []
     blobs = blobs or Blob.objects
     draft = _Draft(blobs)
@@ -193,7 +193,7 @@ class _Draft:
         self.output_tokens += (step.usage.output_tokens or 0) if step.usage else 0
 
     def _line(self, raw: dict[str, JsonValue]) -> bytes:
-        """The step's line. Most steps are small and plain, and need no second look at their every value."""
+        """Return the step's line. Most steps are small and plain, and need no check of every value."""
         try:
             line = orjson.dumps(raw)
         except TypeError:  # a lone surrogate, or a number of more than 64 bits
@@ -202,7 +202,7 @@ class _Draft:
         return line if plain else orjson.dumps(self._shorten(raw))
 
     def _shorten(self, value: JsonValue) -> JsonValue:
-        """The value with its long texts replaced by references to pieces."""
+        """Replace the long texts of the value by references to pieces."""
         if isinstance(value, str):
             value = storable(value)
             return self._reference(value) if _is_long(value) else value
@@ -219,7 +219,7 @@ class _Draft:
         return {REFERENCE: list(digests), "length": len(text), "head": text[:HEAD_CHARACTERS]}
 
     def _keep(self, pieces: list[bytes]) -> list[str]:
-        """The digests of contents that lie next to the chunk: with it while there is room, else stored at once."""
+        """Store contents next to the chunk: with it while there is room, else at once. Return their digests."""
         if self.size + sum(map(len, pieces)) > MAX_CHUNK_BYTES:
             digests = self.blobs.put_many(pieces)
         else:
@@ -245,7 +245,7 @@ class _Draft:
 
 
 def _outline_line(row: dict[str, JsonValue]) -> bytes:
-    """As with the steps, most rows need no look at their every value."""
+    """Return the row's line. As with the steps, most rows need no check of every value."""
     try:
         line = orjson.dumps(row)
     except TypeError:
@@ -254,7 +254,7 @@ def _outline_line(row: dict[str, JsonValue]) -> bytes:
 
 
 def _escape(key: str) -> str:
-    """A trial may use our key for its own arguments; only an unescaped one is a reference."""
+    """Escape a trial's own use of our key: only an unescaped one is a reference."""
     return f"${key}" if key.startswith("$") else key
 
 
@@ -271,8 +271,7 @@ def _is_long(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredStep:
-    """A step whose long texts are cut to their beginning; `long` has the whole length of each such field, `tails` the end
-    of those whose last piece was read."""
+    """A step with its long texts cut. `long`: full length of each cut field; `tails`: its end, if that was read."""
 
     step: Step
     long: dict[str, int]  # field name as in runner.trajectories.fields -> characters
@@ -280,13 +279,13 @@ class StoredStep:
 
 
 def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
-    """Steps `first` to `first + count - 1`, as far as they exist. Loads only the chunks they lie in."""
+    """Return steps `first` to `first + count - 1`, as far as they exist. Loads only the chunks that have them."""
     return [_restore_step(raw) for raw in _raw_steps(trajectory, first, count)]
 
 
 def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
-    """Some steps by their numbers, as far as they exist, with long texts as `read_page` gives them. Three queries; loads
-    only the chunks they lie in."""
+    """Return existing steps by number, with long texts as in `read_page`. Takes three queries and loads only their
+    chunks."""
     starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
     wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
     picked = {}
@@ -301,8 +300,8 @@ def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, S
 def iterate_beginning(
     trajectory: Trajectory, *, steps: int, chunks: int
 ) -> Iterator[tuple[StoredStep, dict[str, list[str]]]]:
-    """The first `steps` steps, of at most `chunks` chunks, with the digests of their long texts by part of the step
-    ("message", "tool_calls", "observation"): two long texts with one beginning need not be equal. One chunk in memory."""
+    """Yield the first `steps` steps, of at most `chunks` chunks, with the digests of long texts by part of the step
+    ("message", "tool_calls", "observation"): two long texts with one beginning may differ. One chunk in memory."""
     found = (
         trajectory.chunks.filter(ordinal__lt=chunks, first_step__lte=steps).select_related("blob").order_by("ordinal")
     )
@@ -317,9 +316,9 @@ def iterate_beginning(
 
 
 def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
-    """The same with long texts in full, up to a million characters each; longer ones are cut to beginning and end.
+    """Return the same with texts of up to a million characters in full; longer ones are cut to beginning and end.
 
-    Three queries for any texts: whether one of them was long must not show in how often the database was asked.
+    Three queries for any texts: the number of queries must not reveal whether one of them was long.
     """
     return _with_long_texts(list(_step_lines(trajectory, first, count)))
 
@@ -339,7 +338,7 @@ def _with_long_texts(lines: Sequence[bytes]) -> list[StoredStep]:
 
 
 def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
-    """The same for (chunk with its blob, first step, count) of any trajectories: one query for all of them."""
+    """Return the same for (chunk with its blob, first step, count) of any trajectories, in one query for all."""
     lines = [_window(chunk.blob.content().splitlines(), chunk.first_step, *place) for chunk, *place in windows]
     raws = [[(orjson.loads(line), b'"$' in line) for line in found] for found in lines]
     wanted = [
@@ -356,7 +355,7 @@ def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredS
 
 
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
-    """The same with every long text in full: for a few steps at a time."""
+    """Return the same with every long text in full: for a few steps at a time."""
     return [step_from_json(_restore(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
 
 
@@ -367,26 +366,26 @@ def _whole_steps(chunk: bytes) -> Iterator[Step]:
 
 
 def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
-    """Every step in full, one chunk in memory at a time."""
+    """Yield every step in full, one chunk in memory at a time."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
         yield from _whole_steps(chunk.blob.content())
 
 
 def iterate_lines(trajectory: Trajectory) -> Iterator[list[bytes]]:
-    """Every step in full as the JSON of an ATIF step, a chunk of them at a time, which is all that is in memory."""
+    """Yield every step in full as JSON of an ATIF step, by chunks. Only one chunk is in memory."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
         lines = chunk.blob.content().splitlines()
         yield [orjson.dumps(_restore(orjson.loads(line))) if b'"$' in line else line for line in lines]
 
 
 def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
-    """The steps of a chunk's content, long texts cut to their beginning; no query."""
+    """Return the steps of a chunk's content, long texts cut to their beginning; no query."""
     return (_restore_step(orjson.loads(line)).step for line in chunk.splitlines())
 
 
 @dataclass(frozen=True, slots=True)
 class StoredField:
-    """One field's text: at hand, or in pieces of which only those that are asked for are read."""
+    """One field's text: loaded, or in pieces that are read only when asked for."""
 
     length: int
     text: str = ""
@@ -404,7 +403,7 @@ class StoredField:
 
 
 def open_field(trajectory: Trajectory, step: int, name: str) -> StoredField:
-    """KeyError when there is no such step or field."""
+    """Return the field. KeyError when there is no such step or field."""
     raw = next(_raw_steps(trajectory, step, 1), None)
     if raw is None:
         raise KeyError(f"step {step}")
@@ -416,7 +415,7 @@ def open_field(trajectory: Trajectory, step: int, name: str) -> StoredField:
 
 
 def _find_stored(raw: StoredJson, name: str) -> object:
-    """What is stored in place of a field's whole text; None for a call, whose text is made of several."""
+    """Return what is stored in place of a field's whole text; None for a call, whose text has several parts."""
     group, _, place = name.partition("/")
     if group == "observations":
         results = raw.get("observation", {}).get("results", [])
@@ -425,7 +424,7 @@ def _find_stored(raw: StoredJson, name: str) -> object:
 
 
 def read_outline(trajectory: Trajectory, first: int, count: int) -> list[StoredJson]:
-    """Outline rows (see runner.trajectories.step_outline) of a range of steps."""
+    """Return outline rows (see runner.trajectories.step_outline) of a range of steps."""
     rows: list[StoredJson] = []
     for chunk in _chunks(trajectory, first, count).select_related("outline"):
         lines = chunk.outline.content().splitlines()
@@ -453,7 +452,7 @@ def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> lis
 
 @dataclass(slots=True)
 class _Cut:
-    """What the fields of a step lack: characters that are missing, and the end of those that have one."""
+    """What the fields of a step lack: the number of missing characters, and the end where one is known."""
 
     missing: dict[str, int] = field(default_factory=dict)
     tails: dict[str, str] = field(default_factory=dict)
@@ -468,13 +467,13 @@ def _restore_step(raw: StoredJson, contents: Mapping[str, bytes] | None = None) 
 
 
 def _whole(raw: StoredJson) -> StoredStep:
-    """Of a step without references and escaped keys: both begin with a dollar."""
+    """Restore a step without references and escaped keys: both begin with a dollar."""
     return StoredStep(step_from_json(raw, raw["step_id"]), {})
 
 
 def _beginning(raw: StoredJson, cut: _Cut, contents: Mapping[str, bytes]) -> StoredJson:
-    """The step with the heads of the long texts that `contents` lacks; fills `cut` with how many characters each field
-    then misses."""
+    """Return the step with heads for the long texts that `contents` lacks. Fills `cut` with the characters that each
+    field then misses."""
     result: StoredJson = {}
     for key, value in raw.items():
         if key == "tool_calls":
@@ -503,19 +502,19 @@ def _heads(value: Any, cut: _Cut, name: str, contents: Mapping[str, bytes]) -> A
 
 
 def _restore(value: Any) -> Any:
-    """The value with every reference replaced by its text."""
+    """Replace every reference of the value by its text."""
     digests = list(references(value))
     return _fill(value, Blob.objects.read_many(digests) if digests else {})
 
 
 def references(value: object) -> Iterator[str]:
-    """Digests of the pieces that a stored step refers to."""
+    """Yield the digests of the pieces that a stored step refers to."""
     for digests in references_to(value):
         yield from digests
 
 
 def references_to(value: object) -> Iterator[list[str]]:
-    """The digests of each long text that a stored step refers to, in order."""
+    """Yield the digests of each long text that a stored step refers to, in order."""
     if isinstance(value, dict):
         if REFERENCE in value:
             yield value[REFERENCE]

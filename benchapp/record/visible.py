@@ -1,6 +1,5 @@
-"""Text of strangers made visible: nothing in it may hide, reorder or pretend. Escaping stays the template's work.
-
-Pages, charts, logs and commands all take it from here."""
+"""Make strangers' text visible: nothing in it may hide, reorder or pretend. Templates still do the escaping. Pages,
+charts, logs and commands all use it."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import combining
 
-# Terminal escapes: a page is no terminal, and what is left of them reads as noise.
+# Terminal escapes: a page does not interpret them, and what is left of them reads as noise.
 _ANSI = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
@@ -34,7 +33,7 @@ _JOINING_LETTER = re.compile(f"[{_JOINING}]")
 _UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
 _PICTURE = re.compile(f"[{_EMOJI}]")
 _SELECTOR = re.compile(f"[{_SELECTORS}]")
-_VIRAMA = 9  # its combining class: the letter before it loses its vowel, and a joiner says in what shape
+_VIRAMA = 9  # its combining class: the letter before it loses its vowel, and a joiner sets the shape
 
 _CHANGED = re.compile(f"\r\n|{_ANSI.pattern}|{_UNSEEN.pattern}")
 
@@ -46,9 +45,9 @@ ELLIPSIS = "…"
 
 
 def visible(text: str) -> str:
-    """`text` without terminal escapes, with every character a reader could not see written out as its code point.
+    """Return `text` without terminal escapes, with every character a reader could not see written as its code point.
 
-    CRLF line ends become plain ones; tabs and newlines stay. Length may change, so offsets are taken before.
+    CRLF line ends become plain ones; tabs and newlines stay. Length may change, so take offsets before.
     """
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
@@ -58,8 +57,8 @@ def visible(text: str) -> str:
 
 
 def spell_out(text: str, *, is_markup: bool = False) -> str:
-    """`text` with every character a reader could not see written out, terminal escapes too: nothing is taken away, so what
-    surrounds a stranger's text may come along. `is_markup`: it is HTML, whose tags part no letters."""
+    """Write out every character a reader could not see, terminal escapes too. Nothing is removed, so text around a
+    stranger's may be included. `is_markup`: it is HTML, whose tags separate no letters."""
     return _UNSEEN.sub(lambda match: _spell_match(match, is_markup=is_markup), text)
 
 
@@ -68,7 +67,7 @@ def has_unseen(text: str) -> bool:
 
 
 def changes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """(start, end, what stands there instead) of every place between two offsets that `visible` would change."""
+    """Yield (start, end, replacement) of every place between two offsets that `visible` would change."""
     for match in _CHANGED.finditer(text, start, end):
         found = match.group()
         instead = "\n" if found == "\r\n" else _spell_match(match) if _UNSEEN.fullmatch(found) else ""
@@ -77,7 +76,7 @@ def changes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
 
 
 def visible_between(text: str, start: int, end: int) -> str:
-    """`visible` of a stretch, which keeps the joiners that the characters around it need."""
+    """Return `visible` of a stretch, and keep the joiners that the characters around it need."""
     pieces, at = [], start
     for first, last, instead in changes(text, start, end):
         pieces += [text[at:first], instead]
@@ -86,7 +85,7 @@ def visible_between(text: str, start: int, end: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The first non-empty line, made visible and cut to `limit` characters."""
+    """Return the first non-empty line, made visible and cut to `limit` characters."""
     line = visible(text[: limit * 8]).strip().partition("\n")[0].replace("\t", " ")
     return line if len(line) <= limit else line[: limit - 1] + ELLIPSIS
 
@@ -105,7 +104,7 @@ def _spell_match(match: re.Match[str], *, is_markup: bool = False) -> str:
 
 
 def _belongs(found: str, text: str, before: int, after: int) -> bool:
-    """Does what a reader sees need this character between those at `before` and `after`?"""
+    """Is this character needed for what a reader sees between those at `before` and `after`?"""
     if before < 0:
         return False
     last, following = text[before], text[after : after + 1]

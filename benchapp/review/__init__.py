@@ -1,2 +1,2 @@
-"""Review by people: codebooks, queues, coding, results, comments, and who is blind to what. Pages of it are in
+"""Review by people: codebooks, queues, coding, results, comments, and who is blind to what. Its pages are in
 `inspector/pages/review`."""

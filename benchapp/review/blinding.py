@@ -1,14 +1,14 @@
 """What a queue hides from somebody right now, and which other pages would give it away.
 
 A person is blind to an item while they may still answer it (`open_to`): its queue is open, they are assigned to it,
-they have neither submitted nor skipped it, and a place is left for their answer. Nobody else is blind to anything: an
+they have neither submitted nor skipped it, and a place is left for their answer. Nobody else is blind to anything. An
 admin who reviews nothing sees everything, and a third reviewer of an item that two have answered sees that item.
 
-Whose words are closed follows one rule: the answer must not tell the item from those it could be. If only the item's
-own trial answered 403, trying the trials of its task one after the other would name it, and with it its condition. So
-an open item closes every trial of its task and every library of its episode, in every run; an open decision or
-library closes the trials of its episode as well, because their pages name the decision and the condition. Pages that are
-about one of these answer 403; all others show "hidden" in place of its words. Both ask `Words`.
+What is closed follows one rule: the answer must not distinguish the item from those it could be. If only the item's own
+trial answered 403, trying the trials of its task one after the other would name it, and with it its condition. So an
+open item closes every trial of its task and every library of its episode, in every run. An open decision or library
+also closes the trials of its episode, because their pages name the decision and the condition. Pages about one of these
+answer 403; all others show "hidden" in place of its words. Both ask `Words`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchapp.review.queues.claims import is_unfilled
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What one person does not see of one item. Nothing, unless they are blind to it."""
+    """What is hidden from one person about one item. Nothing, unless they are blind to it."""
 
     conditions: bool = False
     models: bool = False
@@ -45,9 +45,9 @@ SWITCHES = ("queue__hides_conditions", "queue__hides_models", "queue__hides_labe
 def open_to(user: User) -> QuerySet[QueueItem]:
     """The items that this person may still answer, in open queues that name them; no query of its own.
 
-    Whoever may answer an item is kept from what others said of it and from what its queue hides; nobody else is. All
-    pages ask here, so that none tells what another one hides. An item whose places are all taken comes to nobody any
-    more, except to whom has a draft of it: what was written may be handed in, beside the others.
+    Until they answer, other people's opinions of an item and what its queue hides are kept from them, and from nobody
+    else. All pages use this, so that none reveals what another hides. An item without free places is open only to those
+    with a draft of it: they may still hand it in.
     """
     own = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk)
     left = Exists(Slot.objects.filter(is_unfilled(), item=OuterRef("pk")))
@@ -60,17 +60,17 @@ def open_to(user: User) -> QuerySet[QueueItem]:
 
 
 def hidden_in(item: QueueItem, user: User) -> Hidden:
-    """What is hidden while they may still answer this item, or another queue's item of the same unit: a queue that was
-    closed or carried over, or that is none of theirs, must not tell what theirs hides. One query."""
+    """Return what is hidden while they may still answer this item, or another queue's item of the same unit. A closed,
+    carried over or foreign queue must not reveal what their own hides. One query."""
     same = same_unit(QueueItem.objects.filter(pk=item.pk))
     rows = open_to(user).filter(same).order_by().values_list(*SWITCHES)
     return Hidden(*(any(switch) for switch in zip(*rows, strict=True)))
 
 
 def unsaid_by(user: User) -> QuerySet[QueueItem]:
-    """The items about which this person has still to say what they think without knowing what others said.
+    """The items that this person must still judge without knowing other people's opinions.
 
-    One short query: whoever reviews nothing in this way costs no more.
+    One short query: it costs no more for a person who reviews nothing in this way.
     """
     if not Queue.objects.filter(hides_labels=True, closed_at=None, reviewers=user.pk).exists():
         return QueueItem.objects.none()
@@ -78,18 +78,18 @@ def unsaid_by(user: User) -> QuerySet[QueueItem]:
 
 
 def same_unit(items: QuerySet[QueueItem]) -> Q:
-    """Of items in whatever queue: those about the same trial, decision or library as one of these."""
+    """Match items of any queue about the same trial, decision or library as one of these."""
     library = items.filter(snapshot=OuterRef("snapshot"), episode=OuterRef("episode"))
     found = Q(trial__in=items.exclude(trial=None).values("trial")) | Q(Exists(library))
     return found | Q(decision__in=items.exclude(decision=None).values("decision"))
 
 
 class Words:
-    """The words of trials, decisions and libraries as one person may read them now: the one reader of what is closed.
+    """The words of trials, decisions and libraries that one person may read now. All pages use it.
 
     Ask it before showing a text of any of them. It reads what is closed once, so make one for each request
-    (`inspector.web.closed_pages.words_of`): one short query for anyone who reviews nothing blind, a second one for others,
-    none before the first question.
+    (`inspector.web.closed_pages.words_of`). It takes one short query for anyone who reviews nothing blind, a second
+    one for others, and none before the first question.
     """
 
     def __init__(self, user: User) -> None:
@@ -99,7 +99,7 @@ class Words:
     def _closed(self) -> _Closed:
         queues = (
             {queue.pk: queue for queue in _blind_queues(self._user)} if self._user.pk else {}
-        )  # a reader who is no row
+        )  # a reader without a row
         closed = _Closed()
         if queues:
             items = open_to(self._user).filter(queue__in=list(queues))
@@ -118,19 +118,19 @@ class Words:
         return not self._closed.tasks and not self._closed.reviewed
 
     def closing_trial(self, task: int, key: str) -> Queue | None:
-        """The queue that closes the trials of this task in episodes of this key; None where they are open."""
+        """Return the queue that closes the trials of this task in episodes of this key; None where they are open."""
         return self._closed.tasks.get(task) or self._closed.reviewed.get(key)
 
     def closing_library(self, episode: Episode) -> Queue | None:
-        """The queue that closes the decisions and libraries of this episode; None where they are open."""
+        """Return the queue that closes the decisions and libraries of this episode; None where they are open."""
         given = self._closed.given.get(episode.key) if episode.is_ordered else None
         return self._closed.reviewed.get(episode.key) or given
 
     def closing(
         self, *, trial: Trial | None = None, run: Run | None = None, decision: Decision | None = None
     ) -> Queue | None:
-        """The queue that closes the page of this trial, the library pages of this run, or this decision. One query for a
-        run, where anything is closed at all."""
+        """Return the queue that closes the page of this trial, the library pages of this run, or this decision. One
+        query for a run, if anything is closed at all."""
         if self.hides_nothing:
             return None
         found = self.closing_trial(trial.task_id, trial.episode.key) if trial else None
@@ -141,24 +141,24 @@ class Words:
         return found
 
     def closed_trials(self) -> QuerySet[Trial]:
-        """For lists that leave them out."""
+        """Trials that lists leave out."""
         if self.hides_nothing:
             return Trial.objects.none()
         return Trial.objects.filter(Q(task__in=self._closed.tasks) | Q(episode__key__in=self._closed.reviewed))
 
     def closed_episodes(self) -> QuerySet[Episode]:
-        """Those whose decisions and libraries are closed."""
+        """Episodes with closed decisions and libraries."""
         if self.hides_nothing:
             return Episode.objects.none()
         given = Q(key__in=self._closed.given, is_ordered=True)
         return Episode.objects.filter(Q(key__in=self._closed.reviewed) | given)
 
     def closed_runs(self) -> QuerySet[Run]:
-        """Those whose library pages are closed."""
+        """Runs with closed library pages."""
         return Run.objects.filter(pk__in=self.closed_episodes().values("run"))
 
     def closing_item(self, item: QueueItem) -> Queue | None:
-        """The queue that closes the page of this item, as it closes that of its trial or library.
+        """Return the queue that closes the page of this item, as it closes that of its trial or library.
 
         Never an item they may answer or have answered: what they were given in this very queue stays theirs to read.
         """
@@ -170,8 +170,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """What open items close, and the queue of each. tasks: of trials under review, by pk; given: keys of the episodes whose
-    libraries these trials were given; reviewed: keys of the episodes of decisions and libraries under review."""
+    """What open items close, and the queue of each. tasks: of trials under review, by pk; given: keys of the episodes
+    whose libraries these trials received; reviewed: keys of the episodes of decisions and libraries under review."""
 
     tasks: dict[int, Queue] = field(default_factory=dict)
     given: dict[str, Queue] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class _Closed:
 
 
 def hidden_until(queue: Queue) -> str:
-    """The words shown instead of those that this queue closes."""
+    """Return the words shown instead of those that this queue closes."""
     return f"hidden until you finish “{queue.name}”"
 
 

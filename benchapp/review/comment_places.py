@@ -1,14 +1,14 @@
-"""Where a comment hangs: a step of a trajectory, a line of a file as a diff shows it, a chart with its choices.
+"""The place of a comment: a step of a trajectory, a line of a file in a diff, a chart with its choices.
 
-Every place has one canonical name, so equal places are equal texts and one query finds what was said there:
+Every place has one canonical name, so equal places are equal texts and one query finds the comments there:
 
-    step   "trial <uuid> <trajectory uuid> step <n>"
-    line   "run <uuid> file <sha256 of the file> <path> line <n>"
-    chart  "chart <key>?<query of the choices, without the moment>"
+step   "trial <uuid> <trajectory uuid> step <n>"
+line   "run <uuid> file <sha256 of the file> <path> line <n>"
+chart  "chart <key>?<query of the choices, without the moment>"
 
-A line is named by the content of its file, not by the state of the library: the remark stands wherever the run shows
+A line is named by the content of its file, not by the state of the library: the comment appears wherever the run shows
 this very text again, and also in a patch that was refused and never became a state. A chart is named without the
-moment; the address leads to the numbers as they were when somebody spoke of them.
+moment; the address leads to the numbers at the time of the comment.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class CommentPlace:
     run: Run | None = None
 
     def is_closed_to(self, user: User) -> bool:
-        """Whether the page it hangs on would tell this person what a blind review hides from them."""
+        """Would its page show this person what a blind review hides from them?"""
         if self.trial is None and self.run is None:
             return False
         return Words(user).closing(trial=self.trial, run=self.run) is not None
 
 
 def place_of(query: QueryDict) -> CommentPlace:
-    """The place a query string names. NoSuchPlace where it names none."""
+    """Return the place a query string names. NoSuchPlace where it names none."""
     readers = {Comment.On.STEP: _step, Comment.On.LINE: _line, Comment.On.CHART: _chart}
     on = query.get("on", "")
     if on not in readers:
@@ -134,7 +134,7 @@ def _chart(query: QueryDict) -> CommentPlace:
 
 
 def chart_name(key: str, choices: Choices) -> str:
-    """The same for every moment; a query too long to be a name is told by its digest."""
+    """Return the same name for every moment. Queries too long for a name are replaced by their digest."""
     query = choices.but(as_of=None, seen="").query()
     if len(query) > MAX_NAME // 2:
         query = f"sha256:{hashlib.sha256(query.encode()).hexdigest()}"
@@ -142,7 +142,7 @@ def chart_name(key: str, choices: Choices) -> str:
 
 
 def place_in_words(on: str, name: str) -> str:
-    """A canonical name without its ids."""
+    """Return a canonical name without its ids."""
     if on == Comment.On.STEP:
         return name[name.rindex("step ") :]
     if on == Comment.On.LINE:
@@ -151,7 +151,7 @@ def place_in_words(on: str, name: str) -> str:
 
 
 def counts_below(prefix: str) -> dict[str, int]:
-    """The rest of the place's name -> comments that stand there, for every place below `prefix`. One query."""
+    """Return the rest of the place's name -> its comments, for every place below `prefix`. One query."""
     standing = Comment.objects.filter(place__startswith=prefix, retracted_at=None).order_by()
     rows = standing.values_list("place").annotate(total=Count("pk"))
     return {place.removeprefix(prefix): total for place, total in rows}

@@ -1,4 +1,4 @@
-"""Remarks on steps, lines and charts: said once, answered, retracted by their author; mentions tell whom they are for."""
+"""Remarks on steps, lines and charts: written once, answered, retracted by their author. Mentions notify people."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MENTION = re.compile(r"(?<![\w@.+-])@([\w@+-](?:[\w@.+-]*[\w@+-])?)")
 
 
 class CommentRefused(Exception):
-    """Nothing to say, too much of it, or not one's own to take back; the message says which."""
+    """Nothing was written, or too much, or it is somebody else's to retract; the message says which."""
 
 
 def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comment | None = None) -> Comment:
-    """Keeps it and tells whoever it mentions. An answer to an answer joins the same thread."""
+    """Save the comment and notify the people it mentions. An answer to an answer joins the same thread."""
     text = text.strip()
     if not text:
         raise CommentRefused("There is nothing in it yet.")
@@ -54,7 +54,7 @@ def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comme
 
 
 def mentions_in(text: str) -> list[str]:
-    """The names after an @, each once, in order; whether anybody has that name is not asked."""
+    """Return the names after an @, each once, in order. Does not check that they exist."""
     return list(dict.fromkeys(_MENTION.findall(text)))[:MAX_MENTIONS]
 
 
@@ -66,7 +66,7 @@ def _select_mentioned(text: str, *, besides: User) -> Iterable[User]:
 
 
 def retract_comment(comment: Comment, by: User) -> bool:
-    """Its text is shown no more, that it was there is. False where it was retracted before."""
+    """Retract the comment: its text is hidden, its existence stays visible. False where it was retracted before."""
     if comment.author_id != by.pk:
         raise CommentRefused("Only its author can remove a comment.")
     with transaction.atomic():
@@ -78,8 +78,8 @@ def retract_comment(comment: Comment, by: User) -> bool:
 
 
 def comments_for(user: User) -> QuerySet[Comment]:
-    """Those this person may read: not of deleted experiments, not on pages that a blind review closes to them, not what
-    others remark on what they have still to code without knowing what others said."""
+    """Comments this person may read. Not of deleted experiments, not on pages that a blind review closes to them, and
+    not on units they must still code without knowing other people's opinions."""
     standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
     words = Words(user)
@@ -93,8 +93,8 @@ def comments_for(user: User) -> QuerySet[Comment]:
 
 
 def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, list[Comment]]], int]:
-    """The newest remarks, each with its answers, oldest first, as far as they may read them, and the number of comments
-    that stand at the place. An answer to an older remark stands alone."""
+    """Return the newest readable remarks, each with its answers, oldest first, and the number of comments at the place.
+    An answer to an older remark is listed alone."""
     readable = comments_for(reader).filter(place=place.name)
     newest = list(readable.order_by("-written_at", "-id")[: THREAD_COMMENTS + 1])
     sizes = accumulate(len(comment.text) for comment in newest)
@@ -111,20 +111,20 @@ def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, li
 
 
 def mentions_of(user: User) -> QuerySet[Mention]:
-    """What mentions this person and stands: unread first, newest first among them."""
+    """Mentions of this person in current comments: unread first, then newest first."""
     readable = comments_for(user).filter(retracted_at=None).values("pk")
     mentions = Mention.objects.filter(user=user, comment__in=readable).select_related("comment__author")
     return mentions.order_by(F("read_at").desc(nulls_first=True), "-comment__written_at", "-pk")
 
 
 def unread_mentions(user: User) -> int:
-    """One query, for the frame of every page."""
+    """Count unread mentions, in one query for the frame of every page."""
     return mentions_of(user).filter(read_at=None).order_by().count()
 
 
 def read_mentions(user: User, *, place: str = "") -> int:
-    """Marks them read: all, or those that hang on one place. Returns how many were not before. What a blind review still
-    hides from them stays unread."""
+    """Mark mentions read: all, or those at one place. Return how many were unread. What a blind review still hides from
+    them stays unread."""
     unread = Mention.objects.filter(user=user, read_at=None, comment__in=comments_for(user).values("pk"))
     if place:
         unread = unread.filter(comment__place=place)

@@ -1,4 +1,4 @@
-"""Who may see what others said in a queue: nobody who has still to say it themselves, here or in another queue."""
+"""Who may see other people's answers in a queue: nobody who must still give their own, here or in another queue."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchapp.review.queues.claims import is_unfilled
 
 
 def still_to_code(queues: Sequence[Queue], user: User) -> int:
-    """Items of blind queues among these that this person may still answer. One query."""
+    """Count items of blind queues among these that this person may still answer. One query."""
     blind = [queue.pk for queue in queues if queue.is_open and (queue.hides_labels or queue.is_blind)]
     return open_to(user).filter(queue__in=blind).count() if blind else 0
 
 
 def answered_unseen(queues: QuerySet[Queue]) -> QuerySet[Queue]:
-    """Those of these where somebody may still answer without knowing what others said: a place is left, or an assigned
+    """Queues where somebody may still answer without knowing other people's answers: a place is left, or an assigned
     reviewer has a draft. No query of its own."""
     left = Slot.objects.filter(is_unfilled(), item__queue=OuterRef("pk"))
     drafts = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.DRAFT)
@@ -33,11 +33,11 @@ def reviews_alone(queue: Queue, user: User) -> bool:
 
 
 def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
-    """Keys of those of these queues that would tell what others said of a unit that another queue still asks them about.
+    """Return keys of queues that reveal other people's answers on a unit that another queue still asks this person.
 
-    Where that other queue hides conditions or models as well, a queue counts as soon as it has a unit of the same task
-    (of the same episode, for decisions and libraries). Else the refusal itself would tell which trial the item is about,
-    and what the selection of this queue says of it. A short query and another one.
+    If that other queue also hides conditions or models, a queue counts as soon as it has a unit of the same task (of
+    the same episode, for decisions and libraries). Otherwise the refusal itself would reveal the item's trial, and its
+    place in the selection of this queue. Two short queries.
     """
     unsaid = unsaid_by(user)
     alike = _could_be(unsaid.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
@@ -47,7 +47,7 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
-    """Keys of those of these queues of which any number made of labels would tell this person too much. Four queries."""
+    """Return keys of queues where any number made of labels would reveal too much to this person. Four queries."""
     if not queues:
         return frozenset()
     own = unsaid_by(user).filter(queue__in=[queue.pk for queue in queues])
@@ -55,7 +55,7 @@ def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def _could_be(items: QuerySet[QueueItem]) -> Q:
-    """Of items in whatever queue: those that one of these could be, for all its reader may know."""
+    """Match items of any queue that could be one of these, for all its reader may know."""
     found = Q(trial__task__in=items.exclude(trial=None).values("trial__task"))
     for path in ("decision__episode__key", "episode__key"):
         found |= Q(**{f"{path}__in": items.exclude(**{path: None}).values(path)})

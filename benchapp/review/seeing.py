@@ -1,8 +1,8 @@
-"""Who read what others said, and which later answers are therefore not independent.
+"""Who read other people's answers, and which later answers are therefore not independent.
 
-People who may read a queue before they answer in it are many: an admin who is assigned later, whoever made it and leaves it
-for a while, closes it, or carries it over. Nothing keeps them from it; the log of acts keeps that they did, and agreement
-leaves out what they say afterwards of what they could read.
+Many people may read a queue before they answer in it: an admin who is assigned later, or its maker, who leaves it for a
+while, closes it, or carries it over. Nothing keeps them from it, but the log of acts records it, and agreement leaves
+out their later answers about what they could read.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from benchapp.models import Activity, Queue, QueueItem, Review, User
 from benchapp.record.writing.human_acts import note_activity
 
-SEEN = "labels.seen"  # of a queue as a whole, or of one item of it
+SEEN = "labels.seen"  # about a queue as a whole, or about one of its items
 Unit = tuple[object, ...]  # the keys of what an item is about
 UNIT = ("item__trial", "item__decision", "item__snapshot", "item__episode")
 
 
 def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
-    """Call it where what others said is shown. Kept once, where there is something this person has not said themselves.
+    """Log that other people's answers are shown: once, if this person has not answered everything themselves.
 
-    `item`: only what was said of it is shown, else what was said in the whole queue. A queue that hides no labels shows
-    all of them to everybody.
+    `item`: only its answers are shown, else those of the whole queue. A queue that hides no labels shows all of them to
+    everybody.
     """
     if item and queue.hides_labels:
         note_items_seen(user, QueueItem.objects.filter(pk=item.pk))
@@ -39,7 +39,7 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
 
 
 def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
-    """The same where a page shows what was said of several items, each by itself. One query where nothing is to be kept."""
+    """Log the same for a page with answers on several items, each by itself. One query if nothing is new."""
     known = _acts(user).filter(target_id=OuterRef("public_id"))
     found = list(_select_said_by_others(user, items).filter(~Exists(known)))
     if found:
@@ -49,11 +49,11 @@ def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
 
 
 def informed_reviews(queue: Queue) -> frozenset[int]:
-    """Keys of the submitted reviews of this queue whose author had seen labels of a unit's queue before, when somebody
-    else had already said something there. One query where nobody had, else two more."""
+    """Return keys of this queue's submitted reviews whose author had seen other people's labels of the unit before. One
+    query where nobody had, else two more."""
     reviewers = Review.objects.filter(item__queue=queue).order_by().values("reviewer")
     rows = Activity.objects.filter(verb=SEEN, actor__in=reviewers)
-    if not queue.hides_labels:  # whoever made it let everybody read along; what was read elsewhere still counts
+    if not queue.hides_labels:  # its maker let everybody read along; what was read elsewhere still counts
         rows = rows.exclude(target_id=queue.public_id).exclude(target_id__in=queue.items.values("public_id"))
     acts = list(rows.values_list("actor", "target_id", "at"))
     if not acts:
@@ -70,7 +70,7 @@ def informed_reviews(queue: Queue) -> frozenset[int]:
 
 
 def _read_answers(targets: set[UUID | None]) -> dict[tuple[UUID | None, Unit], list[tuple[int, datetime]]]:
-    """(public id of a queue or an item, unit) -> who said something there, and when."""
+    """Return (public id of a queue or an item, unit) -> who answered there, and when."""
     reviews = Review.objects.filter(state=Review.State.SUBMITTED)
     rows = reviews.filter(item__queue__public_id__in=targets) | reviews.filter(item__public_id__in=targets)
     found: dict[tuple[UUID | None, Unit], list[tuple[int, datetime]]] = defaultdict(list)
@@ -82,7 +82,7 @@ def _read_answers(targets: set[UUID | None]) -> dict[tuple[UUID | None, Unit], l
 
 
 def _select_said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
-    """Those of which somebody else said something and this person nothing: to skip an item is to say nothing of it."""
+    """Items that somebody else answered and this person did not: to skip an item is not to answer it."""
     submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
     return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))
 

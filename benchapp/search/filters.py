@@ -1,4 +1,4 @@
-"""What each filter asks of the record, as conditions on documents. Its values are any of, several filters are all of."""
+"""Filters as conditions on documents. Values of a filter are alternatives; several filters must all hold."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
 MANY = 5_000  # rows of one kind
-PLACE_FACTS = ("phase", "role", "condition")  # filters of which every document's words hold the value
+PLACE_FACTS = ("phase", "role", "condition")  # filters with their value in every document's words
 WEIGHED = 8  # words of a query whose weight orders its hits
 
 
 def match_of(query: SearchQuery) -> TokenCondition:
-    """What must stand in the words, and what must not: terms, and those filters that are facts in the words."""
+    """Return what the words must and must not have: terms, and those filters that are facts in the words."""
     wanted = [phrases_of(term) for term in query.terms if not term.negated]
     unwanted = [phrase for term in query.terms if term.negated for phrase in phrases_of(term)]
     for part in query.filters:
@@ -36,7 +36,7 @@ def match_of(query: SearchQuery) -> TokenCondition:
 
 
 def _words_of(query: SearchQuery) -> Iterator[Phrase]:
-    """The words as they are written: what has only the parts of such an identifier weighs nothing."""
+    """Yield the words as they are written: the mere parts of an identifier have no weight."""
     for term in query.terms:
         if not term.negated:
             written = phrases_of(term)[0]
@@ -45,7 +45,7 @@ def _words_of(query: SearchQuery) -> Iterator[Phrase]:
 
 
 def phrases_of(term: Term) -> tuple[Phrase, ...]:
-    """Any of these is the term: its words side by side or, unless it is quoted, the parts of an identifier."""
+    """Return the phrases that count as the term: its words in a row or, unless quoted, the parts of an identifier."""
     prefix = term.prefix or is_lone_character(term.text)
     found = [Phrase(tuple(split_query(term.text)), prefix)]
     if not term.quoted and (parts := tuple(split_query_parts(term.text))) and parts != found[0].tokens:
@@ -62,8 +62,8 @@ def fact_phrases(part: Filter) -> tuple[Phrase, ...]:
 
 
 def place_phrases(part: Filter) -> tuple[Phrase, ...]:
-    """What must stand in the words where this filter holds; the filter's condition says whether it does. So the index
-    gives the few documents of a phase in which a common word is, and not all that have the word."""
+    """Return what the words have where this filter holds; whether it holds is up to the filter's condition. With it the
+    index returns the few documents of a phase that have a common word, and not all that have the word."""
     if part.negated or part.name not in PLACE_FACTS or any(value.how != "is" for value in part.values):
         return ()
     return tuple(Phrase((fact(part.name, value.text),)) for value in part.values)
@@ -76,12 +76,12 @@ def _tool(value: Value) -> Phrase:
 
 
 def _column_values(part: Filter) -> list[str]:
-    """Of `is:`, the values that are a trial's status."""
+    """Return the values of `is:` that are a trial's status."""
     return [value.text.lower() for value in part.values if part.name == "is" and value.text.lower() != "error"]
 
 
 def condition_of(part: Filter) -> Q | None:
-    """The condition on documents that the filter stands for, before it is turned round. None: the words tell all of it."""
+    """Return the filter's condition on documents, before negation. None where the words alone decide."""
     make = CONDITIONS.get(part.name)
     return make(part.values) if make else None
 
@@ -90,7 +90,7 @@ def condition_of(part: Filter) -> Q | None:
 
 
 def _any(values: Iterable[Value], *columns: str) -> Q:
-    """Any of the columns is like any of the values."""
+    """Match rows where any of the columns is like any of the values."""
     found = Q(pk__in=[])
     for value in values:
         for column in columns:
@@ -107,10 +107,10 @@ def _like(value: Value, column: str) -> Q:
 
 
 def glob_pattern(text: str, *, atomic: bool = True) -> str:
-    """`*` is any text, `?` one character, everything else itself.
+    """Translate a glob: `*` is any text, `?` one character, everything else itself.
 
-    `atomic`: as Python takes it, each part at its first place and never tried at another, so that no pattern takes longer
-    than its length times the text's. PostgreSQL knows no atomic groups and needs none: it does not try again and again.
+    `atomic`: as in Python, each part at its first place and never tried at another, so that no pattern takes longer
+    than its length times the text's. PostgreSQL has no atomic groups and needs none: it does not backtrack.
     """
     first, *rest = (_glob_part(part) for part in re.split(r"\*+", text))
     if not rest:
@@ -125,8 +125,8 @@ def _glob_part(text: str) -> str:
 
 
 def _trials(found: Q) -> Q:
-    """Documents of these trials. Few of them are collected; of many each document is asked for its own, and the database
-    goes from the newest document on until it has enough (0.2 s against 2.5 s for `failed` among 300,000 documents)."""
+    """Match documents of these trials. Few trials are collected. With many, each document is checked for its own, from
+    the newest until there are enough (0.2 s against 2.5 s for `failed` among 300,000 documents)."""
     trials = Trial.objects.filter(found).order_by()
     if trials[MANY:].exists():
         return Q(Exists(trials.filter(pk=OuterRef("trial"))))
@@ -142,8 +142,8 @@ def _runs(found: Q) -> Q:
 
 
 def _numbers(rows: QuerySet[Model]) -> list[int] | QuerySet[Model]:
-    """Of runs, tasks and the like, which are few beside the documents: once they are known the database can tell how many
-    documents are theirs, and takes the better way."""
+    """Collect the ids of runs, tasks and the like, which are few compared with the documents: knowing them, the
+    database can estimate how many documents are theirs, and chooses the better plan."""
     found = list(rows.order_by().values_list("pk", flat=True)[: MANY + 1])
     return found if len(found) <= MANY else rows.order_by()
 
@@ -171,7 +171,7 @@ def _run(values: Iterable[Value]) -> Q:
 
 
 def _names(values: Iterable[Value], rows: QuerySet[Model]) -> list[str]:
-    """The skills that are so called. Few names stand in many rows, so the names are compared and not the rows."""
+    """List the skills with such names. Few names occur in many rows, so the names are compared and not the rows."""
     names = rows.order_by().values_list("skill", flat=True).distinct()
     return [name for name in names if any(_is_like(value, name) for value in values)]
 
@@ -196,7 +196,7 @@ def _filter_mounted(values: tuple[Value, ...]) -> Q:
 
 
 def _using(values: tuple[Value, ...], how: Q) -> Q:
-    """Documents of trials that used a skill so: of few uses the trials are collected, of many each trial is asked for."""
+    """Match documents of trials that used a skill in this way. Few trials are collected; with many, each is checked."""
     uses = SkillUse.objects.filter(how).order_by()
     if not _is_any(values):
         uses = uses.filter(skill__in=_names(values, SkillUse.objects.all()))
@@ -206,7 +206,7 @@ def _using(values: tuple[Value, ...], how: Q) -> Q:
 
 
 def _is_any(values: Iterable[Value]) -> bool:
-    """Any name will do, so none needs to be looked up."""
+    """Does any name match, so that none needs to be looked up?"""
     return any(value.how == "glob" and set(value.text) == {"*"} for value in values)
 
 

@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a text, and which piece of it a hit shows."""
+"""Find the words of a query in a text, and choose the excerpt that a hit shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HitMark:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of one text: (text, is it marked). `before`, `after`: whether the text goes on there."""
+    """A piece of one text: (text, is it marked). `before`, `after`: does the text continue there?"""
 
     section: str
     pieces: tuple[tuple[str, bool], ...]
@@ -37,8 +37,8 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a hit shows: the step where it opens (None: it has none), how many of the terms stand there, the excerpts,
-    and of their marked text the piece that a browser should mark."""
+    """What a hit shows: the step it opens at (None: no step), its number of terms, the excerpts, and the piece of their
+    marked text that a browser should mark."""
 
     step: int | None
     terms: int
@@ -47,7 +47,7 @@ class Shown:
 
 
 def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
-    """The step with most of the query's terms, the first of several, and excerpts around what stands in it."""
+    """Choose the step with most of the query's terms, the first of several, with excerpts around them."""
     groups = [phrases_of(term) for term in query.terms if not term.negated]
     wanted = [phrase for part in query.filters if not part.negated for phrase in fact_phrases(part)]
     marked = [_Marked(section, tuple(marks(section.text, groups)), _tells(section, wanted)) for section in sections]
@@ -67,7 +67,7 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """`facts`: which of the query's facts the section is."""
+    """`facts`: the query's facts that the section is."""
 
     section: Section
     found: tuple[HitMark, ...]
@@ -79,7 +79,7 @@ class _Marked:
 
 
 def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
-    """Those with marks, most terms first. Where one holds all that another holds and more, the other says nothing new."""
+    """Return those with marks, most terms first. One that holds only a part of another's terms adds nothing."""
     kept = [one for one in marked if one.found and not any(one.terms < other.terms for other in marked)]
     return sorted(kept, key=lambda each: -len(each.terms))
 
@@ -87,7 +87,7 @@ def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
 def _find_elsewhere(
     marked: Sequence[_Marked], step: int | None, told: Sequence[_Marked]
 ) -> Iterator[tuple[Section, Sequence[HitMark]]]:
-    """Where the terms stand that the step with most of them lacks, under the number of their step."""
+    """Find the terms that the chosen step lacks, under the numbers of their steps."""
     missing = {term for each in marked for term in each.terms} - {term for each in told for term in each.terms}
     for each in marked:
         if each.section.step not in (step, None) and each.terms & missing:
@@ -97,7 +97,7 @@ def _find_elsewhere(
 
 
 def _closest(found: Sequence[HitMark]) -> Sequence[HitMark]:
-    """The marks of the excerpt: from the first one on behind which, within an excerpt's length, most terms stand. So the
+    """Return the marks of the excerpt: the run with most terms within an excerpt's length, the first of several. So the
     sentence that was asked for is shown, and not the first "the" of the text."""
     best, most = (0, 0), 0
     inside: Counter[int] = Counter()
@@ -108,16 +108,15 @@ def _closest(found: Sequence[HitMark]) -> Sequence[HitMark]:
             end += 1
         if len(inside) > most:
             best, most = (start, end), len(inside)
-        inside -= Counter([mark.term])  # which also forgets a term of which none is left
+        inside -= Counter([mark.term])  # also drops a term with none left
     near = found[slice(*best)]
-    while most > 1 and near[0].term in {mark.term for mark in near[1:]}:  # said again further on, nearer to the others
+    while most > 1 and near[0].term in {mark.term for mark in near[1:]}:  # repeated later, nearer to the others
         near = near[1:]
     return near
 
 
 def _longest_run(text: str, found: Sequence[HitMark]) -> str:
-    """The piece of the text with most terms that is marked, with nothing but spaces between its words: a browser marks it
-    whole."""
+    """Return the marked piece of text with most terms and only spaces between its words: a browser marks it whole."""
     runs: list[list[HitMark]] = []
     for mark in found:
         if runs and not text[runs[-1][-1].end : mark.start].strip():
@@ -133,7 +132,7 @@ def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
 
 
 def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:
-    """Every place where a phrase of a group stands, in order, no two over each other."""
+    """Yield every place where a phrase of a group occurs, in order, without overlaps."""
     if not _may_hold(text, groups):
         return
     words = list(atoms(text))
@@ -142,7 +141,7 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:
     end = 0
     for place, atom in enumerate(words):
         if not (atom.token in beginnings or atom.parts or atom.token.startswith(prefixes)):
-            continue  # as nearly all words of a long text
+            continue  # like nearly all words of a long text
         if atom.start < end:
             continue
         for term, group in enumerate(groups):
@@ -154,8 +153,8 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:
 
 
 def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
-    """False where no phrase of the groups can stand: of plain ASCII every token is a piece of the text in small letters.
-    Most texts of a hit are told so, without taking them apart."""
+    """Return False where no phrase of the groups can occur. In plain ASCII every token is a piece of the lower-case
+    text, so most texts of a hit need no tokenising."""
     if not text.isascii():
         return bool(groups)
     small = text.lower()
@@ -163,7 +162,7 @@ def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
 
 
 def _match_phrase(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
-    """Behind which atom the phrase ends that begins at this place; 0 where it does not stand here."""
+    """Return the atom after the phrase that begins at this place; 0 where it does not occur here."""
     size = len(phrase.tokens)
     if _begins(words[place].token, phrase) and (
         size == 1 or _stands([atom.token for atom in words[place : place + size]], phrase)
@@ -185,7 +184,7 @@ def _stands(found: Sequence[str], phrase: Phrase) -> bool:
 
 
 def _excerpts(section: Section, found: Sequence[HitMark]) -> Iterator[Excerpt]:
-    """Around where most terms stand, then around each of the others, where it stands too far away to be seen there."""
+    """Yield an excerpt around most terms, then around each of the others that is too far away to be seen there."""
     left = found
     while True:
         near = _closest(left)
@@ -215,13 +214,13 @@ def _excerpt(section: Section, found: Sequence[HitMark], near: Sequence[HitMark]
 
 
 def _begin(text: str, mark: int) -> int:
-    """Where the excerpt of a mark begins: in its line, which is the first that a page shows, and not far before it."""
+    """Return where the excerpt of a mark begins: in its line, which a page shows first, and not far before it."""
     line = text.rfind("\n", 0, mark) + 1
     return line if line >= mark - BEFORE_CHARS else _at_word(text, mark - BEFORE_CHARS)
 
 
 def _at_word(text: str, place: int) -> int:
-    """Not in the middle of a word, if a space is near."""
+    """Move to the start of a word, if a space is near."""
     if place == 0:
         return 0
     near = [found for sign in (" ", "\n") if (found := text.find(sign, place, place + 24)) >= 0]

@@ -1,4 +1,4 @@
-"""The index follows imports and recordings: a worker's job takes a slice of what waits, then gives itself back."""
+"""Keep the index up to date: a worker's job indexes a slice of what waits, then enqueues itself again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchapp.search.indexing import has_waiting, index_waiting
 log = logging.getLogger(__name__)
 
 HINT = "search"
-SLICE_SECONDS = 20.0  # trials wait for a worker at most so long because of it
+SLICE_SECONDS = 20.0  # trials wait for a worker at most this long because of it
 
 
 def follow() -> bool:
-    """Puts a job into the queue unless one is there or at work. False also when the broker is away: the next worker that
-    looks round makes up for it."""
+    """Enqueue a job unless one is waiting or running. False also when the broker is offline: the next worker that
+    checks makes up for it."""
     try:
         queue = django_rq.get_queue()
         known = [*queue.get_job_ids(), *queue.started_job_registry.get_job_ids(cleanup=False)]
@@ -37,11 +37,11 @@ def follow_if_waiting() -> bool:
 
 
 def index_slice() -> None:
-    """At the end of the queue again while something waits, so that trials take turns with it."""
+    """Index a slice. Enqueue again at the end while something waits, so that trials take turns with it."""
     done = index_waiting(seconds=SLICE_SECONDS)
     log.info("search: %d indexed", done)
     if done and has_waiting():
-        _enqueue()  # without asking whether one is at work: it is this one
+        _enqueue()  # the running job is this one
 
 
 def _enqueue() -> None:

@@ -1,4 +1,4 @@
-"""Keeping the index up with the record, a slice at a time: safe to repeat, to kill and to run twice at once."""
+"""Keep the index up to date, a slice at a time: safe to repeat, to kill and to run twice at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from benchapp.search.search_documents import KINDS, DocumentDraft, Drafts, Sourc
 log = logging.getLogger(__name__)
 
 BATCH = 100  # sources in one transaction
-BATCH_TOKENS = (
-    400_000  # or so many tokens: about 10 MB, and the write lock of SQLite is held for a fraction of a second
-)
+BATCH_TOKENS = 400_000  # or that many tokens: about 10 MB, and SQLite's write lock is held for a fraction of a second
 MAX_PROBLEM = 500
 
 
@@ -38,7 +36,7 @@ class IndexProgress:
 
 
 def progress() -> IndexProgress:
-    """Counted, not remembered."""
+    """Count the progress; it is not stored."""
     total = sum(kind.all().count() for kind in KINDS)
     waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
     sources = SearchSource.objects.all()  # as many rows as trajectories and verdicts, so each count has its index
@@ -51,7 +49,7 @@ def has_waiting() -> bool:
 
 
 def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] = lambda done: None) -> int:
-    """Indexes what waits, at most for about so long, and returns how many sources. `tell` gets them so far."""
+    """Index what waits, for at most about `seconds`. Return how many sources. `tell` gets the number so far."""
     deadline = None if seconds is None else time.monotonic() + seconds
     search_index.clear_if_empty()
     done = 0
@@ -65,7 +63,7 @@ def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] =
 
 
 def index_anew() -> None:
-    """Forgets all documents and words, so that everything waits again."""
+    """Remove all documents and words, so that everything waits again."""
     with transaction.atomic():
         SearchDocument.objects.all()._raw_delete(using="default")  # nothing points at a document
         SearchSource.objects.all()._raw_delete(using="default")
@@ -87,7 +85,7 @@ def _batches(kind: SourceKind, deadline: float | None) -> Iterator[list[Drafts]]
 
 
 def _drafts(kind: SourceKind, row: Any) -> Drafts:
-    """Of one source. What cannot be read is noted and waits no longer, so that it does not stop all others."""
+    """Return one source's drafts. An unreadable source is noted and no longer waits: it must not block others."""
     try:
         return kind.drafts(row)
     except (DatabaseError, MemoryError, OSError):
@@ -98,8 +96,8 @@ def _drafts(kind: SourceKind, row: Any) -> Drafts:
 
 
 def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
-    """One transaction. False where somebody else indexed one of these at this moment, or it was deleted meanwhile:
-    what is left of them is found waiting again."""
+    """Store the batch in one transaction. False where somebody else indexed one of these just now, or one was deleted:
+    the rest is found waiting again."""
     try:
         with transaction.atomic():
             if kind.name == "episode":  # an import may have replaced its library

@@ -1,11 +1,11 @@
-"""The filter language: text in, what is asked out, or where it goes wrong and what was expected there.
+"""Parse the filter language: a query from text, or the problems in it with their places and what was expected.
 
-    role:adversarial failed model:~opus skill:csv-* tool:bash "KeyError" -word
+role:adversarial failed model:~opus skill:csv-* tool:bash "KeyError" -word
 
-A query is a list of parts, all of which must hold. A part is a word, a text in quotes, either with `*` behind it for
-"begins with", or a filter `name:value`; `-` before a part turns it round. A value is exact, `~part` (contains) or
-`glob*`; `a,b` is any of several. Quotes keep spaces and take a word's special meaning away. There is no OR between
-parts and there are no brackets: a filter of several values is the OR that is needed.
+A query is a list of parts that must all hold. A part is a word, a text in quotes, either with `*` behind it for "begins
+with", or a filter `name:value`; `-` before a part negates it. A value is exact, `~part` (contains) or `glob*`; `a,b` is
+any of several. Quotes keep spaces and remove a word's special meaning. There is no OR between parts and there are no
+brackets: a filter of several values is the OR that is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchapp.search.tokens import split_query
 MAX_QUERY = 1_000  # characters
 MAX_PARTS = 30
 MAX_VALUES = 20
-LIKE = 0.7  # how alike a name must be to be proposed
+LIKE = 0.7  # how similar a name must be to be proposed
 _FILTER = re.compile(r"([A-Za-z_]+):")
 _GLOB = "*?"
 
@@ -45,7 +45,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words to be found side by side. `quoted`: as they stand; else also as parts of an identifier."""
+    """Words to be found in a row. `quoted`: as written; else also as parts of an identifier."""
 
     text: str
     quoted: bool = False
@@ -66,7 +66,7 @@ class QueryProblem:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """`problems` empty: the parts are all there is. Otherwise nothing should be searched for."""
+    """Parts of a query. With `problems` nothing should be searched for."""
 
     text: str
     terms: tuple[Term, ...] = ()
@@ -79,7 +79,7 @@ class SearchQuery:
 
 
 def parse(text: str) -> SearchQuery:
-    """Never raises; whatever cannot be understood is a problem with its place."""
+    """Parse the query. Never raises: everything that cannot be understood is a problem with its place."""
     if len(text) > MAX_QUERY:
         said = f"at most {MAX_QUERY:,} characters; this has {len(text):,}"
         return SearchQuery(text[:MAX_QUERY], problems=(QueryProblem(MAX_QUERY, len(text), said),))
@@ -126,7 +126,7 @@ class _Reader:
         return self._term(negated, start)
 
     def _explain_misnamed(self, name: str, end: int, start: int) -> str:
-        """Why `name:` is no filter. Empty where it is rather a text: a capital letter, a bare colon, an address."""
+        """Return why there is no filter `name:`. Empty for plain text: a capital letter, a bare colon, an address."""
         rest = self.text[end : end + 2]
         if not name.islower() or not rest.strip() or rest[0].isspace() or rest.startswith(("/", ":")):
             return ""
@@ -192,7 +192,7 @@ class _Reader:
         return self.text[start : self.at]
 
     def _read_quoted(self) -> str:
-        """The text between two quotes; within, a backslash keeps a quote or a backslash."""
+        """Read the text between two quotes; within, a backslash keeps a quote or a backslash."""
         start = self.at
         found: list[str] = []
         self.at += 1
@@ -216,7 +216,7 @@ class _Reader:
 
 
 def render(query: SearchQuery) -> str:
-    """A text that means the same: `parse(render(query))` has equal parts."""
+    """Return a text that means the same: `parse(render(query))` has equal parts."""
     return " ".join([*(render_filter(part) for part in query.filters), *(_term_text(part) for part in query.terms)])
 
 
@@ -247,5 +247,5 @@ def quote(text: str) -> str:
 
 
 def without(query: SearchQuery, part: Filter | Term) -> str:
-    """The query's text without one of its parts, the rest as it was written."""
+    """Return the query's text without one of its parts, the rest as it was written."""
     return " ".join((query.text[: part.start] + query.text[part.end :]).split())

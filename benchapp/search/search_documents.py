@@ -1,7 +1,7 @@
-"""What there is to index, and the documents that each of it gives. The record is the queue: what has no SearchSource waits.
+"""Sources to index, and the documents of each. The record is the queue: a source without SearchSource waits.
 
-A queue of its own would have to be written by every importer and recorder, and one forgotten place would leave holes
-that nobody sees. Asked of the record, nothing is forgotten, whatever was rolled back, restored or committed late.
+Every importer and recorder would have to write to a separate queue, and one forgotten place would leave holes that
+nobody sees. A query of the record forgets nothing, even after a rollback, a restore or a late commit.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from benchapp.search.tokens import fact, stream
 
 Kind = SearchDocument.Kind
 Columns = dict[str, Any]  # of a SearchDocument
-HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
+HEAVY_STEPS = 25  # read at once from a chunk with long texts
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentDraft:
-    """A document to be: its columns and its tokens."""
+    """A future document: its columns and its tokens."""
 
     columns: Columns
     tokens: list[str]
@@ -54,7 +54,7 @@ class DocumentDraft:
 
 @dataclass(slots=True)
 class Drafts:
-    """Of one source. `place`: columns that all its documents share; `facts`: what their words say of that place."""
+    """The documents of one source. `place`: columns that all of them share; `facts`: those columns in their words."""
 
     owner: dict[str, Model]
     place: Columns = field(default_factory=dict)
@@ -88,7 +88,7 @@ def _facts(run: Run) -> tuple[str, ...]:
 
 
 def of_trajectory(trajectory: Trajectory) -> Drafts:
-    """Its steps in passages. A passage never reaches over the end of a chunk, so one chunk suffices to show it."""
+    """Index the steps in passages. A passage never crosses the end of a chunk, so one chunk suffices to show it."""
     assert trajectory.attempt is not None  # of a trial
     drafts = _of_trial({"trajectory": trajectory}, trajectory.attempt.trial)
     chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(_pieces())).order_by("ordinal")
@@ -105,7 +105,7 @@ def _pieces() -> QuerySet[Model]:
 
 
 def _steps_of(chunk: Chunk) -> Iterator[list[StoredStep]]:
-    """All at once, or a few at a time where long texts would fill the memory."""
+    """Yield all at once, or a few at a time where long texts would fill the memory."""
     size = HEAVY_STEPS if chunk.heavy else chunk.steps_total  # type: ignore[attr-defined]
     for first in range(chunk.first_step, chunk.first_step + chunk.steps_total, size):
         yield from read_windows([(chunk, first, size)])
@@ -132,7 +132,7 @@ def of_verdict(verdict: Verdict) -> Drafts:
 
 
 def of_decision(decision: Decision) -> Drafts:
-    """What the author said, and each file as it left it where it changed it."""
+    """Index the author's words, and each changed file in its new version."""
     drafts = _of_episode({"decision": decision}, decision.episode)
     drafts.add(decision_sections(decision), {"kind": Kind.DECISION})
     if decision.changed_library:
@@ -141,7 +141,7 @@ def of_decision(decision: Decision) -> Drafts:
 
 
 def of_seeding(seeding: Seeding) -> Drafts:
-    """The files that came in without an author; those that were in the library before it are not told again."""
+    """Index the files that came in without an author. Those that were in the library before are not repeated."""
     episode = seeding.entry.episode
     drafts = _of_episode({"seeding": seeding}, episode)
     known = SearchDocument.objects.filter(episode=episode, kind=Kind.FILE).values_list("path", "digest")
@@ -151,7 +151,7 @@ def of_seeding(seeding: Seeding) -> Drafts:
 
 def of_library(episode: Episode) -> Drafts:
     library = episode.library
-    if library is None:  # none of `_select_unordered`
+    if library is None:  # no longer in `_select_unordered`
         return Drafts({"episode": episode})
     drafts = _of_episode({"episode": episode}, episode)
     drafts.library = library.digest
@@ -209,7 +209,7 @@ def _waiting_libraries() -> QuerySet[Episode]:
 
 
 def _of_trials() -> QuerySet[Trajectory]:
-    """A session of an author is no trial's: search leads to trials."""
+    """Trajectories of trials. Sessions of authors are left out: search leads to trials."""
     return Trajectory.objects.exclude(attempt=None)
 
 
@@ -217,7 +217,7 @@ def _waiting_trajectories() -> QuerySet[Trajectory]:
     return _of_trials().filter(search_source=None).select_related(*_place_of("attempt__trial"))
 
 
-# Small ones first: what somebody said is found at once, however much was imported.
+# Small ones first: comments are found at once, even after a large import.
 KINDS = (
     SourceKind("comment", Comment.objects.all, _of(Comment, "run", *_place_of("trial")), of_comment),
     SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode__run"), of_seeding),

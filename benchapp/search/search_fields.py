@@ -1,4 +1,4 @@
-"""What can be filtered by: the names, what each means, the values it takes, and what it asks of the record."""
+"""The filters: their names, meanings, values, and conditions on the record."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ MANY = 12  # values of a closed list that a message names
 
 @dataclass(frozen=True, slots=True)
 class SearchField:
-    """`values`: the closed list of what it takes, empty where anything may stand. `how`: the comparisons it knows."""
+    """`values`: the closed list of its values, empty where any text is allowed. `how`: the comparisons it knows."""
 
     name: str
     means: str
     values: tuple[str, ...] = ()
     how: tuple[str, ...] = ("is", "has", "glob")
     example: str = ""
-    also: Mapping[str, str] = field(default_factory=dict)  # what pages call a value -> the value
+    also: Mapping[str, str] = field(default_factory=dict)  # the words of pages for a value -> the value
 
     def wants(self) -> str:
-        """For somebody who wrote the name and no value."""
+        """Return a hint for somebody who wrote the name and no value."""
         if self.values:
             return f"{self.name}: needs a value, one of {', '.join(self.values)}"
         return f"{self.name}: needs a value, as in {self.name}:{self.example} ({self.means})"
 
     def refuses(self, how: str, text: str) -> str:
-        """Why it does not take this value; empty where it does."""
+        """Return why it does not take this value; empty where it does."""
         if how not in self.how:
             if self.values:
                 return self._not_one(text)
@@ -43,7 +43,7 @@ class SearchField:
         return self._not_one(text) if self.values and text.lower() not in self.values else ""
 
     def settle(self, text: str) -> str:
-        """The value that was meant: pages have words of their own for some."""
+        """Return the value that was meant: pages have words of their own for some."""
         return self.also.get(text.lower(), text)
 
     def _not_one(self, text: str) -> str:
@@ -90,7 +90,7 @@ _ALL = (
 )
 FIELDS: dict[str, SearchField] = {each.name: each for each in _ALL}
 
-# Words that are filters by themselves; in quotes they are words.
+# Words that are filters on their own; in quotes they are words.
 SHORT: dict[str, tuple[str, str]] = {
     **{status: ("is", status) for status in ("passed", "failed", "unscored", "skipped")}
 }

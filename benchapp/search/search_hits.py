@@ -1,4 +1,4 @@
-"""From a query to hits: which documents, how many by facet, and their texts, each in a bounded number of queries."""
+"""From a query to hits: documents, counts by facet, and texts, each in a bounded number of queries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FACETS = {
 
 @dataclass(frozen=True, slots=True)
 class HitPlace:
-    """Where a hit stands among all of a query: by the class of its words, then by the number of its document."""
+    """The place of a hit among all of a query: by the class of its words, then by the number of its document."""
 
     weight: int
     number: int
@@ -62,7 +62,7 @@ class HitPlace:
 
     @classmethod
     def read(cls, text: str) -> HitPlace | None:
-        """None where the text is no place."""
+        """Parse the place. None for any other text."""
         weight, _, number = text.partition("-")
         if not (text.isascii() and weight.isdigit() and number.isdigit() and len(text) <= MAX_PLACE):
             return None
@@ -71,8 +71,8 @@ class HitPlace:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`numbers` of at most MOST documents, in order, those of probes and qualifications after all others. `facets` count
-    them. `last`: the place after which the next ones follow; None where there are no more."""
+    """`numbers` of at most MOST documents, in order, those of probes and qualifications after all others. `facets`
+    count them. `last`: where the next hits continue; None where there are no more."""
 
     numbers: list[int] = field(default_factory=list)
     facets: Mapping[str, Counter[str]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Found:
 
 
 def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found:
-    """The hits after a place. Three queries, one more for each class of words, two more for somebody who reviews blind."""
+    """Return hits after a place. Three queries, one more per class of words, two more for a blind reviewer."""
     if query.is_empty or query.problems:
         return Found()
     places = _list_places(query, user, after)
@@ -94,7 +94,7 @@ def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found
 
 
 def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list[HitPlace]:
-    """One more than are listed, where there are more: class by class, the newest of each first."""
+    """List one more than are shown, if there are more: class by class, the newest of each first."""
     match, documents = match_of(query), _filter_documents(query, documents_for(user))
     heaviest = search_index.HEAVIEST if match.words else 0
     found: list[HitPlace] = []
@@ -109,13 +109,13 @@ def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list
 
 
 def has_hits(query: SearchQuery, visible: QuerySet[SearchDocument]) -> bool:
-    """Among what `documents_for` lets a person find: who asks several queries takes that once."""
+    """Does the query have hits among `documents_for` a person? Callers with several queries compute those once."""
     return bool(_list_numbers(_filter_documents(query, visible), match_of(query), None, 1))
 
 
 def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Number -> what facets count, in the order of the numbers. Of these documents alone: the filters' query needs none of these
-    columns, and is planned better without."""
+    """Return number -> what facets count, in the order of the numbers. Queried separately: the query of the filters
+    needs none of these columns, and is planned better without."""
     if not numbers:
         return {}
     documents = SearchDocument.objects.filter(pk__in=search_index.select_numbers(numbers))
@@ -126,7 +126,7 @@ def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
 def _list_numbers(
     documents: QuerySet[SearchDocument], match: TokenCondition, before: int | None, limit: int
 ) -> list[int]:
-    """The newest of the documents in whose words the match is. `before`: only older ones than this number."""
+    """List the newest documents with the match in their words. `before`: only older ones than this number."""
     if match.all_of:
         return search_index.list_holding(documents, match, before, limit)
     if before is not None:
@@ -137,7 +137,7 @@ def _list_numbers(
 
 
 def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> QuerySet[SearchDocument]:
-    """What the filters take in; words apart."""
+    """Apply the filters, without the words."""
     documents = visible
     for part in query.filters:
         condition = condition_of(part)
@@ -150,13 +150,13 @@ def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> 
 
 
 def documents_for(user: User) -> QuerySet[SearchDocument]:
-    """What this person may find: nothing of deleted experiments or of sources that were superseded, nothing that a
-    page closed to a blind reviewer shows, no retracted note."""
+    """Documents this person may find: nothing from deleted experiments, superseded sources or retracted notes, and
+    nothing from a page closed to a blind reviewer."""
     gone = list(
         Run.objects.filter(experiment__in=Experiment.objects.exclude(deleted_at=None)).values_list("pk", flat=True)
     )
     blind = open_to(user).exists()
-    notes = comments_for(user) if blind else Comment.objects.all()  # what else it keeps back is gone already
+    notes = comments_for(user) if blind else Comment.objects.all()  # what else it withholds is gone already
     documents = _exclude_hidden(SearchDocument.objects.exclude(run__in=gone), notes)
     if not blind:
         return documents
@@ -166,8 +166,8 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
 
 
 def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment]) -> QuerySet[SearchDocument]:
-    """Without sources that were superseded, and without comments that were retracted or are none of `notes`. These are few
-    as a rule, and so read beforehand: joined to every document they cost more to plan than to ask."""
+    """Exclude superseded sources and comments that were retracted or are not in `notes`. These are usually few, and so
+    read beforehand: joined to every document they cost more to plan than to run."""
     replaced = Attempt.objects.filter(status=Attempt.Status.SUPERSEDED).order_by().values("pk")
     readable = notes.filter(retracted_at=None).order_by().values("pk")
     hidden = [
@@ -187,7 +187,7 @@ def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment
 
 # --- what hits show -------------------------------------------------------------------------------------------------
 
-# Each kind of row by itself: PostgreSQL plans one query of all 23 tables longer than it takes these.
+# Each kind of row by itself: PostgreSQL takes longer to plan one query of all 23 tables than to run these.
 RELATED = (
     Prefetch("trial", Trial.objects.select_related("task__family", "episode__run__experiment")),
     Prefetch("run", Run.objects.select_related("experiment")),
@@ -201,7 +201,7 @@ RELATED = (
 
 
 def read_hits(numbers: Sequence[int]) -> list[tuple[SearchDocument, list[Section]]]:
-    """The documents with their texts, in this order. No more queries for many than for one of each kind, none for none."""
+    """Return the documents with their texts, in this order. At most one query for each kind, none for no documents."""
     if not numbers:
         return []
     documents = SearchDocument.objects.filter(pk__in=numbers).select_related("source").prefetch_related(*RELATED)

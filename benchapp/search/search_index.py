@@ -1,12 +1,12 @@
-"""The words of documents in the database: FTS5 on SQLite, a tsvector with GIN on PostgreSQL, both fed with our tokens.
+"""The words of documents in the database: FTS5 on SQLite, a tsvector with GIN on PostgreSQL, both with our tokens.
 
-Both see the same tokens at the same places, so both find the same. Two limits of PostgreSQL stand: of one token at most
-255 places of a document are kept (a phrase may be missed in what comes after), and a document has at most 16,383
-places, which the length of passages keeps to.
+Both get the same tokens at the same places, so both find the same. Two limits of PostgreSQL remain: it keeps at most
+255 places of a token in a document (a phrase may be missed after them), and a document has at most 16,383 places, which
+the length of passages respects.
 
-Hits are ordered by the *weight* of the words asked for: a class from 0 to 3, BM25's measure in steps. A word of a
-class above 0 in a document stands there a second time as `2=word`, so a class is asked for like any other word, and
-the first page needs no look at the hits behind it. To rank a word of 200,000 documents one by one takes seconds.
+Hits are ordered by the *weight* of the query's words: a class from 0 to 3, BM25's measure in steps. A word of a class
+above 0 is stored a second time in a document as `2=word`. So a class is matched like any other word, and the first page
+needs no look at the hits after it. To rank a word of 200,000 documents one by one takes seconds.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from benchapp.search.tokens import BARRIER, FACT
 TABLE = "benchapp_searchindex"
 MAX_PLACES = 255  # of one token
 LAST_PLACE = 16_383
-CLASSES = (0.4, 0.55, 0.7)  # the weights from which on a word has class 1, 2 and 3 in a document
+CLASSES = (0.4, 0.55, 0.7)  # a word has class 1, 2 and 3 in a document from these weights
 HEAVIEST = len(CLASSES)
 USUAL_LENGTH = 400  # tokens of a document
-FIRST_SLICE = 100  # documents of the words that are looked at first on PostgreSQL, at least
-GROWTH = 8  # at most so many times as many as were looked at come next
+FIRST_SLICE = 100  # documents of the words that are checked first on PostgreSQL, at least
+GROWTH = 8  # each slice is at most this many times as large as those before
 NEWEST = 2**62  # above every number
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Tokens side by side; with `prefix` the last is only a beginning."""
+    """Tokens in a row; with `prefix` the last is only a beginning."""
 
     tokens: tuple[str, ...]
     prefix: bool = False
@@ -44,7 +44,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class TokenCondition:
-    """Of each group of `all_of` at least one phrase, and none of `none_of`.
+    """At least one phrase of each group of `all_of`, and none of `none_of`.
 
     `weight`: only where the lightest of `words` has this class; None where no class is asked for.
     """
@@ -55,7 +55,7 @@ class TokenCondition:
     weight: int | None = None
 
     def weighing(self, weight: int) -> tuple[tuple[Phrase, ...], ...]:
-        """Groups as `all_of`: every word has this class or a higher one."""
+        """Return groups as `all_of`: every word has this class or a higher one."""
         classes = range(weight, HEAVIEST + 1)
         return tuple(
             tuple(Phrase((f"{each}{FACT}{word.tokens[0]}",), word.prefix) for each in classes) for word in self.words
@@ -63,7 +63,7 @@ class TokenCondition:
 
 
 def store_tokens(rows: Sequence[tuple[int, list[str]]]) -> None:
-    """The tokens of new documents, by their numbers. Call inside the transaction that makes them."""
+    """Store the tokens of new documents, by their numbers. Call inside the transaction that makes them."""
     if not rows:
         return
     with connection.cursor() as cursor:
@@ -76,7 +76,7 @@ def store_tokens(rows: Sequence[tuple[int, list[str]]]) -> None:
 
 
 def _weigh(tokens: Sequence[str]) -> Iterator[str]:
-    """How often a word stands in a document, held against its length. Most words of a long one stand there once, have
+    """Weigh each word by its count, relative to the document's length. Most words of a long document occur once, have
     class 0 and add nothing. The constants are those usual for BM25."""
     length = 1.2 * (0.25 + 0.75 * len(tokens) / USUAL_LENGTH)
     for token, times in Counter(tokens).items():
@@ -86,7 +86,7 @@ def _weigh(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def clear() -> None:
-    """No words at all any more. The documents are removed by whoever calls."""
+    """Remove all words. The caller removes the documents."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("INSERT INTO benchapp_searchindex(benchapp_searchindex) VALUES ('delete-all')")
@@ -95,13 +95,13 @@ def clear() -> None:
 
 
 def clear_if_empty() -> None:
-    """Words that no document stands for would speak for the next documents of these numbers after a flush."""
+    """Remove words without documents: after a flush they would count for the next documents of these numbers."""
     if not SearchDocument.objects.exists():
         clear()
 
 
 def select_matching(match: TokenCondition) -> RawSQL:
-    """The numbers of the documents in which `all_of` stands and nothing of `none_of`; `all_of` is not empty."""
+    """Select the numbers of documents with all of `all_of` and none of `none_of`; `all_of` is not empty."""
     condition, asked = _condition(match)
     return RawSQL(f"SELECT rowid FROM {TABLE} WHERE {condition}", [asked])
 
@@ -109,8 +109,8 @@ def select_matching(match: TokenCondition) -> RawSQL:
 def list_holding(
     documents: QuerySet[SearchDocument], match: TokenCondition, before: int | None, limit: int
 ) -> list[int]:
-    """The numbers of the newest `limit` of the documents that `select_matching` numbers, newest first. `before`: only
-    older ones than this number."""
+    """List the numbers of the newest `limit` documents that match, newest first. `before`: only older ones than this
+    number."""
     if connection.vendor == "sqlite":
         return _list_joined(documents, match, before, limit)
     size = max(FIRST_SLICE, 2 * limit)
@@ -134,14 +134,14 @@ def _list_among(numbers: Sequence[int], documents: QuerySet[SearchDocument], lim
 
 
 def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
-    """For `pk__in`: on PostgreSQL one array, since the driver takes 5 ms to write a thousand numbers one by one."""
+    """Wrap for `pk__in`. On PostgreSQL one array: the driver needs 5 ms to write a thousand numbers one by one."""
     if connection.vendor == "sqlite":
         return numbers
     return RawSQL("SELECT unnest(%s::bigint[])", [f"{{{','.join(map(str, numbers))}}}"])
 
 
 def _foresee(seen: int, found: int, limit: int) -> int:
-    """How many documents to look at next: twice as many as should hold what is missing."""
+    """Estimate how many documents to check next: twice as many as should hold what is missing."""
     missing = limit - found
     return max(FIRST_SLICE, min(GROWTH * seen, 2 * missing * seen // max(found, 1)))
 
@@ -149,8 +149,8 @@ def _foresee(seen: int, found: int, limit: int) -> int:
 def _list_joined(
     documents: QuerySet[SearchDocument], match: TokenCondition, before: int | None, limit: int
 ) -> list[int]:
-    """A join, ordered by the index's own numbers: SQLite then walks the word's documents from the newest on until it has
-    enough, where of a subquery it would collect all of them first (9 ms against 82 for a word in 200,000 documents)."""
+    """List by a join, ordered by the index's own numbers: SQLite walks the word's documents from the newest until it
+    has enough. From a subquery it would collect all first (9 ms against 82 for a word in 200,000 documents)."""
     condition, asked = _condition(match)
     where = [f"{TABLE}.rowid = {SearchDocument._meta.db_table}.id", condition]
     params: list[object] = [asked]
@@ -162,8 +162,8 @@ def _list_joined(
 
 
 def _list_matching(match: TokenCondition, before: int | None, limit: int | None) -> list[int]:
-    """PostgreSQL is kept from looking at the words of one document after the other, which
-    it takes for cheap: they are stored outside the row (970 ms against 21 among 68,000 documents)."""
+    """List the numbers, and keep PostgreSQL from reading the words of one document after the other. It takes that for
+    cheap, but they are stored outside the row (970 ms against 21 among 68,000 documents)."""
     condition, asked = _condition(match)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
@@ -174,7 +174,7 @@ def _list_matching(match: TokenCondition, before: int | None, limit: int | None)
 
 
 def _condition(match: TokenCondition) -> tuple[str, str]:
-    """(SQL with one place, what stands there)."""
+    """Return (SQL with one placeholder, its value)."""
     if connection.vendor == "sqlite":
         return f"{TABLE} MATCH %s", _fts5(match)
     return f"{TABLE}.words @@ %s::tsquery", _tsquery(match)
@@ -203,7 +203,7 @@ def _fts5_phrase(phrase: Phrase) -> str:
 
 
 def _tsvector(tokens: Iterable[str]) -> str:
-    """As PostgreSQL reads one; tokens hold nothing that it would need escaped."""
+    """Format the tokens for PostgreSQL; they contain nothing that needs escaping."""
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens, start=1):
         found = places.setdefault(token, [])

@@ -1,4 +1,4 @@
-"""The texts of a document in reading order: what is indexed is what a hit shows, because both ask here."""
+"""The texts of a document in reading order. Indexing and hits both use this, so a hit shows what was indexed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from benchapp.record.trajectory_store import StoredStep
 from benchapp.search.tokens import fact
 from runner.trajectories.fields import fields
 
-PASSAGE_CHARS = 8_000  # of neighbouring steps in one passage; a longer step is passages by itself
+PASSAGE_CHARS = 8_000  # of neighbouring steps in one passage; a longer step is several passages
 STEP_CHARS = 256 * 1024  # of one step that are indexed
 FILE_CHARS = 64 * 1024
 MAX_FACTS = 200  # different ones of a passage
-BETWEEN = "\x1f"  # joins the texts of a step where its characters are counted
+BETWEEN = "\x1f"  # joins the texts of a step for counting its characters
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One text. `step` where it is a step's; `name` is the field, the check or the file; `fact` what the index was told
-    of it besides its words: the tool that is called, or that it is an error."""
+    """One text. `step`: if it is part of one; `name`: the field, the check or the file; `fact`: what else the index has
+    about it: the tool that is called, or that it is an error."""
 
     name: str
     text: str
@@ -41,7 +41,7 @@ class Passage:
 
 
 def passages(steps: Iterable[StoredStep]) -> Iterator[Passage]:
-    """The steps cut into passages, none longer than PASSAGE_CHARS."""
+    """Cut the steps into passages, none longer than PASSAGE_CHARS."""
     waiting: list[StoredStep] = []
     room = PASSAGE_CHARS
     for stored in steps:
@@ -59,7 +59,7 @@ def passages(steps: Iterable[StoredStep]) -> Iterator[Passage]:
 
 
 def is_cut(stored: StoredStep) -> bool:
-    """Whether the step has more text than is indexed."""
+    """Does the step have more text than is indexed?"""
     return bool(stored.long) or sum(len(text) for _, text in fields(stored.step)) > STEP_CHARS
 
 
@@ -85,7 +85,7 @@ def _pieces(stored: StoredStep) -> Iterator[Passage]:
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Where a piece ends: behind a line or a space, if there is one in its last fifth."""
+    """Return where a piece ends: after a line or a space, if there is one in its last fifth."""
     end = start + PASSAGE_CHARS
     if end >= len(text):
         return len(text)
@@ -108,7 +108,7 @@ def _fact(stored: StoredStep, name: str) -> str:
 
 
 def step_piece(stored: StoredStep, start: int, end: int) -> Iterator[Section]:
-    """The sections of one step as far as they lie between two places of its joined texts."""
+    """Yield the sections of one step between two places of its joined texts."""
     at = 0
     for section in step_sections(stored):
         piece = section.text[max(0, start - at) : max(0, end - at)]
@@ -126,7 +126,7 @@ def decision_sections(decision: Decision) -> list[Section]:
 
 
 def verdict_sections(verdict: Verdict) -> list[Section]:
-    """Each check with what it said, each rubric dimension with its reason."""
+    """Return each check with its message, each rubric dimension with its reason."""
     checks = [Section(f"{each.group} · {each.status}", _line(each.name, each.message)) for each in verdict.checks.all()]
     return [*checks, *(Section("rubric", _line(each.name, each.reason)) for each in verdict.dimensions.all())]
 
@@ -136,7 +136,7 @@ def _line(name: str, said: str) -> str:
 
 
 def file_sections(path: str, content: bytes) -> list[Section]:
-    """Of what is no text only the path."""
+    """Return the path, and the text if the file is one."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -145,7 +145,7 @@ def file_sections(path: str, content: bytes) -> list[Section]:
 
 
 def sections_of(document: SearchDocument, steps: Sequence[StoredStep], contents: Mapping[str, bytes]) -> list[Section]:
-    """Of a stored document; `steps` are those of its passage, `contents` has its file."""
+    """Return those of a stored document; `steps` are those of its passage, `contents` has its file."""
     source = document.source
     if document.kind == SearchDocument.Kind.STEP:
         if document.start is not None and document.end is not None and steps:

@@ -1,13 +1,13 @@
-"""The one tokeniser: what is indexed and what is asked for go through it, on SQLite and PostgreSQL alike.
+"""The one tokeniser for indexing and queries, on SQLite and PostgreSQL alike.
 
 An *atom* is a run of letters, digits and underscores (`KeyError`, `tidy_tables`, `notes`), a number with its points
 (`27.5`, `1.2.3`), or, of Chinese, Japanese and Korean, two neighbouring characters. Case does not count, and texts are
 compared in Unicode's NFKC form. Paths and dashed names are their atoms in a row (`data/notes.txt` is `data notes txt`),
-so any piece of a path is found where its pieces stand side by side.
+so any piece of a path is found as a row of its pieces.
 
-An identifier is kept whole and also split at underscores and, where it is plain ASCII, at case: `tidy_tables` is found by `tables`, `KeyError` by
-`error`. The split parts stand behind all atoms of a text, each identifier's between barriers, so that they neither
-stand between two words of a phrase nor form phrases with one another.
+An identifier is kept whole and also split at underscores and, where it is plain ASCII, at case: `tidy_tables` is found
+by `tables`, `KeyError` by `error`. The split parts follow all atoms of a text, each identifier's between barriers. So
+they neither come between two words of a phrase nor form phrases with one another.
 
 A token holds nothing but letters, digits, underscores and points, so both databases take it as one word.
 """
@@ -22,10 +22,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 VERSION = "tokens/1"
-BARRIER = "|"  # no text holds it as a token
-FACT = "="  # in tokens that say something about a passage: tool=bash
-MAX_TOKEN = 64  # characters; what is longer is found by its beginning
-MAX_PARTS = 8  # an identifier of more parts is rather noise than a name
+BARRIER = "|"  # never a token of a text
+FACT = "="  # in tokens for facts about a passage: tool=bash
+MAX_TOKEN = 64  # characters; longer words are found by their beginning
+MAX_PARTS = 8  # an identifier of more parts is noise rather than a name
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0300-\u036f])+")
@@ -46,7 +46,7 @@ class Atom(NamedTuple):
 
 
 def atoms(text: str) -> Iterator[Atom]:
-    """Every atom in order. A run of CJK characters gives each pair, and its last character alone."""
+    """Yield every atom in order. A run of CJK characters gives each pair, and its last character alone."""
     for match in (_ASCII_ATOM if text.isascii() else _ATOM).finditer(text):
         start, end = match.span()
         if match.lastgroup == "cjk":
@@ -68,7 +68,7 @@ def _take_word(word: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def normal(word: str) -> str:
-    """The word as a token; empty where nothing of it can be one."""
+    """Return the word as a token, empty if no part of it can be one."""
     if word.isascii():
         return word[:MAX_TOKEN].lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
@@ -76,7 +76,7 @@ def normal(word: str) -> str:
 
 
 def _strip_marks(text: str) -> str:
-    """Without the marks that no letter before them takes in."""
+    """Remove the marks that do not combine with the letter before them."""
     return "".join(character for character in text if not unicodedata.combining(character))
 
 
@@ -90,14 +90,14 @@ def _parts(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a text gives the index: its atoms in order, and the parts of each identifier."""
+    """A text's entries for the index: its atoms in order, and the parts of each identifier."""
 
     atoms: list[str]
     parts: list[tuple[str, ...]]
 
 
 def words(texts: Iterable[str]) -> Words:
-    """Of several texts that no phrase may run across."""
+    """Collect the words of several texts that no phrase may cross."""
     found: list[str] = []
     parts: set[tuple[str, ...]] = set()
     for text in texts:
@@ -115,7 +115,7 @@ def words(texts: Iterable[str]) -> Words:
 
 
 def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
-    """The tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts."""
+    """Return the tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts."""
     found = words(texts)
     tokens = found.atoms
     for parts in found.parts:
@@ -124,7 +124,7 @@ def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
 
 
 def split_query(text: str) -> list[str]:
-    """The tokens a search for this text looks for, side by side. Of CJK only the pairs, unless there is but one character."""
+    """Return the tokens to search for in a row. Of CJK only the pairs, unless there is just one character."""
     found = []
     for match in _ATOM.finditer(text):
         if match.lastgroup == "cjk":
@@ -136,7 +136,7 @@ def split_query(text: str) -> list[str]:
 
 
 def split_query_parts(text: str) -> list[str]:
-    """The same for the parts of identifiers: `key error` and `key_error` find `KeyError`."""
+    """Return the same for the parts of identifiers: `key error` and `key_error` find `KeyError`."""
     found: list[str] = []
     for match in _ATOM.finditer(text):
         if match.lastgroup == "cjk":
@@ -147,13 +147,13 @@ def split_query_parts(text: str) -> list[str]:
 
 
 def is_lone_character(text: str) -> bool:
-    """A single CJK character: it is found at the beginning of every pair, so it asks for a beginning."""
+    """Is it a single CJK character? It is found at the beginning of every pair, so it is a prefix."""
     match = _ATOM.fullmatch(text.strip())
     return bool(match and match.lastgroup == "cjk" and len(match.group()) == 1)
 
 
 def fact(name: str, value: str) -> str:
-    """A token that no text gives: `tool=read_file`."""
+    """Return a token that no text gives: `tool=read_file`."""
     return f"{name}{FACT}{fact_value(value)}"
 
 

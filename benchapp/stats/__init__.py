@@ -1,2 +1,2 @@
-"""How good runs were: metrics, differences and their intervals, comparisons, agreement. No page is drawn here; why it
-went so is in `analysis`."""
+"""How good runs were: metrics, differences and their intervals, comparisons, agreement. Pages are elsewhere; causes are
+in `analysis`."""

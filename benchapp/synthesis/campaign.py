@@ -1,7 +1,6 @@
 """A whole campaign as rows: runs over models and conditions, with libraries that evolve and trials that use them.
 
-Every row is one that a recorder could have left (`manage.py check_record` holds it to that); only the texts and the
-outcomes are drawn by lot.
+Every row could be a recorder's (`manage.py check_record` verifies that); only texts and outcomes are random.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Size:
 
 
 def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None] = lambda done: None) -> Experiment:
-    """Writes exactly `size` and returns the experiment. One transaction per run; `progress` gets trials done so far.
+    """Write exactly `size` and return the experiment. One transaction per run; `progress` gets the trials done so far.
 
     AlreadyThere when there is one of the same size and seed.
     """
@@ -88,7 +87,7 @@ class _CampaignPlan:
 
 
 def _plan_cells(size: Size) -> Iterator[tuple[_CampaignPlan, Quota]]:
-    """Cells of the campaign with what each must hold, so that the totals come out exactly."""
+    """Yield cells of the campaign with the size of each, so that the totals are exact."""
     cells = _list_cells(size.trials)
     learners = [plan for plan, _ in cells if plan.condition in LEARNERS]
     total = sum(trials for _, trials in cells)
@@ -102,7 +101,7 @@ def _plan_cells(size: Size) -> Iterator[tuple[_CampaignPlan, Quota]]:
 
 
 def _list_cells(trials: int) -> list[tuple[_CampaignPlan, int]]:
-    """(cell, trials): 180 each without learning, 270 with replay; the last one takes what is left."""
+    """Return (cell, trials): 180 each without learning, 270 with replay; the last one takes the rest."""
     cells: list[tuple[_CampaignPlan, int]] = []
     for replicate in count(1):
         for model, condition in product(MODELS, CONDITIONS):

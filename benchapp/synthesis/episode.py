@@ -46,7 +46,7 @@ class Quota:
     decisions: int
 
     def shares(self, parts: int) -> Iterator[Quota]:
-        """The quota in nearly equal parts that add up to it."""
+        """Split the quota into nearly equal parts that add up to it."""
         for part in range(parts):
             yield Quota(
                 *(value // parts + (part < value % parts) for value in (self.trials, self.steps, self.decisions))
@@ -137,7 +137,7 @@ class EpisodeWriter:
         return trial
 
     def _draw_verdict(self, passed: bool, good: int) -> Verdict:
-        """The first `good` checks pass."""
+        """Draw a verdict whose first `good` checks pass."""
         groups = [group for group, number in CHECKS for _ in range(number)]
         checks = tuple(
             Check(group, f"{group} check {place + 1}", CheckStatus.PASSED)

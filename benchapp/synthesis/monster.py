@@ -19,7 +19,7 @@ BYTES = 963_000_000
 
 
 def write_monster(folder: Path, *, events: int = EVENTS, size: int = BYTES, seed: int = 1) -> Path:
-    """Writes the job folder and returns it. Memory: one step. OSError when the disk is full."""
+    """Write the job folder and return it. Memory: one step. OSError when the disk is full."""
     trial = folder / "monster" / "monster__0000001"
     (trial / "agent").mkdir(parents=True)
     (trial / "verifier").mkdir()

@@ -8,7 +8,7 @@ ENVIRONMENTS, FAMILIES = 6, 5
 
 
 def make_synthetic_suite() -> Suite:
-    """The published benchmark's shape: 6 environments x 5 families x 6 roles. Made once."""
+    """Return a suite of the published benchmark's shape: 6 environments x 5 families x 6 roles. Created only once."""
     suite, created = Suite.objects.get_or_create(key="synthetic", defaults={"name": "Synthetic 180", "version": "1"})
     if created:
         for number in range(1, ENVIRONMENTS + 1):

@@ -27,7 +27,7 @@ def draw_sentence(dice: random.Random, words: int = 12) -> str:
 
 
 def draw_paragraph(dice: random.Random, characters: int) -> str:
-    """A text of about so many characters, one line per sentence."""
+    """Return a text of about this many characters, one line per sentence."""
     lines: list[str] = []
     length = 0
     while length < characters:
@@ -37,7 +37,7 @@ def draw_paragraph(dice: random.Random, characters: int) -> str:
 
 
 def draw_steps(dice: random.Random, total: int, *, characters: int = 300) -> Iterator[Step]:
-    """`total` steps of an agent at work, about `characters` characters each."""
+    """Yield `total` steps of a working agent, about `characters` characters each."""
     pool = [draw_paragraph(dice, characters) for _ in range(8)]
     yield Step(1, Source.USER, draw_sentence(dice, 30))
     for number in range(2, total + 1):
@@ -66,7 +66,7 @@ def draw_skill(dice: random.Random, slug: str, lines: int) -> str:
 
 
 def revise_library(dice: random.Random, library: Files, slug: str) -> dict[str, File]:
-    """The library with a few lines of one skill changed, or the skill added; now and then with a reference file."""
+    """Return the library with a few lines of one skill changed, or the skill added, sometimes with a reference file."""
     path = f"{slug}/SKILL.md"
     if path not in library:
         return {**library, path: File(draw_skill(dice, slug, dice.randint(15, 50)).encode())}

@@ -1,6 +1,6 @@
-"""What is in a release's folder beside what SkillLearnBench prints of it, each difference with the reason that can be computed.
+"""Compare a release's folder with SkillLearnBench's numbers. Explain differences where a reason can be computed.
 
-Source: arXiv 2604.20087, Table 5 (patterns), Figure 3 (skills per task). The paper's numbers are over six models and twenty tasks.
+Source: arXiv 2604.20087, Table 5 (patterns), Figure 3 (skills per task), over six models and twenty tasks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Beside:
 
 
 def count_paper_libraries(method: str) -> int:
-    """How many the paper's numbers are about."""
+    """Return the number of libraries behind the paper's numbers."""
     return TASKS * (len(MODELS) if method in METHODS else 1)
 
 
 def compare_with_paper(tallies: Sequence[Tally], cells: Cells) -> Iterator[Beside]:
-    """Lines for every method that the paper has. A method of another name has none."""
+    """Compare every method that the paper has. A method of another name has no lines."""
     for tally in tallies:
         if tally.name in (*METHODS, *REFERENCES) and tally.skills:
             yield _compare_skills_per_task(tally, cells.one("Figure 3", "skills", condition=tally.name))

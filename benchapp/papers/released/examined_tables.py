@@ -1,4 +1,4 @@
-"""What was examined, as tables for a terminal: cells are text, and what a table does not say stands in its notes."""
+"""Tables of what was examined, for a terminal: cells are text, and notes give what the table does not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ODD = ("frontmatter", "skill-file")
 
 @dataclass(frozen=True, slots=True)
 class ExaminedTable:
-    """A table for a terminal: every cell is text, every row as wide as `columns`; `notes` stand below."""
+    """A table for a terminal: every cell is text, every row as wide as `columns`; `notes` come below it."""
 
     title: str
     columns: tuple[str, ...]
@@ -77,7 +77,7 @@ def tabulate_beside(lines: Iterable[Beside]) -> ExaminedTable:
 
 
 def tabulate_lint(tallies: Sequence[Tally]) -> ExaminedTable:
-    """Rules of the contract; a rule that found nothing anywhere has no row."""
+    """Tabulate the rules of the contract. A rule that found nothing anywhere has no row."""
     names = ((rule, rule) for rule in RULES if rule in LINT)
     rows = _by_weight(tallies, names, lambda rule: rule.id)
     return ExaminedTable("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
@@ -98,7 +98,7 @@ def tabulate_diagnostics(tallies: Sequence[Tally]) -> ExaminedTable:
 def _by_weight(
     tallies: Sequence[Tally], titles: Iterable[tuple[str, str]], key: Callable[[LibraryRule], str]
 ) -> tuple[tuple[str, ...], ...]:
-    """A row per title and weight that has a finding in any tally. titles: (what `key` gives of a rule, name of its row)."""
+    """Return a row per title and weight with a finding in any tally. titles: (`key` of a rule, row's name)."""
     rows = []
     for wanted, title in titles:
         for severity in SEVERITIES:
@@ -136,7 +136,7 @@ def tabulate_leaks(tallies: Sequence[Tally]) -> ExaminedTable:
 
 
 def tabulate_leak_places(tallies: Sequence[Tally]) -> ExaminedTable:
-    """The skills behind the last three columns."""
+    """Tabulate the skills behind the last three columns."""
     found = [each for tally in tallies for each in tally.meters if each.is_copied or each.cites]
     found.sort(key=lambda each: (-(each.share or 0), each.path))
     rows = tuple(
@@ -149,7 +149,7 @@ def tabulate_leak_places(tallies: Sequence[Tally]) -> ExaminedTable:
 
 
 def tabulate_odd_skills(tallies: Sequence[Tally]) -> ExaminedTable:
-    """Skills that no harness reads as they stand: frontmatter that does not parse, no SKILL.md."""
+    """Tabulate skills that no harness can read: frontmatter that does not parse, or no SKILL.md."""
     found = [(path, each) for tally in tallies for path, each in tally.found if each.rule.id in _ODD]
     rows = tuple(
         (f"{path}/{each.hit.path}", str(each.line or UNKNOWN), each.hit.says) for path, each in found[:MAX_PLACES]
@@ -159,7 +159,7 @@ def tabulate_odd_skills(tallies: Sequence[Tally]) -> ExaminedTable:
 
 
 def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> ExaminedTable:
-    """A row per task, then one over tasks: means over the task's logs."""
+    """Tabulate a row per task, then one over tasks: means over the task's logs."""
     by_task: dict[str, list[OracleLog]] = {}
     for log in found:
         by_task.setdefault(log.task, []).append(log)
@@ -206,7 +206,7 @@ def _summarise_task(task: str, found: Sequence[OracleLog], cells: Cells) -> list
 
 
 def _mean(values: Iterable[object]) -> float | None:
-    """None as soon as one is missing: a mean of the others would be of other logs."""
+    """Return the mean, None as soon as one value is missing: a mean of the others would be of other logs."""
     known = list(values)
     numbers = [float(value) for value in known if isinstance(value, int | float)]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(known) else None
@@ -237,7 +237,7 @@ def _make_printable(text: str) -> str:
 
 
 def render_table(table: ExaminedTable) -> Iterator[str]:
-    """Text of a release is hostile: what a terminal might obey is replaced."""
+    """Render the table. Text of a release is hostile: what a terminal might obey is replaced."""
     lines = [[_make_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
     yield from (table.title, "")
     yield from align_columns(lines) if table.rows else ("none",)

@@ -1,7 +1,7 @@
-"""What was found in the libraries of one method, counted, and how much of them stands in the human skills of their tasks.
+"""Findings in the libraries of one method, counted, and how much of them is in the human skills of their tasks.
 
-The release's own contamination: generated skills that are copies of the reference, and paths such as
-/root/.claude/skills/<human skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench).
+The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
+skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COPIED = 0.5  # more than this share of its runs of eight words
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Of one SKILL.md. `share` of its runs of eight words stand in a text of the task's human skills; None: it has none.
+    """One SKILL.md. `share`: the part of its runs of eight words that is in a human skill of the task; None without.
 
     shares: more than chance gives (runner.authoring.word_overlap). cites: absolute paths into a human skill's folder.
     """
@@ -45,7 +45,7 @@ class Meter:
 
 
 def measure_leaks(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[Meter]:
-    """One for each skill; words of the task's instruction are left out where it is known."""
+    """Measure each skill, without words of the task's instruction where that is known."""
     texts, sources = library.texts(), list(human.texts().values())
     known = [library.instruction] if library.instruction else []
     names = {path.partition("/")[0] for path in human.files}
@@ -57,14 +57,14 @@ def measure_leaks(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[
 
 
 def _compile_places(names: set[str]) -> re.Pattern[str]:
-    """An absolute path with a folder of skills and, in it, one of these."""
+    """Match an absolute path with a folder of skills and, in it, one of these."""
     either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"(?<![\w.~/-])~?/(?:[\w.-]{{1,80}}/){{0,8}}skills?/(?:{either})(?![\w-])")
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A library, what the rules find in it, and its skills held against the human ones. No meters: human, or none there."""
+    """A library, the rules' findings, and meters that compare its skills with human ones (none without those)."""
 
     library: ReleasedLibrary
     diagnosis: Diagnosis
@@ -72,7 +72,7 @@ class Examined:
 
 
 def examine(library: ReleasedLibrary, release: Release) -> Examined:
-    """No trial is at hand, so the rules that need one (constants, verifiers, hidden checks) have nothing to say."""
+    """Examine a library. Rules that need a trial (constants, verifiers, hidden checks) find nothing: there is none."""
     human = None if library.is_human else release.human(library.task)
     references = [Spoken(text, f"the human skill's {path}") for path, text in human.texts().items()] if human else []
     public = (library.instruction,) if library.instruction else ()
@@ -110,12 +110,12 @@ class Tally:
 
     @cached_property
     def found(self) -> list[tuple[str, LocatedHit]]:
-        """(library's name, finding)."""
+        """Return (library's name, finding)."""
         return [(each.library.name, found) for each in self.examined for found in each.diagnosis.found]
 
     @cached_property
     def left_out(self) -> int:
-        """Findings beyond those that are kept of one rule in one library."""
+        """Return the number of findings beyond those that are kept of one rule in one library."""
         return sum(sum(each.diagnosis.left_out.values()) for each in self.examined)
 
     @cached_property
@@ -123,11 +123,11 @@ class Tally:
         return [meter for each in self.examined for meter in each.meters]
 
     def places(self, found: Iterable[tuple[str, LocatedHit]]) -> int:
-        """Skills that these findings are in."""
+        """Count the skills that have these findings."""
         return len({(name, each.hit.path.partition("/")[0]) for name, each in found})
 
     def count_code_elsewhere(self) -> int:
-        """Skills of pattern B whose code lies outside a folder scripts/."""
+        """Count skills of pattern B with their code outside scripts/."""
         return sum(
             not any(path.startswith("scripts/") for path in _list_code(each.library, facts.skill))
             for each in self.examined
@@ -136,7 +136,7 @@ class Tally:
         )
 
     def count_copied_with_code(self) -> int:
-        """Skills of pattern B that are copies of a human skill."""
+        """Count skills of pattern B that are copies of a human skill."""
         copied = {meter.path for meter in self.meters if meter.is_copied}
         return sum(
             facts.pattern == "B" and f"{each.library.name}/{facts.skill}" in copied

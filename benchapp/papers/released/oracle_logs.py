@@ -1,7 +1,7 @@
 """Read the oracles' logs of a release: skills used, tool calls counted in two ways, tokens.
 
-Claude Code's stream-json has one content block a line. Upstream's evaluator keeps the last line of each message only, so that
-a message's thinking, text and earlier calls go missing; here every block counts (github.com/cxcscmu/SkillLearnBench).
+Claude Code's stream-json has one content block a line. Upstream's evaluator (github.com/cxcscmu/SkillLearnBench) keeps
+only the last line of each message, and so loses its thinking, text and earlier calls. Here every block counts.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ MAX_MESSAGES = 1_000_000  # of one log
 
 @dataclass(frozen=True, slots=True)
 class OracleLog:
-    """One log, its sub-agents among it. `used`: skill -> kinds of use; `mounted`: the task's human skills, None where the folder
-    has none. calls: one per block; calls_of_last_lines: as upstream counts, None where the log is of another format.
-    Tokens are None where the log has no totals; input counts the cached ones too.
-    """
+    """One log with its sub-agents. `used`: skill -> kinds of use. `mounted`: the task's human skills, None where the
+    folder has none. calls: one per block. calls_of_last_lines: as upstream counts, None in other formats. Tokens are
+    unknown in a log without totals; input includes cached ones."""
 
     task: str
     instance: str
@@ -43,14 +42,14 @@ class OracleLog:
 
     @property
     def use(self) -> float | None:
-        """The share of the mounted skills that were used (section 3.2), 0 to 1."""
+        """Return the share of the mounted skills that were used (section 3.2), 0 to 1."""
         if not self.mounted:
             return None
         return sum(skill in self.used for skill in self.mounted) / len(self.mounted)
 
 
 def read_logs(release: Release) -> Iterator[OracleLog]:
-    """One for each instance that has a log. What a log holds that cannot be read goes to the release's problems."""
+    """Read one log for each instance that has one. Unreadable parts of a log go to the release's problems."""
     for instance in release.instances:
         if instance.log:
             human = release.human(instance.family)
@@ -88,14 +87,14 @@ def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...]
 
 
 def _iterate_agent_steps(read: ReadTrajectory) -> Iterator[Step]:
-    """Of the main thread, then of the sub-agents, which are known only after it."""
+    """Return steps of the main thread, then of the sub-agents, which are known only after it."""
     main = (step for step in read.steps)
     others = (step for sub in read.subagents for step in sub.steps)
     return (step for step in chain(main, others) if step.source is Source.AGENT and not step.is_copied_context)
 
 
 def calls_of_last_lines(stream: BinaryIO) -> int:
-    """Tool calls when each message id keeps its last line only."""
+    """Count tool calls when each message id keeps only its last line."""
     last: dict[str, int] = {}
     for number, event in json_lines(stream, Problems()):
         message = event.get("message")

@@ -28,8 +28,8 @@ class NoRelease(ValueError):
 class ReleasedLibrary:
     """skills/<config>/<task>. `method` in this project's words, `model` who wrote the skills, "" for human ones.
 
-    `omitted`: files of it that a manifest beside the release names as left out. `instruction`: of the seed instance; None
-    where the folder has no tasks.
+    `omitted`: files that a manifest of the release lists as left out. `instruction`: of the seed instance; None where
+    the folder has no tasks.
     """
 
     config: str
@@ -42,7 +42,7 @@ class ReleasedLibrary:
 
     @property
     def name(self) -> str:
-        """Where it stands in any copy of the release."""
+        """Return its path in any copy of the release."""
         return f"skills/{self.config}/{self.task}"
 
     @property
@@ -54,13 +54,13 @@ class ReleasedLibrary:
         return tuple(sorted({path.partition("/")[0] for path in self.files if path.endswith(f"/{SKILL_FILE}")}))
 
     def texts(self) -> dict[str, str]:
-        """Its files that are text, by path."""
+        """Return its text files by path."""
         return {path: read_text(file.content) for path, file in self.files.items() if not has_nul(file.content)}
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release's folder as read: libraries, task instances with a log, and what could not be taken as it stands."""
+    """A release's folder as read: libraries, task instances with a log, and what could not be read."""
 
     libraries: tuple[ReleasedLibrary, ...]
     instances: tuple[TaskInstance, ...]
@@ -71,9 +71,9 @@ class Release:
 
 
 def read_release(folder: Path) -> Release:
-    """Everything below skills/ and the logs below eval_keypoints/. NoRelease where neither is there.
+    """Read everything below skills/ and the logs below eval_keypoints/. NoRelease where neither exists.
 
-    What cannot be taken as it stands is in `problems`, with its file and place.
+    What cannot be read is in `problems`, with its file and place.
     """
     problems = ProblemList()
     root = Root(folder, problems)
@@ -110,7 +110,7 @@ def _read_instruction(root: Root, folder: Path, task: str) -> str | None:
 def group_libraries(
     libraries: tuple[ReleasedLibrary, ...], *, by_model: bool
 ) -> Iterator[tuple[str, list[ReleasedLibrary]]]:
-    """(method or config, its libraries): the paper's methods in its order, human skills last, others between."""
+    """Yield (method or config, its libraries): the paper's methods in its order, human skills last, others between."""
     order = {name: place for place, name in enumerate(METHODS)}
     named: dict[tuple[int, str, str], list[ReleasedLibrary]] = {}
     for library in libraries:

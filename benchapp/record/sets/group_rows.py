@@ -1,4 +1,4 @@
-"""Task groups as rows: those a suite states, and those of a mapping file, which win."""
+"""Task groups as rows: those a suite declares, and those of a mapping file, which win."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ GroupCell: TypeAlias = "tuple[int, str, str]"  # key of the task's row, attribut
 
 
 def record_stated(suite: Suite, groups: Mapping[int, TaskGroups]) -> None:
-    """What a suite states of its tasks, by their keys of rows, as it is now. Where a mapping file says something of a
-    task's attribute, this stays."""
+    """Record a suite's current groups, by its tasks' row keys. A mapping file's values for a task's attribute are
+    kept."""
     of_suite = TaskGroup.objects.filter(task__suite=suite)
     mapped = set(of_suite.filter(is_mapped=True).values_list("task_id", "attribute"))
     wanted = [cell for cell in _cells(groups) if cell[:2] not in mapped]
@@ -29,8 +29,8 @@ def record_stated(suite: Suite, groups: Mapping[int, TaskGroups]) -> None:
 
 @transaction.atomic
 def record_mapping(suite: Suite, mapping: GroupMapping) -> dict[str, int]:
-    """Replaces all that an earlier mapping file said of the suite. Returns attribute -> how many tasks now have it from
-    this one."""
+    """Replace all groups of the suite from earlier mapping files. Return attribute -> how many tasks have it from this
+    one."""
     tasks = suite.tasks.values_list("pk", "key", "family__key")
     wanted = _cells({pk: mapping.of(family or "", key) for pk, key, family in tasks})
     pairs = {(task, attribute) for task, attribute, _ in wanted}
@@ -49,12 +49,12 @@ def _cells(groups: Mapping[int, TaskGroups]) -> list[GroupCell]:
         for pk, said in groups.items()
         for name, values in said.items()
         for value in values
-        if name != FAMILY  # which a task is in, and no group
+        if name != FAMILY  # a task's family is not a group
     ]
 
 
 def _replace(rows: TaskGroupQuerySet, wanted: list[GroupCell], *, is_mapped: bool) -> bool:
-    """The rows become the wanted ones. Did anything change?"""
+    """Turn the rows into the wanted ones. Did anything change?"""
     known = {
         (task, name, value): pk for pk, task, name, value in rows.values_list("pk", "task_id", "attribute", "value")
     }
@@ -70,5 +70,5 @@ def _replace(rows: TaskGroupQuerySet, wanted: list[GroupCell], *, is_mapped: boo
 
 
 def renew_numbers(suite: Suite) -> None:
-    """Charts and timelines are kept by the revisions of their runs."""
+    """Invalidate charts and timelines: they are cached by the revisions of their runs."""
     Run.objects.filter(episodes__trials__task__suite=suite).touch()

@@ -1,8 +1,8 @@
 """A loaded suite and imported runs of the same tasks as one suite.
 
-A joined task of an import points at the loaded one (`Task.same_as`). Its trials become trials of the loaded task, so every
-list, chart and page counts them there; each keeps its revision of the imported task, by which they are separated again.
-Tasks of equal content are joined by the program. Equal names are only a proposal, which a person confirms.
+A joined task of an import points at the loaded one (`Task.same_as`). Its trials become trials of the loaded task, so
+every list, chart and page counts them there. Each keeps its revision of the imported task, so they can be separated.
+Tasks of equal content are joined automatically. Equal names are only a proposal, which a person confirms.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ HARBOR_PREFIX = "sha256:"
 SEPARATED = "suite.separated"
 EQUAL_CONTENT = "equal content"
 EQUAL_NAMES = "equal names"
-LEAST_SHARE = 2  # a proposal names at least one of so many tasks of one of the two suites
+LEAST_SHARE = 2  # a proposal names at least 1 in 2 tasks of either suite
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Shaped):
-    """Tasks of an imported suite that have the names of tasks of a loaded one: (imported, loaded), by the imported key."""
+    """Tasks of an imported suite with the names of a loaded one's: (imported, loaded), by the imported key."""
 
     imported: Suite
     loaded: Suite
     pairs: tuple[tuple[Task, Task], ...]
-    tasks: int  # of the imported suite that are joined with none
+    tasks: int  # of the imported suite that are not joined
 
     json_shape = JsonShape(
         "imported=imported.key",
@@ -56,7 +56,7 @@ class Proposal(Shaped):
 
 
 def find_by_content(digests: Iterable[str]) -> dict[str, Task]:
-    """The loaded task that each digest names, for those that name exactly one."""
+    """Return the loaded task that each digest names, for digests that name exactly one."""
     if not (wanted := {digest: digest.removeprefix(HARBOR_PREFIX) for digest in digests}):
         return {}
     found: defaultdict[str, set[Task]] = defaultdict(set)
@@ -67,13 +67,13 @@ def find_by_content(digests: Iterable[str]) -> dict[str, Task]:
 
 
 def was_separated(imported: Suite, loaded: Suite) -> bool:
-    """Did a person take a join of these back? What they decided is not undone by equal contents."""
+    """Did a person separate these suites? Equal contents do not undo that."""
     return Activity.objects.filter(verb=SEPARATED, target_id=loaded.public_id, detail__from=imported.key).exists()
 
 
 @transaction.atomic
 def join_by_content(loaded: Suite) -> None:
-    """Joins imported tasks with those of a suite that have the same content."""
+    """Join imported tasks with those of a suite that have the same content."""
     revisions = TaskRevision.objects.filter(task__suite__path="", task__suite__digest="", task__same_as=None)
     rows = list(revisions.select_related("task__suite").order_by("pk"))
     same = find_by_content({row.digest for row in rows})
@@ -87,9 +87,9 @@ def join_by_content(loaded: Suite) -> None:
 
 
 def propose_by_name(suite: Suite) -> list[Proposal]:
-    """With every suite of the other kind whose tasks have the names of its own, the most tasks first.
+    """Propose joins with every suite of the other kind that has tasks of the same names, the most tasks first.
 
-    A name is the last part of a key, in any case; one that two tasks of a suite share says nothing.
+    A name is the last part of a key, in any case. Names that two tasks of a suite share are ignored.
     """
     is_imported = not (suite.path or suite.digest)
     if not (suite.path or is_imported):  # bundled: its tasks are written for it
@@ -109,7 +109,7 @@ def propose_by_name(suite: Suite) -> list[Proposal]:
 
 
 def _propose(imported: Suite, loaded: Suite, theirs: Sequence[Task], ours: Sequence[Task]) -> Proposal | None:
-    """Of tasks that are joined with none."""
+    """Propose a join of tasks that are not joined yet."""
     here, there = _by_name(ours), _by_name(theirs)
     pairs = tuple((there[name], here[name]) for name in sorted(there.keys() & here.keys()))
     if not pairs or len(pairs) * LEAST_SHARE < min(len(there), len(here)):
@@ -126,7 +126,7 @@ def _by_name(tasks: Iterable[Task]) -> dict[str, Task]:
 
 @transaction.atomic
 def join_by_name(imported: Suite, loaded: Suite, by: User | None = None, reason: str = "") -> int:
-    """Joins every task that has the name of a loaded one. Returns how many. SetupError where none has."""
+    """Join every task that has the name of a loaded one. Return how many. SetupError where none has."""
     proposal = next((each for each in propose_by_name(imported) if each.loaded == loaded), None)
     if proposal is None or proposal.imported != imported:
         raise SetupError(
@@ -138,8 +138,8 @@ def join_by_name(imported: Suite, loaded: Suite, by: User | None = None, reason:
 
 @transaction.atomic
 def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
-    """Gives an imported suite its trials back, also in an archive's copy of a joined experiment. Returns how many tasks were
-    joined. From then on only a person joins the two suites. SetupError where none was joined."""
+    """Give an imported suite its trials back, also in an archive's copy of a joined experiment. Return how many tasks
+    were joined. From then on only a person joins the two suites. SetupError where none was joined."""
     joined = list(_joined_tasks(imported))
     if not joined:
         raise SetupError(f"{imported.key}: none of its tasks is joined with another suite's")
@@ -158,7 +158,7 @@ def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
 
 
 def _joined_tasks(imported: Suite) -> QuerySet[Task]:
-    """Those of an import whose trials count, or will count, in another suite."""
+    """Return imported tasks whose trials count, or will count, in another suite."""
     elsewhere = Trial.objects.filter(task_revision__task=OuterRef("pk")).exclude(task=OuterRef("pk"))
     return imported.tasks.filter(Q(same_as__isnull=False) | Exists(elsewhere))
 
@@ -187,8 +187,8 @@ def note_join(imported: Suite, loaded: Suite, tasks: int, by: User | None = None
 
 
 def _move_trials(task: Task, target: Task) -> None:
-    """The trials that were imported as `task` count as those of `target`. Where its slots are taken the samples go on after
-    those it has, with the same distances, so that they begin with 0 again when the trials go back."""
+    """Count trials imported as `task` as those of `target`. Where its slots are taken, number the samples after them
+    with the same distances, so that they start at 0 again when the trials go back."""
     moved = list(
         Trial.objects.filter(task_revision__task=task)
         .exclude(task=target)
@@ -218,7 +218,7 @@ def _move_trials(task: Task, target: Task) -> None:
 
 
 def _copy_key_points(task: Task, target: Task) -> None:
-    """Those that an import brought, where the folder has none: its judgements are made by them."""
+    """Copy key points that an import brought, where the folder has none: its judgements use them."""
     if target.key_points.exists():
         return
     columns = ("kind", "ordinal", "text", "reason", "reference")
@@ -226,7 +226,7 @@ def _copy_key_points(task: Task, target: Task) -> None:
 
 
 def joined_with(suite: Suite) -> list[Suite]:
-    """The suites that its tasks are joined with, or whose tasks are joined with its own, by key."""
+    """List the suites that its tasks are joined with, or whose tasks are joined with its own, by key."""
     trials = Trial.objects.filter(Q(task__suite=suite) | Q(task_revision__task__suite=suite))
     pairs = trials.exclude(task=F("task_revision__task")).order_by()
     keys = {key for pair in pairs.values_list("task__suite", "task_revision__task__suite").distinct() for key in pair}

@@ -1,4 +1,4 @@
-"""The suites at hand: those that come with the package, and those loaded from a folder of this machine."""
+"""The available suites: those that come with the package, and those loaded from a folder of this machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_NAMED = 100  # tasks of one reason in the record
 
 @dataclass(frozen=True, slots=True)
 class SuiteFolder:
-    """A suite as it lies in a folder, ready to be recorded."""
+    """A suite read from a folder, ready to be recorded."""
 
     suite: Suite
     path: Path
@@ -70,7 +70,7 @@ class StoredLine(TypedDict):
 
 
 class StoredAccount(TypedDict):
-    """`Suite.account`."""
+    """The contents of `Suite.account`."""
 
     found: int
     loaded: int
@@ -79,7 +79,7 @@ class StoredAccount(TypedDict):
 
 
 def account_as_json(account: Account | None, most: int | None = None) -> StoredAccount | None:
-    """Counts, and the reasons with their tasks, at most `most` of each. None for a suite of no folder."""
+    """Return counts, and the reasons with their tasks, at most `most` of each. None for a suite without a folder."""
     if account is None:
         return None
     set_aside, left_out = (
@@ -90,7 +90,7 @@ def account_as_json(account: Account | None, most: int | None = None) -> StoredA
 
 
 def problem_as_json(error: SetupError) -> dict[str, str]:
-    """path, place, expected and message, fit for a terminal. Of other errors than SuiteError only the message."""
+    """Return path, place, expected and message, fit for a terminal. Only a SuiteError has more than a message."""
     parts = ("", "", "", str(error))
     if isinstance(error, SuiteError):
         parts = (escape_unprintable(error.path), error.place, error.expected, error.message)
@@ -98,8 +98,8 @@ def problem_as_json(error: SetupError) -> dict[str, str]:
 
 
 def find_suite(key: str) -> Suite:
-    """The suite as it lies on disk now. SetupError names the known ones, or says that its folder is not here;
-    SuiteError and SuiteProblems say what is wrong in it."""
+    """Read the suite from disk. SetupError names the known ones, or the folder that is missing here; SuiteError and
+    SuiteProblems say what is wrong in it."""
     if key in SUITES:
         return load_suite(key)
     row = models.Suite.objects.exclude(path="").filter(key=key).first()
@@ -121,8 +121,8 @@ def read_folder(
     strict: bool = False,
     replaces: models.Suite | None = None,
 ) -> SuiteFolder:
-    """Reads and checks all of a folder; nothing is recorded. Errors and `strict` as in `read_suite_folder`. `replaces`: the
-    suite under this key whose next state it is, although it lies in another folder."""
+    """Read and check a whole folder without recording anything. Errors and `strict` as in `read_suite_folder`.
+    `replaces`: the suite under this key that it updates, although from another folder."""
     place = path.expanduser().absolute()
     if not place.is_dir():
         raise SetupError(f"{place}: expected a folder with a suite; there is none")
@@ -143,8 +143,8 @@ def read_folder(
 def record_folder(
     folder: SuiteFolder, by: models.User | None = None, replaces: models.Suite | None = None
 ) -> models.Suite:
-    """Rows of the suite, which can be launched by its key from now on. Loading it again after a change adds revisions.
-    Imported runs of tasks with the same content count in it."""
+    """Record the suite, which can then be launched by its key. Loading it again after a change adds revisions. Imported
+    runs of tasks with the same content count in it."""
     _refuse_taken(folder, replaces)
     rows = record_suite(folder.suite)
     row = rows.suite
@@ -158,7 +158,7 @@ def record_folder(
 
 
 def _name_as_harbor(folder: SuiteFolder, rows: SuiteRows) -> None:
-    """Keeps with each revision the digests by which Harbor's results name it."""
+    """Keep with each revision the digests that name it in Harbor's results."""
     for task in folder.tasks:
         revision = rows.revisions[task.key]
         if not revision.foreign_digests and (task.folder / "task.toml").is_file():
@@ -168,7 +168,7 @@ def _name_as_harbor(folder: SuiteFolder, rows: SuiteRows) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MappedGroups:
-    """What a mapping file did: attribute -> how many tasks have it from the file, and what it names in vain."""
+    """What a mapping file did: attribute -> how many tasks have it from the file; and its names that match nothing."""
 
     suite: models.Suite
     tasks: dict[str, int]
@@ -177,9 +177,9 @@ class MappedGroups:
 
 @transaction.atomic
 def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
-    """Groups of a suite that is bundled, loaded or imported. What it states itself is read again where it lies here.
-    SetupError where there is no such suite; SuiteError where the file names nothing of it. Without a file only the
-    former."""
+    """Record groups of a bundled, loaded or imported suite. Its own groups are read again if its files are here;
+    without a mapping that is all. SetupError for an unknown suite; SuiteError where the mapping matches no part of
+    it."""
     row = models.Suite.objects.filter(key=key).first()
     is_here = key in SUITES or (row is not None and bool(row.path) and Path(row.path).is_dir())
     read = find_suite(key) if is_here else None
@@ -204,16 +204,16 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
         expected = f"families or tasks of {key}"
         raise SuiteError(str(mapping.source), "families, tasks", expected, "it names none of them")
     if read is not None:
-        record_suite(read)  # what an earlier file said instead of it may be free again
+        record_suite(read)  # earlier mappings may have hidden what it declares
     keys = (set(each.values_list("key", flat=True)) for each in (row.families.all(), row.tasks.all()))
     return MappedGroups(row, counts, tuple(mapping.notes(*keys)))
 
 
 @transaction.atomic
 def choose_families(key: str, choice: FamilyChoice, by: models.User | None = None, reason: str = "") -> models.Suite:
-    """Families of a suite in a folder, by an attribute of its tasks or task by task; an empty choice gives those of the
-    folder. Family protocols can then be launched over them. SetupError where the format does not allow it, or an experiment
-    over it is not finished: the suite would be another one for its trials."""
+    """Set the families of a suite in a folder, by an attribute of its tasks or task by task. An empty choice restores
+    the folder's own. Family protocols can then run over them. SetupError where the format does not allow it, or while
+    an experiment over the suite is unfinished: its trials would belong to another suite."""
     row = models.Suite.objects.select_for_update().filter(key=key).exclude(path="").first()
     if row is None:
         raise SetupError(f"{key} is not loaded from a folder, so its families cannot be chosen")
@@ -230,7 +230,7 @@ def choose_families(key: str, choice: FamilyChoice, by: models.User | None = Non
 
 
 def _refuse_taken(folder: SuiteFolder, replaces: models.Suite | None) -> None:
-    """A key names one suite for good: what ran under it must stay what it was."""
+    """Refuse a key that names another suite: what ran under a key must stay what it was."""
     key = folder.suite.key
     if key in SUITES:
         raise SetupError(f"{key} is the name of a bundled suite; give this one another with --key")
@@ -239,7 +239,7 @@ def _refuse_taken(folder: SuiteFolder, replaces: models.Suite | None) -> None:
         row is None
         or row == replaces
         or row.path == str(folder.path)
-        or row.digest == folder.suite.digest  # also that of an archive, which says no path
+        or row.digest == folder.suite.digest  # also that of an archive, which has no path
     ):
         return
     whose = f"the suite loaded from {row.path}" if row.path else "a suite that came in with imported runs"

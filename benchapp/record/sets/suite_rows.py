@@ -1,4 +1,4 @@
-"""A suite from disk as rows: environments, families, tasks and the revision each task is in."""
+"""A suite from disk as rows: environments, families, tasks and their current revisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SuiteRows:
 
 
 def record_suite(suite: Suite) -> SuiteRows:
-    """Rows of the suite as it is now. A changed task gets a further revision; the old one stays with its trials."""
+    """Record the current state of the suite. A changed task gets a new revision; the old one stays with its trials."""
     row, _ = models.Suite.objects.update_or_create(
         key=suite.key, defaults={"name": suite.name, "version": suite.version, "digest": suite.digest}
     )
@@ -31,12 +31,12 @@ def record_suite(suite: Suite) -> SuiteRows:
     families = [family for environment in suite.environments for family in environment.families]
     record_stated(row, {rows.tasks[task.key].pk: task.groups for family in families for task in family.tasks})
     if before.items() - _read_names(row).items():
-        renew_numbers(row)  # timelines of ended runs are kept with the names in them
+        renew_numbers(row)  # timelines of ended runs are cached with the names in them
     return rows
 
 
 def _read_names(suite: models.Suite) -> dict[str, tuple[object, ...]]:
-    """What pages show of each task, by its key."""
+    """Return what pages show of each task, by its key."""
     shown = suite.tasks.values_list("key", "title", "role", "family__name", "family__slug", "family__environment__name")
     return {key: tuple(names) for key, *names in shown}
 
@@ -82,7 +82,7 @@ def _task(rows: SuiteRows, family: models.Family, task: Task) -> None:
 
 
 def _key_points(row: models.Task, task: Task) -> None:
-    """Those of the suite as it is now. A suite without any says nothing about those that an import brought."""
+    """Replace them by the suite's current ones. A suite without any leaves those of an import."""
     if not task.key_points:
         return
     points = [(each.kind, each.ordinal, each.text, each.reason, each.reference) for each in task.key_points]

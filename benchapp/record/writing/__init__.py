@@ -1,1 +1,1 @@
-"""Writes rows of the record: one module for each family of rows, whoever asks (recorder, imports, forks, synthesis)."""
+"""Write rows of the record for recorder, imports, forks and synthesis: one module for each family of rows."""

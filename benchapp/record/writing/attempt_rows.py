@@ -1,8 +1,7 @@
-"""The writer of attempts: their own row, and below it trajectories, compactions and skill uses. Also of the trajectories
-of an author's session, which lie below its call.
+"""Write attempts: their own row, trajectories, compactions and skill uses. Also trajectories of an author's session.
 
-Contents are stored before the rows that point at them: `pack_steps` and `pack_compaction` first, then the functions here,
-inside the transaction of whoever records the attempt. `Verdict.objects.record` writes verdicts, `Trial.settle` and
+Contents are stored before the rows that point at them: `pack_steps` and `pack_compaction` first, then the functions
+here, inside the transaction that records the attempt. `Verdict.objects.record` writes verdicts, `Trial.settle` and
 `Trial.take_numbers` the numbers of the trial.
 """
 
@@ -22,7 +21,7 @@ from runner.base.types import Compaction as CompactionValue
 from runner.base.types import SkillUse as UseValue
 from runner.base.types import TrajectoryHead, Usage
 
-MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback, or the whole log, lies in a blob
+MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; a blob has the traceback, or the whole log
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,9 @@ class PackedTrajectory:
 
 
 def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> Compaction:
-    """The unsaved row, with its contents stored. It lacks its trajectory."""
+    """Store the contents and return the unsaved row. It lacks its trajectory."""
     spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
-    # As `canonical_json` writes it: there are but whole numbers and plain names.
+    # As `canonical_json` writes it: there are only whole numbers and plain names.
     text, places = (blobs or Blob.objects).put_many([storable(value.text).encode(), orjson.dumps(spans)])
     return Compaction(
         kind=value.kind,
@@ -61,7 +60,7 @@ def set_usage(attempt: Attempt, usage: Usage) -> None:
 
 
 def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) -> None:
-    """kind: the exception's type. whole: digest of its traceback, or of the whole log."""
+    """Set the exception. kind: its type. whole: digest of its traceback, or of the whole log."""
     attempt.exception_type = storable(kind)[:200]
     attempt.exception_message = cut(storable(message), MAX_EXCEPTION_MESSAGE)
     attempt.exception_id = whole
@@ -69,7 +68,7 @@ def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) 
 
 @dataclass(frozen=True, slots=True)
 class BelowAttempt:
-    """What lies below a saved attempt and is not saved yet. A use belongs to the trajectory it names, or to none."""
+    """The unsaved rows of a saved attempt. A use belongs to the trajectory it names, or to none."""
 
     attempt: Attempt
     trajectories: Sequence[PackedTrajectory]
@@ -77,12 +76,12 @@ class BelowAttempt:
 
 
 def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]) -> None:
-    """Trajectories with their compactions, and skill uses. Parents come before their children."""
+    """Save trajectories with their compactions, and skill uses. Parents come before their children."""
     save_below([BelowAttempt(attempt, trajectories, uses)])
 
 
 def save_below(found: Sequence[BelowAttempt]) -> None:
-    """The same of many attempts, in as many statements as of one."""
+    """Save those of many attempts, in as many statements as for one."""
     rows = _save_all([(each.attempt, each.trajectories) for each in found])
     SkillUse.objects.bulk_create(
         SkillUse(
@@ -99,14 +98,14 @@ def save_below(found: Sequence[BelowAttempt]) -> None:
 
 
 def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> None:
-    """What an agent did that worked as the author of this call."""
+    """Save what an agent did that worked as the author of this call."""
     _save_all([(call, trajectories)])
 
 
 def _save_all(
     owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]],
 ) -> list[dict[str, Trajectory]]:
-    """Of each owner the rows by name. Those without a parent first, then level by level."""
+    """Return each owner's rows by name. Those without a parent first, then level by level."""
     rows: list[dict[str, Trajectory]] = [{} for _ in owned]
     made = [
         (_place(rows[at], owner, ordinal, item), item)
@@ -127,7 +126,7 @@ def _save_all(
 def _place(
     named: dict[str, Trajectory], owner: Attempt | ModelCall, ordinal: int, item: PackedTrajectory
 ) -> Trajectory:
-    """The unsaved row, put among those of its owner by name."""
+    """Return the unsaved row, added to those of its owner by name."""
     named[item.head.name] = row = item.packed.row(
         owner,
         item.head,

@@ -1,7 +1,7 @@
-"""The writer of decisions: the author's answers, with the libraries around them and the trials it was shown.
+"""Write decisions: the author's answers, with the libraries around them and the trials it was shown.
 
 Writing has two halves. `pack_decision` stores the patch and counts what changed, which may take long; then
-`PackedDecision.save` adds the rows inside the transaction of whoever records the decision.
+`PackedDecision.save` adds the rows inside the transaction that records the decision.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_OPERATION = 32  # characters
 
 @dataclass(frozen=True, slots=True)
 class PackedDecision:
-    """What a decision's row points at, stored."""
+    """The stored contents that a decision's row points at."""
 
     before: Snapshot
     after: Snapshot
@@ -29,7 +29,7 @@ class PackedDecision:
     change: ChangeCounts
 
     def save(self, row: Decision, evidence: Iterable[tuple[Trial, Compaction | None]]) -> Decision:
-        """Completes and saves the decision, then what its author was shown, in this order."""
+        """Complete and save the decision, then what its author was shown, in this order."""
         row.before, row.after, row.patch_id = self.before, self.after, self.patch
         row.operation_type = storable(row.operation_type)[:MAX_OPERATION]
         row.summary, row.error = storable(row.summary), storable(row.error)

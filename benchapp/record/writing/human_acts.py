@@ -1,4 +1,4 @@
-"""Every act of a person on the record is written down beside it: who, when, what, why."""
+"""Log every act of a person on the record: who, when, what, why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMAND_LINE = "command line"
 
 
 class NotPossible(RunnerError):
-    """The act does not fit the state of what it is meant for."""
+    """The act does not fit the state of its target."""
 
 
 def note_activity(
@@ -23,9 +23,9 @@ def note_activity(
     detail: Mapping[str, object] | None = None,
     reason: str = "",
 ) -> Activity:
-    """Call it inside the transaction of the act. `verb` reads "codebook.frozen"; `detail` says what was and what is.
+    """Log the act; call it inside its transaction. `verb` reads "codebook.frozen"; `detail` has old and new values.
 
-    `actor` is None for somebody at the command line. An account as target has no address; `detail` names it.
+    Without an `actor` somebody is at the command line. An account as target has no address; `detail` names it.
     """
     return Activity.objects.create(
         actor=actor,

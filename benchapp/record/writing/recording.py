@@ -1,9 +1,9 @@
 """One episode's record in rows: `runner.protocols.recorder.Recorder` on the database.
 
-Every recording method is one transaction that first renews the episode's lease under this recorder's epoch. Where
-somebody else has taken the episode over, that renewal finds no row: LeaseLost is raised and nothing is left behind.
-Contents (blobs, chunks, snapshots) are committed before the transaction whose rows point at them; they are addressed
-by their digest, so content without a row is harmless.
+Every recording method is one transaction that first renews the episode's lease under this recorder's epoch. If somebody
+else has taken the episode over, the renewal finds no row: LeaseLost is raised and nothing is left behind. Contents
+(blobs, chunks, snapshots) are committed before the transaction whose rows point at them. They are addressed by their
+digest, so content without a row is harmless.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ MAX_LOGGED = 8_000
 
 @dataclass(frozen=True, slots=True)
 class PackedAttempt:
-    """The contents of an attempt, stored, with what its rows will say."""
+    """The stored contents of an attempt, with the values of its rows."""
 
     trajectories: tuple[PackedTrajectory, ...]
     verdict: VerdictValue | None
@@ -93,8 +93,8 @@ class PackedAttempt:
 class RowRecorder:
     """`epoch` is that of the lease which the caller took; `worker` names the process, for people.
 
-    `watch` gets every live step (see benchapp.record.live); it must not raise. `redact` takes secrets out of errors; the
-    runner has cleaned the trial's own texts (`runner.engine.cleaning`).
+    `watch` gets every live step (see benchapp.record.live); it must not raise. `redact` removes secrets from errors;
+    the runner has cleaned the trial's own texts (`runner.engine.cleaning`).
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class RowRecorder:
         self.episode, self.epoch, self.worker = episode, epoch, worker
         self._watch, self._redact = watch, redact
         self._turn: tuple[str, ModelRequest] | None = None  # key and request of the latest call of an agent
-        # Read once between two entries: while we hold the lease nobody else writes, but for skips of trials that are
-        # not at work, and what was skipped is not started.
+        # Read once between two entries: while we hold the lease nobody else writes, except skips of trials that are not
+        # running, and a skipped trial is not started.
         self._history: History | None = None
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -258,12 +258,12 @@ class RowRecorder:
             save_session(call, packed)
 
     def _started(self, key: str) -> models.QuerySet[ModelCall]:
-        """The latest call under this key that has not ended."""
+        """Return the latest call under this key that has not ended."""
         started = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED)
         return self.episode.calls.filter(pk=started.latest("id").pk)
 
     def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
-        """An agent's turn is kept as what it adds to the turn before."""
+        """Store the request. An agent's turn is kept as an addition to the turn before."""
         if purpose != AGENT_CALLS:
             return _put_json(request)
         conversation = key.rpartition("/")[0]
@@ -315,7 +315,7 @@ class RowRecorder:
 
     @contextmanager
     def _transaction(self) -> Iterator[datetime]:
-        """A transaction in which the episode is ours, or none at all. Gives the time of recording."""
+        """Open a transaction that holds the episode, or raise. Gives the time of recording."""
         now = timezone.now()
         with transaction.atomic():
             held = Episode.objects.renew(self.episode.pk, epoch=self.epoch, now=now, seconds=settings.LEASE_SECONDS)
@@ -324,7 +324,7 @@ class RowRecorder:
             yield now
 
     def _enter(self, target: Target, now: datetime) -> None:
-        """The next place on the spine; safe because the renewed lease row is locked until the commit."""
+        """Take the next place on the spine; safe because the renewed lease row is locked until the commit."""
         self._history = None
         enter(self.episode, target, now)
         Run.objects.filter(pk=self.episode.run_id).touch()
@@ -355,7 +355,7 @@ class RowRecorder:
 
 
 def _pack(result: AttemptResult) -> PackedAttempt:
-    """Stores everything that is read rather than filtered. Nothing points at it yet."""
+    """Store everything that is read rather than filtered. Nothing points at it yet."""
     traceback = result.failure.traceback if result.failure else ""
     compactions = tuple(map(pack_compaction, result.compactions))  # of the first trajectory
     return PackedAttempt(

@@ -1,4 +1,4 @@
-"""The spine's writer: entries, whoever records them (a run, an import, an operator, a fork, a synthetic campaign).
+"""Write entries of the spine, for a run, an import, an operator, a fork or a synthetic campaign.
 
 An entry and the row it points at are written in one transaction. Attempts are written by `attempt_rows`, decisions by
 `decision_rows`; a seeding and a skip are plain rows. An archive copies entries as they are.
@@ -25,22 +25,22 @@ KINDS = {
 
 
 def build_entry(episode: Episode, target: Target, at: datetime, sequence: int) -> Entry:
-    """The unsaved entry that points at this saved row."""
+    """Return the unsaved entry that points at this saved row."""
     kind = KINDS[type(target)]
     return Entry(episode=episode, sequence=sequence, kind=kind, recorded_at=at, **{Entry.TARGETS[kind]: target})
 
 
 def enter(episode: Episode, target: Target, at: datetime, sequence: int | None = None) -> None:
-    """Puts a saved row on the spine, at its next place if none is given.
+    """Put a saved row on the spine, at its next place if none is given.
 
-    Call inside a transaction that nobody else's entry can come between: the fenced one of a recorder, or one that locked
-    the episode.
+    Call inside a transaction that no other entry can come between: the fenced one of a recorder, or one that locked the
+    episode.
     """
     build_entry(episode, target, at, sequence or episode.next_sequence()).save(force_insert=True)
 
 
 def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> Seal:
-    """The library's snapshot must be recorded, but for the empty one. public_id: None draws one."""
+    """Write the seal. The library's snapshot must be recorded, except the empty one. public_id: None draws one."""
     return Seal.objects.create(
         snapshot=Snapshot.objects.standing_for(frozen.snapshot),
         library_digest=frozen.library_digest,
@@ -52,5 +52,5 @@ def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> S
 
 
 def write_refusal(trial: Trial | None, paths: tuple[str, ...], reason: str) -> Refusal:
-    """A write to the library that was not taken."""
+    """Write a rejected write to the library."""
     return Refusal.objects.create(trial=trial, paths=[storable(path) for path in paths], reason=storable(reason))

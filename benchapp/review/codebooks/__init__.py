@@ -1,2 +1,2 @@
-"""Codebooks: versions, codes, examples, their file, and labels carried to a later version. What reviewers say with them
-is in `coding`."""
+"""Codebooks: versions, codes, examples, their file, and labels carried to a later version. Reviewers' answers with them
+are in `coding`."""

@@ -1,16 +1,16 @@
-"""Labels made with one version of a codebook, taken over to a later one: only what a reader must decide is asked again.
+"""Carry labels from one version of a codebook over to a later one. Readers are asked only what they must decide.
 
-A label follows its code by itself where the code was kept, renamed or merged. It must be looked at where the code was
+A label follows its code automatically where the code was kept, renamed or merged. It must be looked at where the code
+was
+- split: only a reader can say which part it belongs to; until then it is on the first part;
+- redefined: it was made under another meaning; it is on the code as it is now;
+- retired: nothing replaced the code; it stays on the retired code, which the new version does not have, so that the
+  reviewer sees what they had chosen. A review that still carries it cannot be submitted.
 
-- split: nobody but a reader can tell which part it belongs to; it stands on the first part until then;
-- redefined: it was made under another meaning; it stands on the code as it is now;
-- retired: nothing took the code's place; it stays on the retired code, which the new version does not have, so that the
-  reviewer sees what they had said. A review that still carries it cannot be submitted.
+A merge often rewrites the definition. Its labels follow all the same: the person who merged saw the old texts and the
+new one and decided that they belong together.
 
-A merge often rewrites the definition. Its labels follow all the same: whoever merged had the old texts and the new one
-before them and said that they belong together.
-
-Nothing of the old queue is changed but that it is closed: its reviews, drafts and skips stay where they are.
+The old queue is closed and otherwise unchanged: its reviews, drafts and skips stay where they are.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.codebooks.version_changes import RETIRED, VersionDiff
 
 BATCH = 500  # reviews carried together
-OF_LABELS = frozenset({"labels", "touched", "reviews_to_look_at"})  # counts that follow from what reviewers said
+OF_LABELS = frozenset({"labels", "touched", "reviews_to_look_at"})  # counts that follow from the reviewers' answers
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of every label of one old code. `code`: what the label will stand on; `kind`: how that follows."""
+    """What happens to every label of one old code. `code`: the label's new code; `kind`: how that follows."""
 
     code: Code
     kind: str
@@ -42,7 +42,7 @@ class Fate:
 
 
 class CarryPlan:
-    """What carrying a queue over to a version would do, before anybody does it. Raises CodebookRefused where it cannot be."""
+    """A preview of carrying a queue over to a version. Raises CodebookRefused where it cannot be carried."""
 
     def __init__(self, queue: Queue, version: CodebookVersion) -> None:
         if not version.is_frozen:
@@ -53,7 +53,7 @@ class CarryPlan:
 
     @property
     def labels(self) -> QuerySet[Label]:
-        """Those of submitted reviews: what is carried."""
+        """Labels of submitted reviews: what is carried."""
         return Label.objects.filter(mark__review__in=self.reviews)
 
     @property
@@ -62,13 +62,13 @@ class CarryPlan:
 
     @property
     def touched(self) -> QuerySet[Label]:
-        """The labels that must be looked at again: those and no others."""
+        """The labels that must be looked at again, and no others."""
         keys = [key for key, fate in self.fates.items() if fate.must_look]
         return self.labels.filter(code__in=keys)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Submitted reviews and their labels, how many must be looked at, and what stays behind in the old queue."""
+        """Return counts of submitted reviews, their labels, those to look at, and what stays in the old queue."""
         states = dict(self.queue_reviews.order_by().values_list("state").annotate(Count("pk")))
         return {
             "labels": self.labels.count(),
@@ -84,15 +84,15 @@ class CarryPlan:
         return Review.objects.filter(item__queue=self.queue)
 
     def by_code(self) -> list[tuple[Code, Fate, int]]:
-        """(old code, what becomes of its labels, how many there are), in the old version's order."""
+        """List (old code, what happens to its labels, how many there are), in the old version's order."""
         totals = dict(self.labels.order_by().values_list("code").annotate(Count("pk")))
         return [(code, self.fates[code.pk], totals.get(code.pk, 0)) for code in self.diff.old_codes]
 
 
 def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
-    """A queue of the same items under `version`, with every submitted review in it; the old queue is closed.
+    """Create a queue of the same items under `version` with every submitted review in it. The old queue is closed.
 
-    Reviews without a touched label stand as submitted, at their old time. The others become drafts, and their reviewers
+    Reviews without a touched label count as submitted, at their old time. The others become drafts, and their reviewers
     keep their slots, without a limit of time, until they come back to them. Raises CodebookRefused.
     """
     plan = CarryPlan(queue, version)
@@ -137,7 +137,7 @@ def _copy_queue(queue: Queue, version: CodebookVersion, user: User | None) -> Qu
 
 
 class _Carried:
-    """The rows of one carrying, written in the order in which they point at each other."""
+    """The rows of one carrying, written so that each exists before others point at it."""
 
     def __init__(self, plan: CarryPlan, queue: Queue) -> None:
         self.plan, self.queue = plan, queue
@@ -167,7 +167,7 @@ class _Carried:
         Slot.objects.bulk_create(Slot(item=self.items[item], place=place) for item, place in places)
 
     def _copy_reviews(self, old: Sequence[Review]) -> None:
-        """As drafts first: a submitted review takes no more marks."""
+        """Copy as drafts first: a submitted review takes no more marks."""
         kept = ("reviewer_id", "memo", "confidence", "seconds", "guess", "guessed_at")
         made = Review.objects.bulk_create(
             Review(
@@ -188,7 +188,7 @@ class _Carried:
         self._seat(new, {review.pk: review.slot.place for review in old if hasattr(review, "slot")})
 
     def _copy_marks(self, new: dict[int, Review]) -> dict[int, Mark]:
-        """New marks by the keys of the old ones."""
+        """Return new marks by the keys of the old ones."""
         kept = ("public_id", "ordinal", "trajectory_id", *Mark.ANCHOR, "attribution", "is_first_failure", "memo")
         old = list(Mark.objects.filter(review__in=list(new)).order_by("pk"))
         made = Mark.objects.bulk_create(
@@ -197,10 +197,10 @@ class _Carried:
         return {mark.pk: copy for mark, copy in zip(old, made, strict=True)}
 
     def _copy_labels(self, marks: dict[int, Mark]) -> set[int]:
-        """Returns the keys of the new reviews that must be looked at.
+        """Return the keys of the new reviews that must be looked at.
 
-        Two labels of a mark whose codes were merged become one. It must be looked at if either must, and points at
-        that one as what it was carried from.
+        Two labels of a mark whose codes were merged become one. It must be looked at if either must, and records that
+        one as its origin.
         """
         made: dict[tuple[int, int], Label] = {}
         for label in Label.objects.filter(mark__in=list(marks)).order_by("pk"):
@@ -214,7 +214,7 @@ class _Carried:
         return {label.mark.review_id for label in made.values() if label.needs_look}
 
     def _seat(self, new: dict[int, Review], places: dict[int, int]) -> None:
-        """The slots that the old reviews filled: filled again, or held without a limit of time for whoever must look.
+        """Fill the slots of final reviews again. Hold the others for their reviewers, without a limit of time.
 
         Somebody who left the queue will not come: their draft stays, their slot is open to others.
         """
@@ -230,7 +230,7 @@ class _Carried:
         Slot.objects.bulk_update(taken, ["holder", "review"])
 
     def _copy_resolutions(self) -> None:
-        """Of items where nothing is looked at again: there an adjudicator's answer still says what it said."""
+        """Copy resolutions of items that need no second look: there an adjudicator's answer still applies."""
         standing = Resolution.objects.filter(item__queue=self.plan.queue, superseded_at=None)
         open_items = set(self.queue.items.filter(reviews__state=Review.State.DRAFT).values_list("pk", flat=True))
         for old in standing.prefetch_related("codes").order_by("pk"):

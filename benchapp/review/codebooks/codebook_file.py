@@ -54,7 +54,7 @@ class Strict(BaseModel):
 
 
 class ExampleText(Strict):
-    """An anchor in evidence, as `CodeExample` holds it."""
+    """An anchor in evidence, as `CodeExample` stores it."""
 
     trial: UUID | None = None
     decision: UUID | None = None
@@ -85,12 +85,12 @@ class CodebookText(Strict):
     codes: tuple[CodeText, ...]
 
     def flat(self) -> Iterator[tuple[CodeText, CodeText | None, Place]]:
-        """(code, its parent, its place in the file), parents before their children."""
+        """Yield (code, its parent, its place in the file), parents before their children."""
         yield from _flat(self.codes, None, ("codes",))
 
 
 class CodebookFileError(ValueError):
-    """The file is no codebook; `faults` holds one sentence each."""
+    """The file is not a valid codebook; `faults` holds one sentence each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__(" ".join(faults))
@@ -98,7 +98,7 @@ class CodebookFileError(ValueError):
 
 
 def read_codebook(content: bytes, *, name: str) -> CodebookText:
-    """The codebook in a file called `name`. Raises CodebookFileError with every fault, its line and what was expected."""
+    """Read a codebook from the file `name`. CodebookFileError lists every fault, its line and what was expected."""
     if len(content) > MAX_BYTES:
         raise CodebookFileError([f"{name}: expected at most {MAX_BYTES:,} bytes, found {len(content):,}."])
     try:
@@ -118,7 +118,7 @@ def read_codebook(content: bytes, *, name: str) -> CodebookText:
 
 
 def write_codebook(codebook: CodebookText, form: str) -> bytes:
-    """The file that `read_codebook` reads again; form: "yaml" or "json". What is empty is left out."""
+    """Write a file that `read_codebook` reads again; form: "yaml" or "json". Empty values are left out."""
     raw = {"format": FORMAT, **_without_empty(codebook.model_dump(mode="json", exclude_defaults=True))}
     if form == "json":
         return (json.dumps(raw, ensure_ascii=False, indent=2) + "\n").encode()
@@ -143,7 +143,7 @@ def _without_empty(value: Any) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as blocks, as a person would write them."""
+    """Writes texts of several lines as blocks, as a person would."""
 
 
 def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -176,7 +176,7 @@ def _render_expected(kind: str, message: str) -> str:
 
 
 def _check_lines(codebook: CodebookText, lines: dict[Place, int], name: str) -> Iterator[str]:
-    """What only the whole file tells: names twice, codes too many or too deep, anchors on nothing."""
+    """Check what needs the whole file: repeated names, codes too many or too deep, anchors on nothing."""
     seen: dict[str, int] = {}
     if not codebook.codes:
         yield f"{name}, line {_line(('codes',), lines)}: expected at least one code."
@@ -197,7 +197,7 @@ def _check_lines(codebook: CodebookText, lines: dict[Place, int], name: str) -> 
 
 
 def _line(place: Sequence[str | int], lines: dict[Place, int]) -> int:
-    """Where it stands; what is missing is reported where its parent begins."""
+    """Return the line of a place. What is missing is reported where its parent begins."""
     for length in range(len(place), -1, -1):
         if line := lines.get(tuple(place[:length])):
             return line
@@ -208,7 +208,7 @@ def _line(place: Sequence[str | int], lines: dict[Place, int]) -> int:
 
 
 def _parse(text: str, name: str) -> tuple[object, dict[Place, int]]:
-    """(plain values, the line of every place in them)."""
+    """Return (plain values, the line of every place in them)."""
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # JSON may indent with tabs, and has none inside its strings
     lines: dict[Place, int] = {}
@@ -226,7 +226,7 @@ def _parse(text: str, name: str) -> tuple[object, dict[Place, int]]:
 
 
 def _scan(text: str, name: str) -> None:
-    """Refuses aliases, and brackets so deep that reading them would take minutes: the scanner looks back at each."""
+    """Refuse aliases, and brackets so deep that reading them would take minutes: the scanner looks back at each."""
     depth = 0
     for token in yaml.scan(text, Loader=yaml.SafeLoader):
         depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
@@ -254,9 +254,9 @@ def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) ->
 
 
 def _scalar(node: yaml.Node) -> object:
-    """Words stay as they were written, so that a name such as 2024-01-01 or 1.10 is no date or number."""
+    """Keep words as they were written, so that a name such as 2024-01-01 or 1.10 does not become a date or number."""
     kind = node.tag.rpartition(":")[2]
-    # YAML takes the pair of surrogates by which JSON escapes an emoji for two halves of characters.
+    # JSON escapes an emoji by a pair of surrogates; YAML takes these for two halves of characters.
     text = str(node.value).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if kind == "null":
         return None

@@ -1,7 +1,7 @@
-"""Codebooks and their versions: begun, drafted, frozen. What happens to single codes of a draft is in `codes`.
+"""Codebooks and their versions: started, drafted, frozen. Changes to single codes of a draft are in `codes`.
 
 A draft may change; a frozen version never does (`benchapp.models.codebooks` refuses it). The next draft copies every
-code of the newest frozen version together with where it came from, so that labels can be carried over later.
+code of the newest frozen version together with its origin, so that labels can be carried over later.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_NOTE = 4_000
 
 
 class CodebookRefused(ValueError):
-    """Why a codebook cannot be changed in this way, as a sentence for the person who tried."""
+    """A codebook cannot be changed in this way; the message is a sentence for the person who tried."""
 
 
 # --- beginning ---------------------------------------------------------------------------------------------------------
 
 
 def start(name: str, user: User | None, *, about: str = "") -> Codebook:
-    """A codebook with an empty draft."""
+    """Create a codebook with an empty draft."""
     with transaction.atomic():
         codebook = _begin(name, user, about=about)
         note_activity(user, "codebook.started", codebook, detail={"name": codebook.name})
@@ -40,25 +40,25 @@ def start(name: str, user: User | None, *, about: str = "") -> Codebook:
 
 
 def clone_starter(key: str, user: User | None, *, name: str = "") -> Codebook:
-    """A codebook whose draft says what the starter says. Raises CodebookRefused where there is no such starter."""
+    """Create a codebook with the starter's content as draft. CodebookRefused where there is no such starter."""
     if (starter := starters().get(key)) is None:
         raise CodebookRefused(f"There is no starter “{key}”; there are {', '.join(starters())}.")
     return start_from(starter.text, user, name=name, cloned_from=f"starter {key}")
 
 
 def freeze_starter(key: str, user: User | None) -> CodebookVersion:
-    """A frozen copy of the starter, for whoever codes before they write causes of their own."""
+    """Freeze a copy of the starter, for people who code before they write causes of their own."""
     return freeze(clone_starter(key, user).versions.get(), user, note="Frozen with its first queue.")
 
 
 def clone(version: CodebookVersion, user: User | None, *, name: str = "") -> Codebook:
-    """A codebook of its own that begins with the codes of this version, draft or frozen."""
+    """Create a codebook that begins with the codes of this version, draft or frozen."""
     name = name or f"{version.codebook.name} (copy)"
     return start_from(text_of(version), user, name=name, cloned_from=str(version.public_id))
 
 
 def start_from(text: CodebookText, user: User | None, *, name: str = "", cloned_from: str = "") -> Codebook:
-    """A codebook whose draft says what `text` says; `name` instead of the one in the text."""
+    """Create a codebook with a draft of `text`; `name` replaces the one in the text."""
     about = "\n\n".join(part for part in (text.about, text.source and f"Source: {text.source}") if part)
     with transaction.atomic():
         codebook = _begin(name or text.name, user, about=about, cloned_from=cloned_from)
@@ -78,14 +78,14 @@ def _begin(name: str, user: User | None, *, about: str, cloned_from: str = "") -
     try:
         with transaction.atomic():
             codebook = Codebook.objects.create(name=name, about=about, created_by=user, cloned_from=cloned_from)
-    except IntegrityError as error:  # somebody took the name in this very moment
+    except IntegrityError as error:  # somebody took the name at this very moment
         raise CodebookRefused(f"There is a codebook “{name}” already.") from error
     CodebookVersion.objects.create(codebook=codebook, number=1, created_by=user)
     return codebook
 
 
 def _write_codes(version: CodebookVersion, text: CodebookText, user: User | None) -> int:
-    """Returns how many examples name a trial or decision that this record does not have; their words are kept."""
+    """Write the codes. Return how many examples name a missing trial or decision; their words are kept."""
     made: dict[int, Code] = {}
     examples: list[tuple[Code, ExampleText]] = []
     for ordinal, (code, parent, _) in enumerate(text.flat()):
@@ -128,13 +128,13 @@ def _keys(rows: QuerySet[Trial] | QuerySet[Decision], public_ids: Iterable[objec
 
 
 def draft_of(codebook: Codebook, user: User | None) -> CodebookVersion:
-    """The draft that stands, else a new one with every code of the newest frozen version."""
+    """Return the current draft, else a new one with every code of the newest frozen version."""
     if draft := codebook.versions.drafts().first():
         return draft
     try:
         with transaction.atomic():
             return _begin_draft(codebook, user)
-    except IntegrityError:  # somebody began one in this very moment
+    except IntegrityError:  # somebody created one at this very moment
         return codebook.versions.drafts().get()
 
 
@@ -176,7 +176,7 @@ def hold(draft: CodebookVersion) -> None:
 
 
 def discard(draft: CodebookVersion, user: User | None) -> None:
-    """Takes back everything that was done in the draft. The first draft of a codebook goes with the whole codebook."""
+    """Revert everything done in the draft. Discarding the first draft removes the whole codebook."""
     codebook = draft.codebook
     with transaction.atomic():
         hold(draft)
@@ -190,7 +190,7 @@ def discard(draft: CodebookVersion, user: User | None) -> None:
 
 
 def freeze(draft: CodebookVersion, user: User | None, note: str = "") -> CodebookVersion:
-    """From now on labels can use it and nothing of it changes. `note` says why this version was made."""
+    """Freeze the draft: labels can then use it and it never changes. `note` says why this version was made."""
     note = note.replace("\x00", "").strip()
     if len(note) > MAX_NOTE:
         raise CodebookRefused(f"The note may have {MAX_NOTE:,} characters; this one has {len(note):,}.")
@@ -215,13 +215,13 @@ def freeze(draft: CodebookVersion, user: User | None, note: str = "") -> Codeboo
 
 
 def digest_of(version: CodebookVersion) -> str:
-    """Of the codes and their examples in canonical JSON: equal content, equal digest, whatever the codebook is called."""
+    """Return the digest of the codes and their examples in canonical JSON. The codebook's name is not in it."""
     codes = [code.model_dump(mode="json") for code in text_of(version).codes]
     return digest_json([DIGEST_FORMAT, codes])
 
 
 def text_of(version: CodebookVersion, *, without: frozenset[int] = frozenset()) -> CodebookText:
-    """The version as a file says it. `without`: keys of examples to leave out."""
+    """Return the version as a file's content. `without`: keys of examples to leave out."""
     rows = in_order(version.codes.prefetch_related("examples__trial", "examples__decision"))
     below: dict[int | None, list[Code]] = {}
     for code, _ in rows:

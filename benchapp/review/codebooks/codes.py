@@ -1,8 +1,8 @@
-"""What may be done to the codes of a draft, and how each act keeps true where the codes came from.
+"""Change the codes of a draft, and keep their origins true.
 
-The origins of a code (`CodeOrigin`) are not a log of acts. After every act they say how the code, as it now stands,
-follows from the version before: renaming it and naming it back leaves it "kept". Only a split stays one whatever
-follows, because nobody but a reader can tell which part a label belongs to.
+The origins of a code (`CodeOrigin`) are not a log of acts. After every act they record how the code in its current form
+follows from the version before: renaming it and naming it back leaves it "kept". Only a split always stays one, because
+nobody but a reader can say which part a label belongs to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEXTS = ("definition", "include", "exclude")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a code is called and what it says."""
+    """A code's name and texts."""
 
     name: str
     definition: str = ""
@@ -36,7 +36,7 @@ class Wording:
         return cls(code.name, code.definition, code.include, code.exclude)
 
     def check_wording(self) -> Wording:
-        """Without what nobody sees; raises CodebookRefused where it is too long or has no name."""
+        """Return it without invisible characters. Raises CodebookRefused where it is too long or has no name."""
         texts = {name: getattr(self, name).replace("\x00", "").replace("\r\n", "\n").strip() for name in TEXTS}
         name = " ".join(self.name.replace("\x00", "").split())
         if not 1 <= len(name) <= MAX_NAME:
@@ -48,12 +48,12 @@ class Wording:
 
     @property
     def fingerprint(self) -> str:
-        """Tells whether somebody changed the code since a form was drawn."""
+        """Identify the wording, to see whether somebody changed the code since a form was drawn."""
         return digest_json([self.name, self.definition, self.include, self.exclude])[:16]
 
 
 def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: Code | None = None) -> Code:
-    """A code that the version before did not have, last among those below `parent`."""
+    """Add a code that the version before did not have, last among those below `parent`."""
     wording = wording.check_wording()
     with transaction.atomic():
         hold(draft)
@@ -68,18 +68,18 @@ def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: 
 
 
 def rename(code: Code, name: str, user: User | None) -> Code:
-    """Another name for the same thing: labels follow by themselves."""
+    """Give the same thing another name: labels follow automatically."""
     wording = replace(Wording.of(code), name=name).check_wording()
     return reword(code, wording, user)
 
 
 def redefine(code: Code, user: User | None, *, definition: str, include: str, exclude: str) -> Code:
-    """The code means something else than before: its labels must be looked at again."""
+    """Change what the code means: its labels must be looked at again."""
     return reword(code, Wording(code.name, definition, include, exclude), user)
 
 
 def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -> Code:
-    """Renames and redefines at once. `seen`: the fingerprint of what the person had before them, if they had it."""
+    """Rename and redefine at once. `seen`: the fingerprint of what the person saw, if there was a form."""
     wording = wording.check_wording()
     with transaction.atomic():
         hold(code.version)
@@ -102,7 +102,7 @@ def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -
 
 
 def move(code: Code, user: User | None, *, parent: Code | None, before: Code | None = None) -> Code:
-    """Below `parent` (None: at the top), in front of its child `before`, else last."""
+    """Move the code below `parent` (None: to the top), in front of its child `before`, else last."""
     with transaction.atomic():
         hold(code.version)
         code.refresh_from_db()
@@ -112,7 +112,7 @@ def move(code: Code, user: User | None, *, parent: Code | None, before: Code | N
 
 
 def split_code(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
-    """The code becomes several. The first takes its place, its examples and what is below it."""
+    """Split the code. The first part takes its place, its examples and what is below it."""
     parts = [part.check_wording() for part in parts]
     if len(parts) < 2:
         raise CodebookRefused("A split needs at least two parts.")
@@ -126,7 +126,7 @@ def split_code(code: Code, parts: Sequence[Wording], user: User | None) -> list[
         code.origins.update(kind=CodeOrigin.Kind.SPLIT)
         made = [_write(code, parts[0])]
         for part in parts[1:]:
-            # Equal ordinals are told apart by the key, so that the new ones come right behind.
+            # The key breaks ties of ordinals, so that the new ones come right behind.
             made.append(_write(Code(version=code.version, parent=code.parent, ordinal=code.ordinal), part))
         CodeOrigin.objects.bulk_create(
             CodeOrigin(code=new, before_id=origin.before_id, kind=CodeOrigin.Kind.SPLIT)
@@ -139,7 +139,7 @@ def split_code(code: Code, parts: Sequence[Wording], user: User | None) -> list[
 
 
 def merge(codes: Sequence[Code], into: Wording, user: User | None) -> Code:
-    """Several become one, in the place of the first, with the examples of all and everything that was below them."""
+    """Merge several codes into one, in the place of the first, with all examples and everything below them."""
     into = into.check_wording()
     keys = list(dict.fromkeys(code.pk for code in codes))
     if len(keys) < 2:
@@ -166,7 +166,7 @@ def merge(codes: Sequence[Code], into: Wording, user: User | None) -> Code:
 
 
 def retire(code: Code, user: User | None, *, reason: str = "") -> None:
-    """The draft goes on without it. What was below it hangs where it hung."""
+    """Remove the code from the draft. Its children move to its parent."""
     with transaction.atomic():
         hold(code.version)
         code.refresh_from_db()
@@ -182,7 +182,7 @@ def retire(code: Code, user: User | None, *, reason: str = "") -> None:
 
 
 def kind_of(before: Code, after: Code, *, is_split: bool, origins: int) -> CodeOrigin.Kind:
-    """How `after`, which follows from `origins` codes, follows from one of them."""
+    """Return how `after`, which follows from `origins` codes, follows from one of them."""
     if is_split:
         return CodeOrigin.Kind.SPLIT
     if origins > 1:
@@ -193,7 +193,7 @@ def kind_of(before: Code, after: Code, *, is_split: bool, origins: int) -> CodeO
 
 
 def _settle(code: Code) -> None:
-    """Makes the origins say what is true of the code as it stands."""
+    """Update the origins to the code's current state."""
     origins = list(code.origins.select_related("before"))
     for origin in origins:
         is_split = origin.kind == CodeOrigin.Kind.SPLIT
@@ -203,7 +203,7 @@ def _settle(code: Code) -> None:
 
 
 def _gather_origins(kept: Code, gone: Sequence[Code]) -> None:
-    """`kept` follows from whatever the others followed from. Parts of one split that meet again stay parts."""
+    """Add the origins of the merged codes to `kept`. Parts of one split that meet again stay parts."""
     known = set(kept.origins.values_list("before_id", flat=True))
     for code in gone:
         for origin in code.origins.all():
@@ -234,7 +234,7 @@ def _place(code: Code, parent: Code | None, before: Code | None) -> None:
 
 
 def _renumber(version: CodebookVersion, siblings: Sequence[Code] = ()) -> None:
-    """Ordinals count the whole tree in reading order; `siblings` stand in this order among each other.
+    """Number the whole tree in reading order, with `siblings` in this order among each other.
 
     Raises CodebookRefused where the tree has become too deep.
     """
@@ -252,7 +252,7 @@ def _renumber(version: CodebookVersion, siblings: Sequence[Code] = ()) -> None:
 
 
 def _gather_below(kept: Code, gone: Sequence[Code], rows: dict[int, Code]) -> None:
-    """What hung below the others hangs below `kept`, which itself moves above the highest of them it hung below."""
+    """Move the children of the merged codes below `kept`, and `kept` above the highest of them it was below."""
     parents = {key: row.parent_id for key, row in rows.items()}
     keys = {code.pk for code in gone}
     over = [key for key in above(kept.pk, parents) if key in keys]
@@ -274,7 +274,7 @@ def _write(code: Code, wording: Wording) -> Code:
 
 
 def _check_names(draft: CodebookVersion, names: Sequence[str], *, besides: Sequence[Code] = ()) -> None:
-    """No two codes of a version differ only in capitals."""
+    """Refuse names that differ only in capitals from another code of the version."""
     others = draft.codes.exclude(pk__in=[code.pk for code in besides]).values_list("name", flat=True)
     taken = {name.casefold() for name in others}
     for name in names:

@@ -1,8 +1,8 @@
 """Places in real evidence that show what a code means, added to drafts by hand or from a reviewer's mark.
 
-An example tells that somebody labels this trial with this code, and quotes it. So nobody sees an example of an item they
-still have to code themselves, or whose words are closed to them (`hidden_examples`), and the log of acts names the code but
-not the trial.
+An example reveals that somebody labels this trial with this code, and quotes it. So nobody sees an example of an item
+they still have to code themselves, or whose words are closed to them (`hidden_examples`), and the log of acts names the
+code but not the trial.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def add_example(
     note: str = "",
     is_counter: bool = False,
 ) -> CodeExample:
-    """By hand: a trial with a step, or a decision. Raises CodebookRefused where the trial has no such step."""
+    """Add an example by hand: a trial with a step, or a decision. CodebookRefused where the trial has no such step."""
     if (trial is None) == (decision is None):
         raise CodebookRefused("An example refers to one trial or one decision.")
     if trial and step is not None and trial.steps is not None and not 1 <= step <= trial.steps:
@@ -45,10 +45,10 @@ def add_example(
 
 
 def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") -> list[CodeExample]:
-    """The place of a mark of a submitted review as example of `code`.
+    """Add the place of a mark of a submitted review as example of `code`.
 
-    Where the code's version is frozen, the example goes to what the code became in the draft of the next version,
-    which is begun if there is none: to every part of a code that was split, since a reader has to choose.
+    If the code's version is frozen, the example goes to the code's successor in the draft of the next version, which is
+    created if needed. It goes to every part of a code that was split, since a reader has to choose.
     """
     if mark.review.state != Review.State.SUBMITTED:
         raise CodebookRefused("Only a mark of a submitted review can become an example.")
@@ -66,11 +66,11 @@ def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") 
 
 
 def propose_from_mark(mark: Mark, name: str, user: User) -> Code:
-    """A code that the codebook lacks, in the draft of its next version, with the place of the mark as example and its memo
-    as the note. The review may still be a draft: who codes the item unseen is not shown the example.
+    """Propose a code that the codebook lacks, in the draft of its next version, with the mark as example.
 
-    A code that somebody proposed under this name gets one more example. Raises CodebookRefused for the name of a code that
-    an earlier version has: that is no proposal, and whoever codes blind may only not see it yet.
+    The memo becomes its note. The review may still be a draft: others who code the item blind do not see the example. A
+    code that somebody proposed under this name gets one more example. CodebookRefused for a name that an earlier
+    version has, which a blind reviewer may not see yet.
     """
     place = _place_of(mark)
     with transaction.atomic():
@@ -92,8 +92,7 @@ def remove_example(example: CodeExample, user: User | None) -> None:
 
 
 def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[int]:
-    """Keys of those that this person must not see yet: they have to code that trial or decision themselves, unseen, or its
-    words are closed to them.
+    """Return keys of examples to hide: this person must still code the unit blind, or its words are closed to them.
 
     Two queries, four for a blind reviewer; none where there are no examples.
     """
@@ -113,8 +112,7 @@ def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[in
 
 
 def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:
-    """Call it where these are shown: they tell what somebody said of the same trial or decision, maybe with another
-    codebook, since a clone takes the examples along.
+    """Log that these were shown: they reveal somebody's opinion of the trial or decision, maybe with another codebook.
 
     One query; none where there are no examples.
     """

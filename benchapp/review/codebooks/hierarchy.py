@@ -1,4 +1,4 @@
-"""Codes as a tree: their order, what is above one and what is below it."""
+"""Codes as a tree: their order, parents and children."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from benchapp.models import Code
 
 
 def in_order(codes: Iterable[Code]) -> list[tuple[Code, int]]:
-    """(code, depth from 0), parents before their children, siblings by ordinal. Every code occurs once; one whose parent
-    is not among them stands at the top."""
+    """Return (code, depth from 0), parents before their children, siblings by ordinal. Every code occurs once, at the
+    top if its parent is not among them."""
     rows = sorted(codes, key=lambda code: (code.ordinal, code.pk))
     known = {code.pk for code in rows}
     below: dict[int | None, list[Code]] = {}
@@ -25,7 +25,7 @@ def in_order(codes: Iterable[Code]) -> list[tuple[Code, int]]:
 
 
 def above(code: int, parents: Mapping[int, int | None]) -> list[int]:
-    """Keys of the code's parent, its parent and so on. `parents`: of every code of the version."""
+    """Return keys of the code's parent, its parent and so on. `parents`: of every code of the version."""
     found: list[int] = []
     at = parents.get(code)
     while at is not None and at not in found:
@@ -35,12 +35,12 @@ def above(code: int, parents: Mapping[int, int | None]) -> list[int]:
 
 
 def chains(codes: Iterable[Code]) -> dict[int, list[int]]:
-    """Key of a code -> itself and the codes above it, the one at the top last."""
+    """Return key of a code -> itself and the codes above it, the top one last."""
     parents = {code.pk: code.parent_id for code in codes}
     return {key: [key, *above(key, parents)] for key in parents}
 
 
 def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:
-    """Key of a code -> keys of it and of everything beneath it."""
+    """Return key of a code -> keys of it and of everything beneath it."""
     upwards = chains(codes)
     return {key: frozenset(low for low, chain in upwards.items() if key in chain) for key in upwards}

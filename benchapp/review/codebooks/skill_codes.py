@@ -1,7 +1,7 @@
-"""Which codes judge how skills were made or used: nobody can tell them apart while a queue hides skills.
+"""Find codes that judge how skills were made or used. They cannot be assigned while a queue hides skills.
 
-Read off the words: a code does whose name or definition speaks of a skill, a library, a patch, a revision or an author, and
-so does every code below it. "No skill of this family would cover it" speaks of none.
+They are recognised by words: a code whose name or definition mentions a skill, a library, a patch, a revision or an
+author, and every code below it. "No skill of this family would cover it" does not count.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BLAMES = frozenset({Attribution.SKILL, Attribution.AUTHOR, Attribution.COMPACTIO
 
 
 def judging_skills(codes: Iterable[Code]) -> frozenset[int]:
-    """Keys of the codes of a version that do."""
+    """Return keys of a version's codes that judge skills."""
     rows = list(codes)
     speaks = {code.pk for code in rows if WORDS.search(f"{code.name}. {code.definition}")}
     return frozenset(key for key, chain in chains(rows).items() if speaks.intersection(chain))
 
 
 def judging_texts(text: CodebookText) -> Iterator[str]:
-    """Names of the codes that do, of a codebook that is a file yet."""
+    """Yield names of such codes in a codebook file."""
 
     def walk(codes: Iterable[CodeText], above: bool) -> Iterator[str]:
         for code in codes:
@@ -44,12 +44,12 @@ def judging_texts(text: CodebookText) -> Iterator[str]:
 
 
 def hides_skills(queue: Queue) -> bool:
-    """Trials of a queue that hides conditions come without their skills. Decisions and libraries are about nothing else."""
+    """Do its items come without their skills? Only trials of a queue that hides conditions do."""
     return queue.unit == Queue.Unit.TRIAL and queue.hides_conditions
 
 
 def lacks_skills(item: QueueItem) -> bool:
-    """Did the item's trial run without any skill, by its condition? What an import does not say is unknown, not none."""
+    """Did the item's trial run without any skill, by its condition? What an import lacks is unknown, not none."""
     trial = item.trial
     if trial is None or trial.snapshot_id or trial.skills_mounted:
         return False

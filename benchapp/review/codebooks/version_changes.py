@@ -1,8 +1,8 @@
-"""What became of each code between two versions of one codebook, also over versions between them.
+"""How each code changed between two versions of one codebook, also over versions between them.
 
-From version to version the origins say it (`benchapp.review.codebooks.codes`). Over several steps they are chained: a split
-anywhere on the way stays a split; a code that was redefined and then merged counts as redefined, because its labels
-were made under another meaning; otherwise what counts are the two ends, so that a name changed and changed back was kept.
+From version to version the origins record it (`benchapp.review.codebooks.codes`). Over several steps they are chained.
+A split anywhere on the way stays a split. A code that was redefined and then merged counts as redefined, because its
+labels were made under another meaning. Otherwise the two ends count, so that a name changed and changed back was kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Link:
 
     @property
     def must_look(self) -> bool:
-        """A label of `before` cannot be taken over unseen."""
+        """True where a label of `before` cannot be carried over without a look."""
         return self.kind in MUST_LOOK
 
 
@@ -45,7 +45,7 @@ class Change:
 
 
 class VersionDiff:
-    """Both versions' codes and how they hang together. Two queries and one more per version between them.
+    """Both versions' codes and the links between them. Two queries and one more per version between them.
 
     Raises CodebookRefused unless `old` is an earlier version of the same codebook.
     """
@@ -59,7 +59,7 @@ class VersionDiff:
 
     @cached_property
     def links(self) -> list[Link]:
-        """In the order of the new version."""
+        """The links in the order of the new version."""
         chains = self._chains()
         before = {code.pk: code for code in self.old_codes}
         found = []
@@ -71,7 +71,7 @@ class VersionDiff:
         return found
 
     def links_of(self, code: Code) -> list[Link]:
-        """What an old code became, in the order of the new version; nothing for a retired one."""
+        """Return the links of an old code, in the order of the new version; nothing for a retired one."""
         return self._by_old.get(code.pk, [])
 
     @cached_property
@@ -83,7 +83,7 @@ class VersionDiff:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Splits, merges, redefined, renamed, added, retired and kept ones, each in the order of its version."""
+        """Splits, merges, redefined, renamed, added, retired and kept codes, each in the order of its version."""
         found = [*self._link_changes(), *self._alone()]
         order = [Kind.SPLIT, Kind.MERGED, Kind.REDEFINED, Kind.RENAMED, ADDED, RETIRED, Kind.KEPT]
         return sorted(found, key=lambda change: order.index(change.kind))
@@ -93,7 +93,7 @@ class VersionDiff:
         return all(change.kind == Kind.KEPT for change in self.changes)
 
     def _link_changes(self) -> Iterator[Change]:
-        """A split is one change however many parts it has; so is a merge."""
+        """Yield one change for each split or merge, with any number of parts."""
         split = {link.before.pk for link in self.links if link.kind == Kind.SPLIT}
         for code in self.old_codes:
             if code.pk in split:
@@ -121,7 +121,7 @@ class VersionDiff:
                 yield Change(RETIRED, (code,), ())
 
     def _chains(self) -> dict[int, dict[int, set[str]]]:
-        """new code -> old code -> every kind met on the ways between them."""
+        """Return new code -> old code -> every kind met on the ways between them."""
         ends: dict[int, dict[int, set[str]]] = {code.pk: {code.pk: set()} for code in self.new_codes}
         for version in self._steps():
             steps: dict[int, list[CodeOrigin]] = {}
@@ -131,7 +131,7 @@ class VersionDiff:
         return ends
 
     def _steps(self) -> Iterator[CodebookVersion]:
-        """The new version and those between, newest first: the ones whose origins are followed."""
+        """Yield the new version and those between, newest first: the ones whose origins are followed."""
         between = self.new.codebook.versions.filter(number__gt=self.old.number, number__lte=self.new.number)
         at: int | None = self.new.pk
         versions = {version.pk: version for version in between}
@@ -151,6 +151,6 @@ def _one_step_back(reached: dict[int, set[str]], steps: dict[int, list[CodeOrigi
 def _chain_kinds(kinds: set[str], before: Code, after: Code, *, origins: int) -> str:
     ends = kind_of(before, after, is_split=Kind.SPLIT in kinds, origins=origins)
     if ends == Kind.MERGED or Kind.MERGED in kinds and ends != Kind.SPLIT:
-        # A single step that merged says "merged" whatever the texts are: its author had both before them.
+        # A single step that merged gives "merged" for any texts: its author saw both.
         return Kind.REDEFINED if Kind.REDEFINED in kinds else Kind.MERGED
     return ends

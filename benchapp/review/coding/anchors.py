@@ -1,9 +1,9 @@
-"""Where a mark points: checked against the record before it is kept.
+"""Check where a mark points against the record before it is kept.
 
 An anchor names a step and a field of the item's trial, or a file of its decision or library, and a range there. A page
-counts characters of the text it shows, the record those of the text it keeps; `Reading` leads from one to the other.
-The quote is what the reviewer saw and is kept word for word whatever happens. Only where the page really shows it at
-that range is the range kept as well: an anchor never points at words nobody marked.
+counts characters of the text it shows, the record those of the text it keeps; `Reading` converts between them. The
+quote is what the reviewer saw, and is always kept word for word. The range is kept only where the page really shows the
+quote there: an anchor never points at words nobody marked.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
 from benchapp.record.trajectory_store import read_whole_steps
 from runner.trajectories.fields import fields
 
-MAX_QUOTE = 2_000  # characters of a marked range that are kept beside its offsets
+MAX_QUOTE = 2_000  # characters of a marked range, kept next to its offsets
 FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
 SIDES = ("before", "after")  # of a decision's files
 
 
 class Reading(Protocol):
-    """A field as a page shows it. Ranges in characters; None where nothing that is shown remains of one."""
+    """A field as a page shows it. Ranges in characters; None where no shown part of one remains."""
 
     @property
     def text(self) -> str: ...
@@ -32,7 +32,7 @@ class Reading(Protocol):
     def map_to_shown(self, start: int, end: int) -> tuple[int, int]: ...
 
 
-Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # what a page shows of the fields of one step, by name
+Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # the fields of one step as a page shows them, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ItemEvidence:
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
-        """Those of the attempt that counts, in the order in which the page offers them: main ones first."""
+        """Trajectories of the attempt that counts, in the order of the page: main ones first."""
         if self.item.trial is None:
             return []
         found = Trajectory.objects.filter(
@@ -96,14 +96,14 @@ class ItemEvidence:
         return sorted(found, key=lambda trajectory: trajectory.kind != "main")
 
     def index_of(self, trajectory_id: int | None) -> int:
-        """The place of a trajectory in that order; 0 for none, -1 for one that was read anew since."""
+        """Return the place of a trajectory in that order; 0 for none, -1 for one that was read again since."""
         if trajectory_id is None:
             return 0
         keys = [trajectory.pk for trajectory in self.trajectories]
         return keys.index(trajectory_id) if trajectory_id in keys else -1
 
     def as_shown(self, place: MarkPlace) -> MarkPlace:
-        """A recorded place in characters of what the page shows."""
+        """Convert a recorded place to characters of what the page shows."""
         if place.path or not place.has_range or place.trajectory < 0:
             return place
         reading = self._fields(place.trajectory, place.step or 0).get(place.field)
@@ -113,7 +113,7 @@ class ItemEvidence:
         return replace(place, start=start, end=end)
 
     def check_place(self, place: MarkPlace) -> MarkPlace:
-        """A shown place as it is kept. Misplaced where there is no such step, field or file."""
+        """Convert a shown place to the one to keep. Misplaced where there is no such step, field or file."""
         if place.path:
             return self._in_file(place)
         if place.step is not None:
@@ -165,7 +165,7 @@ class ItemEvidence:
         return replace(place, step=None)
 
     def _lines(self, side: str, path: str) -> int | None:
-        """Lines of a file, None where there is none. The later side of a refused decision is what its patch asked for."""
+        """Count a file's lines, None without a file. A refused decision's later side is what its patch asked for."""
         if self.item.decision is not None and side == "after":
             patch = self.item.decision.read_proposal()
             if patch and path in patch.upsert_files:
@@ -182,6 +182,6 @@ class ItemEvidence:
 
 
 def place_of(mark: Mark, evidence: ItemEvidence) -> MarkPlace:
-    """The place of a kept mark, as a page is told of it: in characters of what it shows."""
+    """Return the place of a kept mark for a page: in characters of what it shows."""
     anchor = {name: getattr(mark, name) for name in Mark.ANCHOR}
     return evidence.as_shown(MarkPlace(evidence.index_of(mark.trajectory_id), **anchor))

@@ -1,4 +1,4 @@
-"""What several people said of the same items: read in a handful of queries, compared elsewhere."""
+"""Read several people's answers about the same items in a handful of queries. They are compared elsewhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Step = tuple[int | None, int]  # (trajectory, step)
 class OverlapAnswer:
     """One submitted review, as far as it can agree with another.
 
-    codes: of all its marks; none says that nothing is wrong. attribution: of the first upstream failure; where no mark
-    is called that, or it names none, the one that all marks naming one share; None: not told, or several. first: where
-    the first upstream failure is. carried: made under another version and mapped to this one. informed: its author could
-    read what somebody else had said of the unit before.
+    codes: of all its marks; none means that nothing is wrong. attribution: of the first upstream failure, else the one
+    that all marks with an attribution share; None: none, or several. first: where the first upstream failure is.
+    carried: made under another version and mapped to this one. informed: its author could read somebody else's answer
+    about the unit before.
     """
 
     review: int
@@ -36,14 +36,14 @@ class OverlapAnswer:
 
     @property
     def counts(self) -> bool:
-        """Whether it says something about agreement: an answer of somebody's own, to the question of this version."""
+        """Does it count for agreement? Only an independent answer to the question of this version does."""
         return not self.carried and not self.informed
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An item with what was submitted about it. cluster: the task of a trial, else the episode. skipped: reviews that
-    gave a reason and no codes; they are missing, not empty."""
+    """An item with its submitted answers. cluster: the task of a trial, else the episode. skipped: reviews that gave a
+    reason and no codes; they are missing, not empty."""
 
     pk: int
     public_id: UUID
@@ -60,7 +60,7 @@ class Answered:
 
 
 def answered_items(queue: Queue) -> list[Answered]:
-    """Every item of the overlap, and every other that two people answered all the same; five queries."""
+    """Return every item of the overlap, and every other that two people answered; five queries."""
     items = queue.items.alias(finals=_finals()).filter(Q(is_overlap=True) | Q(finals__gt=1))
     keys = ("pk", "public_id", "ordinal", "reviews_needed", "is_overlap")
     rows = list(items.order_by("ordinal").values(*keys, "trial__task", "decision__episode", "episode"))
@@ -90,7 +90,7 @@ def _episode(row: dict[str, int | None]) -> int | None:
 
 
 def _answers(queue: Queue) -> tuple[dict[int, list[OverlapAnswer]], dict[int, int]]:
-    """Key of item -> its submitted reviews in the order of their people, and how many skipped it.
+    """Return key of item -> its submitted reviews in the order of their people, and how many skipped it.
 
     Labels of another version are left out: a review of this queue that carries one was not finished under it.
     """
@@ -118,7 +118,7 @@ def _answers(queue: Queue) -> tuple[dict[int, list[OverlapAnswer]], dict[int, in
 
 
 def attribution_of(marks: Iterable[Mark]) -> str | None:
-    """Of the whole review: see Answer."""
+    """Return that of the whole review: see OverlapAnswer."""
     marks = list(marks)
     first = next((mark.attribution for mark in marks if mark.is_first_failure and mark.attribution), None)
     named = {mark.attribution for mark in marks if mark.attribution}
@@ -131,8 +131,7 @@ def first_of(marks: Iterable[Mark]) -> Step | None:
 
 
 def still_to_review(queue: Queue, user: User) -> int:
-    """Items of the overlap, or that two people answered all the same, that this person may yet have to answer without
-    knowing what others said.
+    """Count the shared items that this person may still have to answer without knowing the others' answers.
 
     Above 0 the queue's agreement, disagreements and resolutions are closed to them. One query.
     """

@@ -1,4 +1,4 @@
-"""Was the review blind? Whether reviewers could tell the condition that was hidden from them. Pure."""
+"""Was the review blind? Could reviewers guess the condition that was hidden from them? Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.special import bdtrc
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """right of `named`; unsure: who was asked and did not know. chance: how often somebody is right who always names the
-    condition most of these items have; p: of at least as many right by that alone, None where there is nothing to tell."""
+    """right of `named`; unsure: people who were asked and did not know. chance: hit rate of always naming the most
+    frequent condition; p: probability of at least as many hits by that, None without a choice."""
 
     right: int
     named: int
@@ -22,7 +22,7 @@ class Guesses:
 
 
 def guesses_of(answers: Iterable[tuple[str, str]]) -> Guesses:
-    """`answers`: (what was guessed, what it was); an empty guess is "I do not know". Exact binomial, guesses as if
+    """Count guesses. `answers`: (guess, truth); an empty guess is "I do not know". Exact binomial, guesses as if
     independent."""
     answers = list(answers)
     named = [(guess, truth) for guess, truth in answers if guess]

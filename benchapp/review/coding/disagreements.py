@@ -24,12 +24,12 @@ class About(StrEnum):
 class Standing(StrEnum):
     OPEN = "open"  # a dispute: codes differ, and nobody has decided
     RESOLVED = "resolved"
-    AGREED = "agreed"  # the same codes, whatever else differs
+    AGREED = "agreed"  # the same codes, even if the rest differs
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An item that two people or more answered. differs: in what. resolution: the standing one."""
+    """An item with two answers or more. differs: in what. resolution: the current one."""
 
     item: Answered
     differs: frozenset[About]
@@ -42,7 +42,7 @@ class Compared:
         return Standing.OPEN if About.CODES in self.differs else Standing.AGREED
 
     def stands_in(self, cell: Cell) -> bool:
-        """Whether some pair of its reviews counts in that cell of the confusion matrix."""
+        """Does some pair of its reviews count in that cell of the confusion matrix?"""
         sets = [answer.codes for answer in self.item.answers if answer.counts]
         either = {cell, cell[::-1]}
         return any(either.intersection(cells_of(one, other)) for one, other in combinations(sets, 2))
@@ -50,8 +50,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which items to list. cell: a cell of the confusion matrix, by keys of codes; it may lie on the diagonal, and then
-    items are listed that agree. about: None lists whatever was answered twice."""
+    """Which items to list. cell: a cell of the confusion matrix, by keys of codes; one on the diagonal lists items that
+    agree. about: None lists everything that was answered twice."""
 
     about: About | None = About.CODES
     standing: Standing | None = None
@@ -66,8 +66,8 @@ class Wanted:
 
 
 def compared_items(queue: Queue) -> list[Compared]:
-    """All items of the queue with two submitted reviews or more, in its order; also those outside the overlap that
-    got a second review because a reservation ran out."""
+    """Return all items of the queue with two submitted reviews or more, in its order; also those outside the overlap
+    that got a second review because a reservation ran out."""
     resolutions = Resolution.objects.filter(item__queue=queue, superseded_at=None).select_related("adjudicator")
     standing = {each.item_id: each for each in resolutions.prefetch_related("codes")}
     return [
@@ -78,7 +78,7 @@ def compared_items(queue: Queue) -> list[Compared]:
 
 
 def differences(item: Answered) -> frozenset[About]:
-    """An attribution that somebody does not give differs from none; a first failure that only one names does differ."""
+    """Compare the answers. A missing attribution is not a difference; a missing first failure is."""
     answers = item.answers
     found = set()
     if differ(answer.codes for answer in answers):
@@ -91,7 +91,7 @@ def differences(item: Answered) -> frozenset[About]:
 
 
 def after(rows: Sequence[Compared], ordinal: int) -> Compared | None:
-    """The next one without a resolution after that place in the queue, else the first one before it."""
+    """Return the next item without a resolution after that place in the queue, else the first one before it."""
     undecided = [each for each in rows if each.resolution is None and each.item.ordinal != ordinal]
     later = (each for each in undecided if each.item.ordinal > ordinal)
     return next(later, undecided[0] if undecided else None)

@@ -1,4 +1,4 @@
-"""What a reviewer's page sends: everything somebody wrote about one item, with its caps. Pure."""
+"""A reviewer page's data: everything somebody wrote about one item, with its caps. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_NUMBER = 2**31 - 1
 
 
 def storable(text: object) -> object:
-    """PostgreSQL stores no NUL and no half of a surrogate pair; whatever is no text is refused later."""
+    """Replace what PostgreSQL cannot store: NUL and halves of surrogate pairs. What is not text fails later."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
@@ -62,7 +62,7 @@ class MarkDraft(StrictDraft):
 
 
 class Draft(StrictDraft):
-    """Everything a reviewer wrote about one item. `seconds`: somebody was at work on the page so long, all told."""
+    """Everything a reviewer wrote about one item. `seconds`: total time that somebody was active on the page."""
 
     marks: Annotated[tuple[MarkDraft, ...], Field(max_length=MAX_MARKS)] = ()
     memo: Annotated[Text, Field(max_length=MAX_MEMO)] = ""

@@ -1,8 +1,8 @@
-"""What a reviewer writes about an item: drafts that are saved again and again, and the answer that then stands.
+"""A reviewer's answers about an item: drafts that are saved repeatedly, then the final answer.
 
-Every save names the revision it started from. A conditional UPDATE decides whether it still is the latest; where it is
-not, the save raises `Conflict` with what another tab wrote meanwhile, and nothing is overwritten. A submitted or
-skipped review never changes (`Review` guards that); only the guess of a condition is added to it, once.
+Every save names the revision it started from. A conditional UPDATE decides whether it still is the latest. If not, the
+save raises `Conflict` with what another tab has written since, and nothing is overwritten. A submitted or skipped
+review never changes (`Review` guards that); only the guess of a condition is added to it, once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOSED = "The queue was closed; the draft is kept."
 
 
 class Conflict(Exception):
-    """Another tab saved a newer draft; `review` is what stands now."""
+    """Another tab saved a newer draft; `review` is the current one."""
 
     def __init__(self, review: Review) -> None:
         super().__init__("Another tab saved a newer draft of this item.")
@@ -60,9 +60,9 @@ class DraftRefused(ValueError):
 def save_draft(
     item: QueueItem, user: User, draft: Draft, *, revision: int, evidence: ItemEvidence | None = None
 ) -> Review:
-    """Replaces what the person's draft says, if `revision` still is the latest (0: none was saved yet).
+    """Replace the person's draft if `revision` still is the latest (0: none was saved yet).
 
-    Raises Conflict, Finished, Refused (with the mark that is wrong), PermissionDenied for whom the queue does not name.
+    Raises Conflict, Finished, DraftRefused (with the wrong mark), PermissionDenied for people outside the queue.
     """
     _check_may_answer(item, user)
     found = _CheckedDraft(item, user, draft, evidence)
@@ -79,7 +79,7 @@ def submit(
     nothing_wrong: bool = False,
     evidence: ItemEvidence | None = None,
 ) -> Review:
-    """Saves the draft and lets it stand for good. An answer without a code must say `nothing_wrong`: no empty by haste.
+    """Save the draft as the final answer. `nothing_wrong` is required without a code: no empty answer by accident.
 
     Raises what `save_draft` raises, and Unfinished with every reason.
     """
@@ -101,7 +101,7 @@ def submit(
 def skip(
     item: QueueItem, user: User, draft: Draft, *, revision: int, reason: str, evidence: ItemEvidence | None = None
 ) -> Review:
-    """Says that this person cannot answer the item, and why. What they wrote stays with it."""
+    """Record that this person cannot answer the item, and why. What they wrote stays with it."""
     _check_may_answer(item, user)
     reason = str(storable(" ".join(reason.split())))
     if not reason or len(reason) > MAX_REASON:
@@ -118,7 +118,7 @@ def skip(
 
 
 def guess(item: QueueItem, user: User, condition: str) -> Review:
-    """Keeps which condition the person thinks it was; "" says they do not know. Once, and only after submitting."""
+    """Keep the condition the person guesses; "" for "do not know". Once, and only after submitting."""
     review = item.reviews.filter(reviewer=user).first()
     if review is None or review.state != Review.State.SUBMITTED or not asks_guess(item, review):
         raise DraftRefused("There is nothing to guess here.")
@@ -132,13 +132,13 @@ def guess(item: QueueItem, user: User, condition: str) -> Review:
 
 
 def asks_guess(item: QueueItem, review: Review) -> bool:
-    """A guess is still to be asked for: the queue hid the conditions, there are several, and none was made."""
+    """Should a guess be asked for? The queue hid the conditions, there are several, and none was guessed."""
     waiting = review.state == Review.State.SUBMITTED and review.guessed_at is None
     return item.queue.hides_conditions and waiting and len(guess_options(item)) > 1
 
 
 def guess_options(item: QueueItem) -> list[str]:
-    """The conditions among the items of the queue, in the order of the alphabet."""
+    """List the conditions among the items of the queue in alphabetical order."""
     path = {"trial": "trial__episode__run", "decision": "decision__episode__run", "snapshot": "episode__run"}
     name = f"{path[item.queue.unit]}__condition"
     found = item.queue.items.order_by().values_list(name, flat=True).distinct()
@@ -146,7 +146,7 @@ def guess_options(item: QueueItem) -> list[str]:
 
 
 def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
-    """What is missing before this can stand, as far as the draft itself tells."""
+    """List what is missing before this can be submitted, as far as the draft itself shows."""
     problems = [] if item.queue.is_open else [CLOSED]
     coded = any(mark.labels for mark in draft.marks)
     if not coded and not nothing_wrong:
@@ -160,7 +160,7 @@ def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[
 
 
 def draft_of(review: Review | None, evidence: ItemEvidence) -> dict[str, object]:
-    """The stored draft as `Draft` reads it, with JSON's own types; an empty one for None."""
+    """Return the stored draft in `Draft`'s form, with JSON's own types; an empty one for None."""
     if review is None:
         return {"marks": [], "memo": "", "confidence": None, "seconds": 0}
     marks = review.marks.prefetch_related("labels__code").order_by("ordinal", "id")
@@ -187,7 +187,7 @@ class _CheckedDraft:
         self.labels = [self._labels(number, mark) for number, mark in enumerate(draft.marks, start=1)]
 
     def problems(self) -> list[str]:
-        """What only the record tells about submitting: labels of another version that nobody looked at."""
+        """List problems with submitting that need the record: labels of another version that nobody looked at."""
         problems = []
         for number, labels in enumerate(self.labels, start=1):
             if any(label.needs_look for label in labels):
@@ -197,7 +197,7 @@ class _CheckedDraft:
         return [*problems, *self._misplaced()]
 
     def _misplaced(self) -> list[str]:
-        """Codes about skills where none was mounted. Never where the condition is hidden: the refusal would reveal it."""
+        """List codes about skills where none was mounted, unless the condition is hidden: this would reveal it."""
         if not lacks_skills(self.item) or hidden_in(self.item, self.user).conditions:
             return []
         codes = {code.pk: code for code in self.item.queue.version.codes.all()}
@@ -210,7 +210,7 @@ class _CheckedDraft:
         ]
 
     def _place(self, number: int, mark: MarkDraft) -> tuple[MarkPlace, int | None]:
-        """(the checked place, key of its trajectory). What did not move keeps its range and its trajectory."""
+        """Return (the checked place, key of its trajectory). An unmoved mark keeps its range and its trajectory."""
         known = self.known.get(mark.id)
         if known is not None and place_of(known, self.evidence) == mark.place:
             return replace(mark.place, start=known.start, end=known.end), known.trajectory_id
@@ -256,7 +256,7 @@ def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _Chec
 
 
 def _next_revision(item: QueueItem, user: User, draft: Draft, revision: int) -> Review:
-    """The person's review, one revision on. Of two saves from one revision the second finds no row and raises."""
+    """Return the person's review with the next revision. A second save from the same revision raises."""
     mine = Review.objects.filter(item=item, reviewer=user)
     written = mine.filter(revision=revision, state=Review.State.DRAFT).update(
         revision=F("revision") + 1,
@@ -276,7 +276,7 @@ def _next_revision(item: QueueItem, user: User, draft: Draft, revision: int) -> 
                     confidence=draft.confidence,
                     seconds=draft.seconds,
                 )
-        except IntegrityError:  # two tabs began at once
+        except IntegrityError:  # two tabs started at once
             written = 0
     review = mine.get()
     if not written:
@@ -299,8 +299,8 @@ def _check_may_answer(item: QueueItem, user: User) -> None:
 
 
 def _keep_open(item: QueueItem) -> None:
-    """In the transaction that makes a review final: until it ends nobody closes the queue or carries it over, so that no
-    review ends up behind what was carried."""
+    """Keep the queue from being closed or carried over until the transaction ends that makes a review final, so that
+    none is left behind."""
     if not Queue.objects.filter(pk=item.queue_id, closed_at=None).update(closed_at=None):
         raise Unfinished([CLOSED])
 
@@ -311,13 +311,13 @@ def _check_open(item: QueueItem) -> None:
 
 
 def may_code(item: QueueItem, user: User) -> bool:
-    """Those whom the queue names. A closed queue still takes their drafts, so that nothing written is lost."""
+    """Does the queue name this person? A closed queue still takes their drafts, so that nothing written is lost."""
     return user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
 
 
 def has_place(item: QueueItem, user: User) -> bool:
-    """Whether an answer of theirs can begin or go on. Nobody begins one after all places are taken: nothing of the item
-    is hidden from them then."""
+    """May their answer start or continue? With all places taken nobody starts one: the item then hides nothing from
+    them."""
     return item.slots.filter(is_unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
 
 

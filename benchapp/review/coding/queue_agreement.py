@@ -1,7 +1,7 @@
-"""How far the people of a queue agree, before anybody discussed anything, and the reports that keep it.
+"""How far the people of a queue agree before any discussion, and the reports that keep it.
 
-Only submitted reviews of the queue's own version count, and only items of the overlap, which was drawn when the queue was
-made. What was carried over from another version is told apart: those people answered other questions.
+Only submitted reviews of the queue's own version count, and only items of the overlap, which was drawn when the queue
+was made. Answers carried over from another version are counted apart: those people answered other questions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class QuestionAgreement(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Closeness(Shaped):
-    """Of pairs of reviews that both name a first upstream failure: the same step, and at most one step apart in the
-    same trajectory. one_only: pairs in which one names one and the other does not, of pairs in which anybody does."""
+    """Pairs of reviews that both name a first upstream failure: at the same step, or at most one step apart in the same
+    trajectory. one_only: pairs where just one names it, of pairs where anybody does."""
 
     same: Counted
     near: Counted
@@ -50,7 +50,7 @@ class Closeness(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Carried(Shaped):
-    """Answers made under another version, and what alpha on codes would be with them."""
+    """Answers made under another version, and alpha on codes with them."""
 
     answers: int
     codes: QuestionAgreement
@@ -104,20 +104,20 @@ class Agreement(Shaped):
         return [{"code": str(code.public_id), "name": code.name, **found.as_json()} for code, found in self.by_code]
 
     def list_cells(self) -> list[dict[str, object]]:
-        """By public ids, in a fixed order."""
+        """List the cells by public ids, in a fixed order."""
         names: dict[int | None, str] = {code.pk: str(code.public_id) for code, _ in self.by_code}
         cells = [(names.get(a), names.get(b), n) for (a, b), n in self.confusion.items()]
         return [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)]
 
 
 def agreement_of(queue: Queue) -> Agreement:
-    """As it is now; six queries."""
+    """Measure the current agreement; six queries."""
     codes = list(queue.version.codes.all())
     return measure_agreement(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
 
 
 def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
-    """Pure: rows come in as values. Counts items of two answers or more; each is one unit: reviewer -> codes."""
+    """Measure agreement of items with two answers or more; each is one unit: reviewer -> codes. Pure."""
     own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
     double = [(item, answers) for item, answers in own if len(answers) > 1]
     units = [_unit(answers) for _, answers in double]
@@ -165,7 +165,7 @@ def _measure_carried(items: Sequence[Answered]) -> Carried | None:
 
 
 def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:
-    """`firsts`: per item, what each of its reviews calls the first upstream failure."""
+    """Measure closeness. `firsts`: per item, the first upstream failure in each of its reviews."""
     found = pairs([dict(enumerate(each)) for each in firsts])
     both = [(one, other) for one, other in found if one and other]
     anyone = [pair for pair in found if any(pair)]
@@ -179,8 +179,8 @@ def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:
 
 
 def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementReport:
-    """Keeps the agreement as it is now. The queue's completion and the opening of its disagreements happen once each,
-    and the report of that moment stands: whoever comes second gets it. Asking makes a new one every time."""
+    """Keep the current agreement. The queue's completion and the opening of its disagreements happen once each: later
+    calls get the report of that moment. Asking makes a new one every time."""
     public_id = None if occasion == Occasion.ASKED else derived_id("agreement report", str(queue.public_id), occasion)
     if public_id and (taken := AgreementReport.objects.filter(public_id=public_id).first()):
         return taken
@@ -218,22 +218,22 @@ def _detail(report: AgreementReport) -> dict[str, object]:
 
 
 def was_opened(queue: Queue) -> bool:
-    """Whether anybody opened the disagreements."""
+    """Did anybody open the disagreements?"""
     return AgreementReport.objects.filter(queue=queue, occasion=Occasion.DISCUSSION).exists()
 
 
 def was_discussed(queue: Queue) -> bool:
-    """Whether reviewers may know each other's answers from here. What they tell each other elsewhere nobody can see."""
+    """Could reviewers know each other's answers from here? Conversations elsewhere are unknown."""
     return was_opened(queue) or Resolution.objects.filter(item__queue=queue).exists()
 
 
 def standing_report(queue: Queue) -> AgreementReport | None:
-    """The one to publish: the last that was taken before anybody discussed."""
+    """Return the report to publish: the last one from before any discussion."""
     return AgreementReport.objects.filter(queue=queue, is_before_discussion=True).first()
 
 
 def note_submitted(review: Review) -> AgreementReport | None:
-    """Call it once a review is submitted or skipped: takes the report as soon as the overlap has all its reviews."""
+    """Call it after a review is submitted or skipped: takes the report as soon as the overlap has all its reviews."""
     queue = review.item.queue
     if not review.item.is_overlap or not _is_complete(queue):
         return None
@@ -241,7 +241,7 @@ def note_submitted(review: Review) -> AgreementReport | None:
 
 
 def _is_complete(queue: Queue) -> bool:
-    """Every item of the overlap has as many final reviews as it needs, and some item needs two."""
+    """Does every item of the overlap have as many final reviews as it needs, and does some item need two?"""
     final = Count("reviews", filter=Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED)))
     overlap = queue.items.filter(is_overlap=True)
     lacking = overlap.annotate(finals=final).filter(finals__lt=F("reviews_needed"))

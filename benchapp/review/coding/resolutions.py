@@ -1,4 +1,4 @@
-"""The adjudicator's answer about an item, beside the reviews. It changes none of them; a later one supersedes it."""
+"""The adjudicator's answer about an item, next to the reviews. It changes none of them; a later one supersedes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DISAGREED = "The reviewers disagreed here, so choose a different reason."
 
 @dataclass(frozen=True, slots=True)
 class AdjudicatorVerdict:
-    """What the adjudicator says: codes of the queue's version or `nothing_wrong`, what failed, why they differed."""
+    """The adjudicator's answer: codes of the queue's version or `nothing_wrong`, what failed, why reviews differed."""
 
     codes: frozenset[UUID]
     category: str
@@ -33,7 +33,7 @@ class AdjudicatorVerdict:
 
 
 class Unresolvable(ValueError):
-    """What keeps an answer from standing, one sentence each."""
+    """What is wrong with an answer, one sentence each."""
 
     def __init__(self, problems: Collection[str]) -> None:
         super().__init__(" ".join(problems))
@@ -41,7 +41,7 @@ class Unresolvable(ValueError):
 
 
 class Superseded(Exception):
-    """Somebody resolved the item since the page was opened; `standing` is what they said."""
+    """Somebody resolved the item since the page was opened; `standing` is their answer."""
 
     def __init__(self, standing: Resolution | None) -> None:
         super().__init__("Somebody else settled this item first. Yours was not saved; both are shown.")
@@ -49,9 +49,9 @@ class Superseded(Exception):
 
 
 def explain_barred(item: QueueItem, user: User) -> str:
-    """Why this person may not resolve the item; empty where they may.
+    """Return why this person may not resolve the item; empty where they may.
 
-    Reviewers may where they gave no answer themselves: nobody judges their own. Admins always may. Nobody may who still
+    Reviewers may resolve items they did not answer: nobody judges their own. Admins always may. Nobody may who still
     has items of the overlap to review blind.
     """
     if not user.may(User.Level.REVIEWER):
@@ -72,7 +72,7 @@ def closed_sentence(left: int) -> str:
 
 
 def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: UUID | None) -> Resolution:
-    """Lets the answer stand in place of `seen`, the resolution the page showed (None: there was none).
+    """Save the answer in place of `seen`, the resolution that the page showed (None: there was none).
 
     Raises PermissionDenied, Unresolvable (nothing to resolve, or an answer that contradicts itself), Superseded.
     """
@@ -95,13 +95,13 @@ def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: U
             )
             made.codes.set(codes)
             note_activity(user, "item.resolved", item, detail=_detail(made, codes, seen), reason=verdict.memo)
-    except IntegrityError as error:  # another one stands: the constraint lets only one
+    except IntegrityError as error:  # there is another one: the constraint allows only one
         raise Superseded(standing.first()) from error
     return made
 
 
 def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
-    """The rows of its codes. Raises Unresolvable with everything that is wrong. No empty answer by haste, as when coding."""
+    """Return the rows of its codes. Unresolvable with everything that is wrong. An empty answer must be explicit."""
     codes = list(item.queue.version.codes.filter(public_id__in=verdict.codes))
     problems = []
     if not verdict.codes and not verdict.nothing_wrong:
@@ -134,7 +134,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
 
 
 def read_code_sets(item: QueueItem) -> list[frozenset[int]]:
-    """The code sets of the submitted reviews of an item, by keys."""
+    """Return the code sets of the submitted reviews of an item, by keys."""
     reviews = Review.objects.filter(item=item, state=Review.State.SUBMITTED).order_by("reviewer")
     labels = Label.objects.filter(mark__review__in=reviews).values_list("mark__review", "code")
     codes: dict[int, set[int]] = {pk: set() for pk in reviews.values_list("pk", flat=True)}

@@ -2,7 +2,7 @@
 
 One conditional UPDATE decides every race: a slot is taken only `WHERE` it still is free, so that two people never hold
 it at once, on SQLite and PostgreSQL alike. Time-outs need no clock of their own: a slot whose time ran out counts as
-free the next time somebody asks, and stays its holder's until then.
+free at the next claim, and stays its holder's until then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
 
-BATCH = 16  # slots looked at together
+BATCH = 16  # slots checked together
 ROUNDS = 64  # batches lost to others before a claim gives up
 
 
@@ -27,11 +27,11 @@ class Contended(Exception):
 
 
 def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
-    """The item this person should do next, with a slot of it held for them; None where nothing is left for them.
+    """Return the item this person should do next, with a slot of it held for them; None where nothing is left for them.
 
-    What they hold comes first, drafts before what they have not begun; an own hold whose time ran out is renewed
-    unless somebody took it. Else the next open slot in the queue's order, of an item they have not reviewed; last, open
-    slots of drafts they once gave back. `besides`: that many held items may stand, and the next one after them is given.
+    Held items come first, drafts before items not started; an own hold that ran out is renewed unless somebody took it.
+    Then the next open slot in the queue's order, of an item they have not reviewed; last, open slots of drafts they
+    once gave back. `besides`: return the item after that many held ones.
     """
     if not may_claim(queue, user):
         return None
@@ -49,19 +49,19 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
         if slots is None:
             return None
         others = slots[1:]
-        for slot in slots[:1] + random.sample(others, len(others)):  # who lost a race looks further away
+        for slot in slots[:1] + random.sample(others, len(others)):  # a loser of a race looks further ahead
             if _take(slot, user):
                 return slot.item
     raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others during the search for this one")
 
 
 def may_claim(queue: Queue, user: User) -> bool:
-    """Those assigned to an open queue, while they still are reviewers at all."""
+    """Is this an open queue, and is the person assigned and still a reviewer?"""
     return queue.is_open and user.may(User.Level.REVIEWER) and queue.reviewers.filter(pk=user.pk).exists()
 
 
 def select_held(queue: Queue, user: User) -> QuerySet[Slot]:
-    """What the person holds and has not filled, drafts first; with it holds whose time ran out and nobody took."""
+    """Slots that the person holds and has not filled, drafts first. Includes expired holds that nobody took."""
     return (
         Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user)
         .select_related("item__queue")
@@ -71,7 +71,7 @@ def select_held(queue: Queue, user: User) -> QuerySet[Slot]:
 
 
 def hold(item: QueueItem, user: User) -> bool:
-    """Holds this very item for them: their own hold renewed, else a slot of it taken. False where none is open."""
+    """Hold this very item for them: renew their hold, else take a slot. False where none is open."""
     if renew(item, user):
         return True
     if not may_claim(item.queue, user):
@@ -80,21 +80,21 @@ def hold(item: QueueItem, user: User) -> bool:
 
 
 def renew(item: QueueItem, user: User) -> bool:
-    """Gives the person the full time again. False: their hold is gone, because its time ran out and somebody took it."""
+    """Give the person the full time again. False when their hold is gone: it expired and somebody took it."""
     mine = Slot.objects.filter(item=item, holder=user, review=None)
     return mine.update(held_until=_until(item.queue, timezone.now())) == 1
 
 
 def give_back(item: QueueItem, user: User) -> bool:
-    """Lets others have it. What the person wrote stays their draft."""
+    """Release the slot for others. What the person wrote stays their draft."""
     return Slot.objects.filter(item=item, holder=user, review=None).update(holder=None, held_until=None) == 1
 
 
 def fill(item: QueueItem, user: User, review: Review) -> None:
-    """Their slot gets the review, for good. Call it in the transaction that makes the review final.
+    """Fill their slot with the review, for good. Call it in the transaction that makes the review final.
 
-    Whose time ran out takes another open slot of the item; where all are taken the review has none and counts beside
-    the others: nothing a person submitted is lost. Filling twice changes nothing.
+    If their time ran out, another open slot of the item is taken. If all are taken, the review counts without a slot:
+    nothing a person submitted is lost. Filling twice changes nothing.
     """
     mine = Slot.objects.filter(item=item, holder=user)
     if mine.filter(review=None).update(review=review, held_until=None) == 1 or mine.exists():
@@ -112,15 +112,15 @@ def fill(item: QueueItem, user: User, review: Review) -> None:
 
 
 def free_slots(queue: Queue, user: User) -> int:
-    """Gives back all that a person who leaves the queue still holds."""
+    """Release all that a person who leaves the queue still holds."""
     return Slot.objects.filter(item__queue=queue, holder=user, review=None).update(holder=None, held_until=None)
 
 
 def _candidates(queue: Queue, user: User) -> list[Slot] | None:
-    """Free slots in the queue's order, one per item: items new to the person, else those of drafts they gave back.
+    """Return free slots in the queue's order, one per item: items new to the person, else drafts they gave back.
 
-    None where there are none; an empty list where all that were seen went to others meanwhile. Asked by item, in the
-    order of an index, so that it stops at the first ones however long the queue is.
+    None where there are none; an empty list where others took all of them since. The query goes by item, in the order
+    of an index, so that it stops at the first ones in a queue of any length.
     """
     now = timezone.now()
     own = Slot.objects.filter(item=OuterRef("pk"), holder=user)
@@ -141,18 +141,18 @@ def _own_reviews(user: User) -> QuerySet[Review]:
 
 
 def is_unfilled() -> Q:
-    """Slots without a review. Written so that no index on `review` serves it: SQLite believes that a unique column is NULL
-    in one row at most, looks all unfilled slots of the record up by it, and does so again for every item."""
+    """Match slots without a review, without using an index on `review`: SQLite believes that a unique column is NULL in
+    one row at most, and would look up all unfilled slots of the record for every item."""
     return Q(Exact(Coalesce(F("review"), 0), 0))
 
 
 def free(now: datetime) -> Q:
-    """Slots that nobody holds in time and no review fills."""
+    """Match slots that nobody holds in time and no review fills."""
     return is_unfilled() & (Q(holder=None) | Q(held_until__lte=now))
 
 
 def _take(slot: Slot, user: User) -> bool:
-    """True for one person only. The same person in another tab may hold a slot of the item already: then False."""
+    """Take the slot. True for one person only. False if the same person holds a slot of the item in another tab."""
     now = timezone.now()
     try:
         with transaction.atomic():

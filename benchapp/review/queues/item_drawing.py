@@ -1,8 +1,8 @@
-"""Drawing items from a population: which, in what order, which twice, and with what probability. Pure; no database.
+"""Draw items from a population: which, in what order, which twice, and with what probability. Pure; no database.
 
 Every choice ranks the candidates by a hash of (seed, purpose, public id) and takes the first ones. A hash of something
-nobody chose behaves like a fresh random number, so the first n of N are a simple random sample; unlike a generator it
-does not depend on the order in which rows arrive, on the database, or on the version of a library.
+nobody chose behaves like a fresh random number, so the first n of N are a simple random sample. Unlike a generator it
+does not depend on the order of rows, on the database, or on the version of a library.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Strata = Mapping[str, Collection[UUID]]
 
 
 class Undrawable(ValueError):
-    """What was asked for cannot be drawn; the text says why and what would do."""
+    """The draw is impossible; the text says why and what would work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How to draw. `size`: items in total; per stratum where strata get equal numbers. `controls`: passes besides.
+    """How to draw. `size`: items in total; per stratum where strata get equal numbers. `controls`: additional passes.
 
     `overlap`: share of the items (0..1) that get `reviews` reviews each; the others get one.
     """
@@ -41,7 +41,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One item. `inclusion`: the probability with which this draw takes it, n/N of its stratum, > 0 and <= 1."""
+    """One item. `inclusion`: the probability that this draw takes it, n/N of its stratum, > 0 and <= 1."""
 
     public_id: UUID
     stratum: str
@@ -52,7 +52,7 @@ class Drawn:
 
 
 def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]:
-    """The items in the order of review, which mixes strata and controls. `passes`: candidates for controls, by stratum.
+    """Draw items in the order of review, which mixes strata and controls. `passes`: control candidates by stratum.
 
     Undrawable where a number makes no sense, or where a stratum would be left out: what can never be drawn cannot be
     weighted for.
@@ -69,7 +69,7 @@ def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]
 
 
 def allot(sizes: Mapping[str, int], how: Draw) -> dict[str, int]:
-    """Stratum -> how many are drawn from it; never none, never more than there are."""
+    """Return stratum -> how many are drawn from it; at least one, never more than there are."""
     total = sum(sizes.values())
     if how.sampling == ALL:
         return dict(sizes)
@@ -84,7 +84,7 @@ def allot(sizes: Mapping[str, int], how: Draw) -> dict[str, int]:
 
 
 def rank_ids(ids: Iterable[UUID], seed: int, purpose: str) -> list[UUID]:
-    """The same order whatever order they come in."""
+    """Return the ids ranked, the same for any input order."""
     return sorted(ids, key=lambda public_id: _rank(public_id, seed, purpose))
 
 
@@ -104,14 +104,14 @@ def _check(strata: Strata, how: Draw) -> None:
 
 
 def _proportional(sizes: Mapping[str, int], size: int) -> dict[str, int]:
-    """At least one of each, the rest in proportion by largest remainders; `size` is at most the sum of `sizes`."""
+    """Allot at least one each, the rest in proportion by largest remainders. `size` is at most the sum of `sizes`."""
     total = sum(sizes.values())
     quotas = {stratum: Fraction(size * n, total) for stratum, n in sizes.items()}
     found = {stratum: max(1, int(quota)) for stratum, quota in quotas.items()}
     while (short := size - sum(found.values())) != 0:
         step = 1 if short > 0 else -1
         movable = [stratum for stratum in sizes if 1 <= found[stratum] + step <= sizes[stratum]]
-        # whoever lies farthest on the wrong side of their quota; of equals the first by name
+        # the one farthest on the wrong side of its quota; of equals the first by name
         chosen = min(movable, key=lambda stratum: (step * (found[stratum] - quotas[stratum]), stratum))
         found[chosen] += step
     return found
@@ -133,7 +133,7 @@ def _shuffle(items: Sequence[Drawn], seed: int) -> list[Drawn]:
 
 
 def _with_overlap(items: Sequence[Drawn], how: Draw) -> list[Drawn]:
-    """At least one item where any overlap is asked for, so that agreement can be told at all."""
+    """Mark at least one item where any overlap is asked for, so that agreement can be measured at all."""
     if how.reviews == 1 or not how.overlap:
         return list(items)
     size = max(1, round(Fraction(how.overlap).limit_denominator(10_000) * len(items)))

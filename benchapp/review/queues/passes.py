@@ -1,8 +1,8 @@
 """Coding in two passes: first what shows without the skills, then the same items again with them.
 
-The second pass is a queue of its own, so its answers lie apart in the record. It is known by its draw: same version, same
-pinned population, same seed, and conditions shown. Whoever still codes an item in the first pass sees it masked in the
-second too (`blinding.hidden_in`).
+The second pass is a queue of its own, so its answers are separate in the record. It is recognised by its draw: same
+version, same pinned population, same seed, and conditions shown. People who still code an item in the first pass see it
+masked in the second too (`blinding.hidden_in`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUFFIX = ", pass 2: the skills"
 
 
 def waiting_codes(queue: Queue, codes: list[Code]) -> frozenset[int]:
-    """Keys of the codes that nobody can judge in this queue, because it hides skills."""
+    """Return keys of the codes that nobody can judge in this queue, because it hides skills."""
     return judging_skills(codes) if hides_skills(queue) else frozenset()
 
 
@@ -35,13 +35,13 @@ def first_pass_of(queue: Queue) -> Queue | None:
 
 
 def left_in_first_pass(queue: Queue, user: User) -> int:
-    """Items that this person has still to code without skills, before this queue shows them."""
+    """Count items that this person must still code without skills, before this queue shows them."""
     first = first_pass_of(queue)
     return open_to(user).filter(queue=first).count() if first else 0
 
 
 def begin_second_pass(queue: Queue, user: User) -> Queue:
-    """The same items, reviewers and overlap, with conditions and skills shown. Refused where nothing waits for it."""
+    """Create a queue of the same items, reviewers and overlap, with skills shown. Refused where no code waits."""
     if not waiting_codes(queue, list(queue.version.codes.all())):
         raise QueueRefused("No code of this queue waits for a second pass.")
     if not queue.population:

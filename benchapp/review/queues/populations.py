@@ -1,7 +1,7 @@
-"""What a queue is drawn from: a selection of Compare, narrowed to a preset, as trials, decisions or libraries.
+"""The population of a queue: a selection of Compare, narrowed to a preset, as trials, decisions or libraries.
 
-A population is named by an address, the one of Compare's trials with `unit=` and `preset=` beside it, so that any
-filter and any mark of a chart can be reviewed. Everything is filtered in the database.
+A population is named by an address, the one of Compare's trials with `unit=` and `preset=` added, so that any filter
+and any mark of a chart can be reviewed. Everything is filtered in the database.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from runner.base.types import DecisionStatus
 Unit = Queue.Unit
 Rows = QuerySet[Trial] | QuerySet[Decision] | QuerySet[Episode]
 FORM = ("unit", "preset")  # parts of a population's address that Compare does not know
-PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says after "trials", "decisions", ...
+PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> its words after "trials", "decisions", ...
     Unit.TRIAL: {
         "all": "that ran",
         "failed": "that failed",
@@ -52,12 +52,12 @@ PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says a
     Unit.SNAPSHOT: {"all": "that hold a file"},
 }
 NOUNS = {Unit.TRIAL: "trials", Unit.DECISION: "decisions", Unit.SNAPSHOT: "final libraries"}
-WITHOUT_PASSES = ("failed", "silent-bypass", "regressions")  # presets beside which passes can be drawn as controls
+WITHOUT_PASSES = ("failed", "silent-bypass", "regressions")  # presets that can have passes drawn as controls
 NARROWED_BY = {  # what else than the runs narrows a unit
     Unit.DECISION: ("environment", "family"),
     Unit.SNAPSHOT: ("environment", "family"),
 }
-STRATA: Mapping[str, Mapping[str, str]] = {  # unit -> facet -> where it stands
+STRATA: Mapping[str, Mapping[str, str]] = {  # unit -> facet -> its path
     Unit.TRIAL: {
         "condition": "episode__run__condition",
         "agent_model": "episode__run__agent_model",
@@ -99,7 +99,7 @@ class Population:
     preset: str = "all"
 
     def rows(self) -> Rows:
-        """In SQL, unordered. Only what there is something to read of: trials that ran, libraries that hold a file."""
+        """Select in SQL, unordered, what can be read: trials that ran, libraries that hold a file."""
         if self.unit == Unit.TRIAL:
             trials = trials_behind(self.choices, self.narrowing).filter(is_done=True)
             return trials.filter(_preset(self.preset, self.choices))
@@ -113,18 +113,18 @@ class Population:
         return int(self.rows().count())
 
     def has_several_conditions(self) -> bool:
-        """Where all runs have one, there is nothing to hide."""
+        """Do the runs have more than one condition? Otherwise there is nothing to hide."""
         return bool(self._runs().values("condition").distinct().count() > 1)
 
     def has_several_models(self) -> bool:
-        """Of those that solve, or of those that write: a run that nobody writes for has another condition, no other model."""
+        """Do several models solve, or several write? A run without an author does not count as another model."""
         solving = self._runs().values("agent_model", "harness").distinct()
         writing = self._runs().exclude(author_model="").values("author_model", "author_agent").distinct()
         return bool(solving.count() > 1 or writing.count() > 1)
 
     def by_stratum(self, facet: str = "") -> dict[str, list[UUID]]:
-        """Value of the facet -> public ids of the rows; without a facet all stand under "". "unknown" where the record
-        tells none."""
+        """Return value of the facet -> public ids of the rows, all under "" without a facet. "unknown" where the record
+        has no value."""
         where = STRATA[self.unit][facet] if facet else None
         found: dict[str, list[UUID]] = {}
         for public_id, value in self.rows().values_list("public_id", where or "public_id"):
@@ -132,24 +132,24 @@ class Population:
         return dict(sorted(found.items()))
 
     def passes(self) -> Population:
-        """The passed ones of the same selection: what controls are drawn from."""
+        """Return the passed trials of the same selection: what controls are drawn from."""
         return Population(self.unit, self.choices, self.narrowing.without("outcome"), "passed")
 
     def query(self) -> str:
-        """The address that names it, as `parse_population` reads it."""
+        """Return the address that names it, as `parse_population` reads it."""
         own = [("unit", self.unit), ("preset", self.preset)]
         return urlencode([*self.choices.pairs(), *self.narrowing.pairs(), *own])
 
     def shown_query(self) -> str:
-        """The part of it that Compare's list of trials understands."""
+        """Return the part of it that Compare's list of trials understands."""
         return urlencode([*self.choices.pairs(), *self.narrowing.pairs()])
 
     def says(self) -> str:
-        """Without the selection: "trials that failed where the baseline passed"."""
+        """Return the words without the selection: "trials that failed where the baseline passed"."""
         return f"{NOUNS[Unit(self.unit)]} {PRESETS[self.unit][self.preset]}"
 
     def narrowed_by(self) -> list[tuple[str, object, str]]:
-        """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which
+        """List (part of the address, its value, words) for everything that narrows the selection, without the pin that
         every queue has."""
         experiments = Experiment.objects.filter(public_id__in=self.choices.experiment)
         names: dict[object, str] = dict(experiments.values_list("public_id", "name")) if self.choices.experiment else {}
@@ -163,7 +163,7 @@ class Population:
         return select_runs(self.choices).order_by()
 
     def _places(self, prefix: str) -> dict[str, str | None]:
-        """Environment and family; an empty text asks for those of which the record tells none."""
+        """Filter by environment and family; an empty text selects rows without one."""
         wanted: dict[str, str | None] = {}
         family = prefix.rstrip("_") or "family"
         for name, path in {"environment": f"{prefix}environment", "family": family}.items():
@@ -173,10 +173,10 @@ class Population:
 
 
 def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Population, list[str]]:
-    """The population of an address, and a sentence per part that means nothing: then nothing may be drawn, since less
-    narrowing would draw from more than was asked for. `preset`: of trials, where the address names none.
+    """Return the population of an address, and a sentence for each invalid part. `preset`: default for trials.
 
-    `outcome=failed` of Compare's list of trials says the same as the preset, and becomes it.
+    With an invalid part nothing may be drawn: less narrowing would draw from more than was asked for. `outcome=failed`
+    of Compare's list of trials becomes the preset of the same meaning.
     """
     choices, narrowing, problems = parse_trials_request(query, besides=FORM)
     unit = query.get("unit") or Unit.TRIAL
@@ -199,8 +199,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
 
 
 def reopen(unit: str, query: str) -> Population:
-    """A stored population; its rows are those of the record as it stands now. ValueError where the address means
-    nothing any more."""
+    """Return a stored population, with the record's current rows. ValueError where the address is no longer valid."""
     given = QueryDict(query, mutable=True)
     given["unit"] = unit
     population, problems = parse_population(given)

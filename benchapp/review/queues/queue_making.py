@@ -1,4 +1,4 @@
-"""Making a queue: what was chosen becomes its items and slots, in one transaction, and is fixed from then on."""
+"""Make a queue: the selection becomes its items and slots in one transaction, and is fixed from then on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from benchapp.review.queues.populations import WITHOUT_PASSES, Population
 MAX_ITEMS = 5_000  # of one queue: more than a team reads
 MAX_REVIEWS = 9  # of one item
 NEW = 500  # rows looked up at once
-TIMED = 2_000  # of the newest reviews tell how long one takes
+TIMED = 2_000  # of the newest reviews give the time that one takes
 
 
 class QueueRefused(ValueError):
-    """The queue cannot be made, or not be changed so; the text says why."""
+    """The queue cannot be made or changed in this way; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class QueueSpec:
 
 
 class Sketch:
-    """What a population and a draw would give, before anything is saved. Raises what `make_queue` would raise."""
+    """What a population and a draw would give, as a preview. Raises what `make_queue` would raise."""
 
     def __init__(self, population: Population, how: Draw, people: int) -> None:
         self.population, self.how, self.people = population, how, people
@@ -60,7 +60,7 @@ class Sketch:
 
     @cached_property
     def items(self) -> list[Drawn]:
-        """Refused where nothing can be drawn, or more than anybody could review."""
+        """The drawn items. Refused where nothing can be drawn, or more than anybody could review."""
         if not self.total:
             raise QueueRefused(f"No {self.population.says()} match this selection, so there is nothing to review.")
         try:
@@ -77,7 +77,7 @@ class Sketch:
 
     @property
     def by_stratum(self) -> list[tuple[str, int, int]]:
-        """(stratum, items drawn, items there are), controls left out."""
+        """List (stratum, items drawn, items there are), without controls."""
         drawn = [item.stratum for item in self.items if not item.is_control]
         return [(stratum, drawn.count(stratum), len(ids)) for stratum, ids in self.strata.items()]
 
@@ -106,8 +106,8 @@ class Sketch:
 
 
 def seconds_per_item(unit: str) -> float | None:
-    """Median of the newest submitted reviews of such units, by active time; None while nobody reviewed any. What was carried
-    over took its time elsewhere."""
+    """Return the median active time of the newest submitted reviews of such units; None without reviews. Carried
+    reviews are left out: they took their time elsewhere."""
     timed = Review.objects.filter(
         state=Review.State.SUBMITTED, item__queue__unit=unit, seconds__gt=0, carried_from=None
     )
@@ -116,7 +116,7 @@ def seconds_per_item(unit: str) -> float | None:
 
 
 def make_queue(spec: QueueSpec, *, user: User) -> Queue:
-    """Refused in words where it cannot be made; then nothing is saved. The population is pinned to this moment."""
+    """Make the queue, or raise QueueRefused and save nothing. The population is pinned to this moment."""
     if not spec.version.is_frozen:
         raise QueueRefused(f"{spec.version} is a draft: freeze it first, so that every label means the same.")
     _check_people(spec.reviewers)
@@ -133,7 +133,7 @@ def make_queue(spec: QueueSpec, *, user: User) -> Queue:
 
 
 def close(queue: Queue, *, user: User, reason: str = "") -> bool:
-    """Nothing is handed out any more; what is in stays. False where it was closed before."""
+    """Close the queue: it hands out no more items and keeps its answers. False where it was closed before."""
     with transaction.atomic():
         if Queue.objects.filter(pk=queue.pk, closed_at=None).update(closed_at=timezone.now()) != 1:
             return False
@@ -143,10 +143,10 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
 
 
 def raise_reviews(queue: Queue, total: int, *, user: User) -> None:
-    """Asks for more reviews of each shared item, of every item where none is shared. Never for fewer, and of no closed queue.
+    """Raise the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
 
-    Which items there are stays as drawn, and no review is lost. Whoever may answer an item again is blind to it again; if
-    they read meanwhile what others said, their answer does not count for agreement (`seeing`).
+    The items stay as drawn, and no review is lost. People who may answer an item again are blind to it again. If they
+    have read other people's answers since, theirs does not count for agreement (`seeing`).
     """
     people = queue.reviewers.count()
     if total > min(people, MAX_REVIEWS):
@@ -163,7 +163,7 @@ def raise_reviews(queue: Queue, total: int, *, user: User) -> None:
 
 
 def assign(queue: Queue, person: User, *, user: User) -> bool:
-    """False where they were assigned before."""
+    """Assign the person. False where they were assigned before."""
     _check_people([person])
     with transaction.atomic():
         if queue.reviewers.filter(pk=person.pk).exists():
@@ -174,7 +174,7 @@ def assign(queue: Queue, person: User, *, user: User) -> bool:
 
 
 def withdraw(queue: Queue, person: User, *, user: User) -> bool:
-    """What they hold goes back; what they submitted or began stays theirs. False where they were not assigned."""
+    """Release what they hold; their reviews and drafts stay theirs. False where they were not assigned."""
     with transaction.atomic():
         if not queue.reviewers.filter(pk=person.pk).exists():
             return False
@@ -234,7 +234,7 @@ def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
 
 
 def _add_slots(queue: Queue, total: int) -> None:
-    """So many in all. Reviews that came after all slots were taken get the first of them."""
+    """Give each shared item `total` slots. Reviews that came after all slots were taken get the first of them."""
     items = queue.items.filter(is_overlap=True)
     if not items.exists():
         items = queue.items.all()
@@ -248,7 +248,7 @@ def _add_slots(queue: Queue, total: int) -> None:
 
 
 def _targets(unit: str, public_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, int]]:
-    """Public id -> what an item points at, as key columns."""
+    """Return public id -> what an item points at, as key columns."""
     found: dict[UUID, Mapping[str, int]] = {}
     for start in range(0, len(public_ids), NEW):
         some = public_ids[start : start + NEW]

@@ -1,4 +1,4 @@
-"""What the record knows of a reviewed unit, and how much of it there is to review: the parts results are broken down by."""
+"""Facts about a reviewed unit, and how much there is to review: the facets that results are broken down by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.queues.populations import Population, Rows, reopen
 from benchapp.stats.comparing.narrowing import success_is
 
-FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
+FACETS: Mapping[str, str] = {  # part of the address -> its name on the page
     "condition": "condition",
     "agent_model": "agent model",
     "environment": "environment",
@@ -88,8 +88,8 @@ PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, b
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Empty texts: not told, or nothing of that kind. cluster: what shares luck: the episode, whose trials share a library;
-    a plain import's episode is only a folder, so there the task. failed: None where it has no verdict, or is no trial."""
+    """Facts of one unit; empty texts: unknown, or none. cluster: units that share luck: an episode, whose trials share
+    a library, but the task for plain imports. failed: None without a verdict, or for other units than trials."""
 
     unit_kind: str
     unit: tuple[int, ...]
@@ -107,7 +107,7 @@ class Facts:
 
 
 def facts_of(unit: str, values: Sequence[Any]) -> Facts:
-    """`values`: one for each path of the unit, in their order."""
+    """Read facts. `values`: one for each path of the unit, in their order."""
     told = dict(zip(PATHS[unit], values, strict=True))
     shared = bool(told["ordered"]) or "task" not in told
     success = told.get("success")
@@ -123,7 +123,7 @@ def facts_of(unit: str, values: Sequence[Any]) -> Facts:
 
 
 def value_of(facet: str, raw: object, suite: str | None) -> str:
-    """A facet's value as shown and chosen. Keys of places repeat from suite to suite, so those name theirs."""
+    """Return a facet's value as shown and chosen. Keys of places repeat between suites, so those name theirs."""
     if raw in (None, ""):
         return ""
     if facet == "source":
@@ -143,12 +143,12 @@ class FacetCell:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much there is of what was drawn from, as the record stands now."""
+    """How much there is of what was drawn from, in the current record."""
 
     cells: tuple[FacetCell, ...]
 
     def within(self, chosen: Mapping[str, frozenset[str]]) -> FacetCell:
-        """All cells of the chosen part together."""
+        """Sum all cells of the chosen part."""
         kept = [cell for cell in self.cells if all(cell.values[name] in values for name, values in chosen.items())]
         sums = (sum(getattr(cell, name) for cell in kept) for name in ("attempted", "failed", "population"))
         return FacetCell({}, *sums)
@@ -158,8 +158,8 @@ ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
 
 
 def extent_of(queues: Iterable[Queue]) -> Extent:
-    """Trials of the same selections whatever became of them, and how many of them the queues were drawn from; a trial of
-    several selections counts once. Two queries. ValueError where a stored population means nothing any more."""
+    """Count the trials of the same selections with any outcome, and those that the queues were drawn from. A trial of
+    several selections counts once. Two queries. ValueError where a stored population is no longer valid."""
     drawn = [reopen(queue.unit, queue.population) for queue in queues]
     whole = [
         replace(each, narrowing=each.narrowing.without("outcome").without("replay"), preset="all") for each in drawn
@@ -175,7 +175,7 @@ def extent_of(queues: Iterable[Queue]) -> Extent:
 
 
 def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...], int, int]]:
-    """Trials that ran, and of these those that failed as the record knew it when their population was pinned."""
+    """Count trials that ran, and those that had failed when their population was pinned."""
     failed = reduce(or_, (_among(each.rows().filter(success_is(False, each.choices))) for each in populations))
     trials = Trial.objects.filter(_within(populations), status__in=ATTEMPTED).order_by()
     counted = trials.values_list("task__suite__key", *OF_TRIAL.values()).annotate(
@@ -186,8 +186,8 @@ def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...]
 
 
 def in_common(queues: Iterable[Queue]) -> int:
-    """How many units the queues' populations of one unit share, as the record stands now: none where they can be added
-    up. A unit of three populations counts twice. ValueError where a stored population means nothing any more."""
+    """Count the units that the queues' populations of one unit share in the current record; with none they can be added
+    up. A unit of three populations counts twice. ValueError where a stored population is no longer valid."""
     drawn = [reopen(queue.unit, queue.population) for queue in queues]
     units = drawn[0].rows().model._default_manager.filter(_within(drawn))
     return sum(each.total() for each in drawn) - int(units.count())

@@ -1,4 +1,4 @@
-"""How far a queue and its people are: counted by the database, in a fixed number of queries."""
+"""Progress of a queue and its people, counted by the database in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ State = Review.State
 @dataclass(frozen=True, slots=True)
 class PersonProgress:
     """`left`: items that still lack a review and that this person has not finished; several people share them.
-    `seconds`: median active time per item submitted here, not carried over; None before the first one."""
+    `seconds`: median active time per item submitted here, without carried ones; None before the first."""
 
     user: User
     is_assigned: bool
@@ -33,7 +33,7 @@ class PersonProgress:
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """`filled` of `slots` reviews are in; `held`: slots somebody has now, `held_until` at the latest, with a draft or without."""
+    """`filled` of `slots` reviews are in. `held`: slots held now, with or without draft, at most until `held_until`."""
 
     queue: Queue
     items: int
@@ -50,7 +50,7 @@ class QueueProgress:
 
 
 def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
-    """One value per queue, in that order, with what is left for this person; three queries for all of them."""
+    """Return one value per queue, in that order, with what is left for this person; three queries for all of them."""
     if not queues:
         return []
     now = timezone.now()
@@ -78,16 +78,16 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
 
 
 def count_reviews(queues: Collection[Queue]) -> tuple[int, int]:
-    """(reviews that are in, reviews these queues need) by their places, as `progress_of` counts them; one query."""
+    """Return (reviews that are in, reviews these queues need) by their places, as in `progress_of`; one query."""
     found = Slot.objects.filter(item__queue__in=queues).aggregate(filled=Count("review"), slots=Count("pk"))
     return found["filled"], found["slots"]
 
 
 def awaiting(queues: Collection[Queue], *, unanswered_by: User | None = None) -> dict[int, int]:
-    """Key of queue -> its open disputes: items whose reviews use different codes, with no resolution yet; one query.
-    `unanswered_by`: only those that this person gave no answer to.
+    """Return key of queue -> its open disputes: items whose reviews use different codes, without a resolution.
 
-    Reviews differ where some code is in fewer of them than there are (statuses.differ says the same of one item).
+    One query. `unanswered_by`: only those that this person did not answer. Reviews differ where some code is not in all
+    of them (the same as statuses.differ for one item).
     """
     if not queues:
         return {}
@@ -108,7 +108,7 @@ def awaiting(queues: Collection[Queue], *, unanswered_by: User | None = None) ->
 
 
 def people_of(queue: Queue) -> list[PersonProgress]:
-    """Everybody assigned, and everybody who did something in it, by name; four queries."""
+    """List everybody assigned, and everybody who did something in it, by name; four queries."""
     assigned = {user.pk: user for user in queue.reviewers.all()}
     states: dict[int, Counter[str]] = defaultdict(Counter)
     seconds: dict[int, list[float]] = defaultdict(list)
@@ -134,14 +134,14 @@ def people_of(queue: Queue) -> list[PersonProgress]:
 
 
 def team_of(queue: Queue) -> list[tuple[User, int]]:
-    """Everybody assigned, by name, with how many items they submitted or skipped; two queries."""
+    """List everybody assigned, by name, with how many items they submitted or skipped; two queries."""
     finished = Review.objects.filter(item__queue=queue).exclude(state=State.DRAFT).order_by()
     counts = dict(finished.values_list("reviewer").annotate(Count("pk")))
     return [(person, counts.get(person.pk, 0)) for person in queue.reviewers.order_by("username")]
 
 
 def own_drafts(user: User) -> QuerySet[Review]:
-    """Of open queues, the one last saved first."""
+    """Drafts in open queues, the last saved first."""
     drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
     mine = Slot.objects.filter(is_unfilled(), item=OuterRef("item"), holder=user)
     open_slots = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"))
@@ -153,7 +153,7 @@ def own_drafts(user: User) -> QuerySet[Review]:
 
 
 def _lacking(queue: Queue) -> tuple[int, Counter[int]]:
-    """How many items lack a review, and how many of those each person has finished."""
+    """Return how many items lack a review, and how many of those each person has finished."""
     lacks = Q(item__slots__review=None)
     items = queue.items.filter(slots__review=None).distinct().count()
     finished = Review.objects.filter(lacks, item__queue=queue).exclude(state=State.DRAFT).order_by()

@@ -1,4 +1,4 @@
-"""Where an item stands: never stored, always read off its slots, reviews and resolution."""
+"""The status of an item: never stored, always computed from its slots, reviews and resolution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchapp.models import Label, Queue, QueueItem, Resolution, Review, Slot
 
 
 class ItemStatus(StrEnum):
-    WAITING = "waiting"  # nobody has begun
+    WAITING = "waiting"  # nobody has started
     IN_PROGRESS = "in progress"  # held, in draft, or fewer reviews than it needs
     REVIEWED = "reviewed"  # all reviews are in; nothing to resolve
     AWAITING = "awaiting resolution"  # an open dispute: submitted reviews differ in codes
@@ -32,7 +32,7 @@ class ItemAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ItemStanding:
-    """What an item's status is read from. `held`: slots somebody holds in time; `filled`: those with their review."""
+    """What determines an item's status. `held`: slots somebody holds in time; `filled`: those with their review."""
 
     needed: int
     held: int = 0
@@ -42,7 +42,7 @@ class ItemStanding:
 
 
 def item_status(standing: ItemStanding) -> ItemStatus:
-    """Pure. Extra reviews, which no slot had room for, count like the others."""
+    """Compute the status. Pure. Extra reviews, which no slot had room for, count like the others."""
     if standing.is_resolved:
         return ItemStatus.RESOLVED
     submitted = [answer for answer in standing.answers if answer.state == Review.State.SUBMITTED]
@@ -55,13 +55,13 @@ def item_status(standing: ItemStanding) -> ItemStatus:
 
 
 def differ(codes: Iterable[frozenset[int]]) -> bool:
-    """Of the submitted reviews of an item: without a resolution it is an open dispute then, on every page and in every
-    count, also while further reviews are to come. What they blame and where they saw the first mistake opens none."""
+    """Do an item's submitted reviews differ in codes? Without a resolution that is an open dispute on every page and in
+    every count, even with reviews still to come. Differences in blame or in the first mistake are not."""
     return len(set(codes)) > 1
 
 
 def statuses_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, ItemStatus]:
-    """Key of item -> status, for these keys or the whole queue; five queries however many items."""
+    """Return key of item -> status, for these keys or the whole queue; five queries for any number of items."""
     standings = standings_of(queue, items)
     return {pk: item_status(standing) for pk, standing in standings.items()}
 

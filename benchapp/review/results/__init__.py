@@ -1,2 +1,2 @@
-"""What the answers in a queue add up to: the taxonomy, shares with intervals, co-occurrence, saturation, files.
-Agreement between people is in `coding`."""
+"""Results of a queue: the taxonomy, shares with intervals, co-occurrence, saturation, files. Agreement between people
+is in `coding`."""

@@ -1,4 +1,4 @@
-"""Which codes come together. Pure."""
+"""Which codes occur together. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Together:
 
 
 def count_together(items: Iterable[Coded], codes: Sequence[frozenset[int]]) -> dict[tuple[int, int], Together]:
-    """(place of one, place of the other) -> items; places in `codes`, each a code with all beneath it. The diagonal holds
-    how many items carry the code. Unweighted: these are counts of items coded, not of a population."""
+    """Return (place of one, place of the other) -> items; places in `codes`, each a code with all beneath it. The
+    diagonal is the number of items with the code. Unweighted: these are counts of items coded, not of a population."""
     both = {(row, column): 0.0 for row in range(len(codes)) for column in range(row + 1)}
     either = dict(both)
     for item in items:

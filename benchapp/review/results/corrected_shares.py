@@ -1,11 +1,11 @@
-"""How often a code is carried, from what a judge says of many items and what people say of some of these. Pure numpy.
+"""How often a code is carried, from a judge's answers on many items and people's on some of these. Pure numpy.
 
-Of the items on which the judge says yes people find a part that carries the code, and of those on which it says no another.
-The share is the two parts, weighed by how often the judge says yes and no (Tenenbein 1970, double sampling; of a judge that
-answers yes or no it is the prediction-powered estimate with its best weight, Angelopoulos, Duchi & Zrnic 2023). It is right
-however wrong the judge is, as long as which items people settled does not depend on what they carry, within a stratum; a
-good judge makes it sharper. Rogan & Gladen's (1978) corrects with rates that may come from elsewhere, and knows less where
-people looked at the judge's own items: `benchmarks/corrected_coverage.py` compares them.
+People find one share of carriers among the items where the judge answers yes, and another where it answers no. The
+result is the two shares, weighted by how often the judge answers yes and no (Tenenbein 1970, double sampling; for a
+yes-or-no judge it is the prediction-powered estimate with its best weight, Angelopoulos, Duchi & Zrnic 2023). It is
+right with any judge, as long as the choice of items that people settled does not depend on what they carry, within a
+stratum; a good judge makes it sharper. Rogan & Gladen (1978) correct with rates that may come from elsewhere, and know
+less where people looked at the judge's own items: `benchmarks/corrected_coverage.py` compares them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ METHOD = "Wilson in each part, joined by MOVER; other clusters of the same kind"
 
 @dataclass(frozen=True, slots=True)
 class CorrectedShare(Shaped):
-    """judge: the share of the population, by the judge alone; people: by what people settled alone. value: both together, with
-    its 95 % interval, which covers the sampling of the items and the judge's errors. read, settled: items; settled are part
-    of read. note: why something is missing."""
+    """Shares of the population. judge: by the judge alone; people: by the settled items alone; value: both together,
+    with a 95 % interval that covers the sampling of the items and the judge's errors. read, settled: items; settled are
+    part of read. note: why something is missing."""
 
     judge: float | None
     people: float | None
@@ -46,8 +46,8 @@ class CorrectedShare(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The items on which the judge gives one answer: their part of the population, and how many of them carry the code, from the
-    `settled` ones, which are worth `effective` ones of equal weight."""
+    """Items with the same answer of the judge: their part of the population, and the share that carries the code. That
+    comes from the `settled` ones, which are worth `effective` ones of equal weight."""
 
     size: float
     carrying: float
@@ -56,7 +56,7 @@ class _Part:
 
 
 def correct_share(sample: CodedSample, said: Flags, settled: Flags, carried: Flags) -> CorrectedShare:
-    """Of one code. sample: the items that the judge read; all flags [n]; `carried` counts where `settled`."""
+    """Correct one code's share. sample: items the judge read; all flags [n]; `carried` counts where `settled`."""
     read, known = len(sample), int(settled.sum())
     if not read or not known:
         value = _mean(sample.weights, said) if read else None
@@ -79,7 +79,7 @@ def _mean(weights: Floats, flags: Flags) -> float:
 
 
 def _fill_strata(sample: CodedSample, settled: Flags) -> Floats:
-    """[n]: by how much each settled item counts more, so that those of a stratum stand for all that were read there."""
+    """Return [n]: the factor of each settled item, so that those of a stratum represent all that were read there."""
     size = len(sample.sizes)
     whole = np.bincount(sample.strata, sample.weights, minlength=size)
     known = np.bincount(sample.strata, sample.weights * settled, minlength=size)
@@ -115,7 +115,7 @@ def _why_no_interval(settled: int, clusters: int) -> str:
 
 
 def _fill_empty(parts: list[_Part]) -> tuple[_Part, _Part]:
-    """A judge that always gives the same answer leaves one part, which stands for both."""
+    """Replace an empty part. A judge that always gives the same answer leaves one part, which represents both."""
     yes, no = parts
     if not yes.settled:
         return _Part(0.0, no.carrying, no.settled, no.effective), no
@@ -127,8 +127,8 @@ def _fill_empty(parts: list[_Part]) -> tuple[_Part, _Part]:
 def _interval(
     sample: CodedSample, said: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
 ) -> Interval:
-    """The errors of the two parts and of how often the judge says yes, each from Wilson's interval, added as squares on each
-    side (MOVER; Zou & Donner 2008). So a judge that agreed by luck on few items has no interval without width."""
+    """Combine Wilson's errors of the two parts and of how often the judge answers yes, as squares on each side (MOVER;
+    Zou & Donner 2008). So a judge that agreed by luck on few items still has an interval with width."""
     yes, no = parts
     value = yes.size * yes.carrying + no.size * no.carrying
     clusters = len(np.unique(sample.clusters[settled]))
@@ -151,8 +151,8 @@ def _interval(
 def _design_effect(
     sample: CodedSample, said: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
 ) -> float:
-    """How many times the variance is that of as many items of which none shares a cluster; 1 at least. From what each item
-    adds to the linearised share."""
+    """Return the factor of the variance over as many unclustered items, at least 1. From each item's contribution to
+    the linearised share."""
     yes, no = parts
     value = yes.size * yes.carrying + no.size * no.carrying
     expected = np.where(said, yes.carrying, no.carrying)

@@ -1,4 +1,4 @@
-"""What every figure and table of results carries: which codebook, how many items, how far people agreed before they talked."""
+"""The heading of every figure and table of results: codebook, number of items, agreement before discussion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_COMPUTED = "not computed"
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Of the report that was taken before anybody discussed. Values are None where alpha is undefined."""
+    """Of the report taken before any discussion. Missing values: alpha is undefined."""
 
     value: float | None
     low: float | None
@@ -62,7 +62,7 @@ class Heading(Shaped):
 
     @property
     def alpha(self) -> Alpha | None:
-        """Only of a single queue: alphas of several are not averaged."""
+        """The alpha of a single queue; alphas of several are not averaged."""
         return self.alphas[0] if len(self.alphas) == 1 else None
 
     @property
@@ -71,7 +71,7 @@ class Heading(Shaped):
 
     @property
     def one_line(self) -> str:
-        """What stands under a figure that is taken away."""
+        """The line under a figure that is copied elsewhere."""
         return (
             f"{self.codebook} v{self.version} ({self.digest[:12]}), n = {self.n} of {self.drawn} drawn,"
             f" {self.overlap} in the overlap, alpha {self.alpha_said}"
@@ -79,7 +79,7 @@ class Heading(Shaped):
 
 
 def heading_of(coding: QueueCoding) -> Heading:
-    """One query, and one for each queue."""
+    """Return the heading, in one query and one for each queue."""
     version, queues = coding.version, coding.queues
     alphas = alphas_of(queues)
     return Heading(
@@ -99,7 +99,7 @@ def heading_of(coding: QueueCoding) -> Heading:
 
 
 def alphas_of(queues: Sequence[Queue]) -> dict[int, Alpha]:
-    """Queue -> alpha over code sets, of the last report taken before discussion. Queues without one are not in it."""
+    """Return queue -> alpha over code sets, of the last report before discussion. Queues without one are left out."""
     found: dict[int, Alpha] = {}
     reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
     for report in reports.order_by("queue", "taken_at", "pk"):
@@ -115,7 +115,7 @@ def _alpha(report: AgreementReport) -> Alpha:
 
 
 def describe_population(queue: Queue) -> str:
-    """The stored population in words; its address where that means nothing any more."""
+    """Return the stored population in words, or its address where that is no longer valid."""
     try:
         population = reopen(queue.unit, queue.population)
     except ValueError:

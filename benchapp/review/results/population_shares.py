@@ -1,9 +1,9 @@
 """Shares of a population from a coded sample of it, with the two intervals they can have. Pure numpy.
 
-Every unit has the weight 1 / (probability with which it was taken). The share is Hajek's (1971), a ratio of two weighted
-sums, which needs no knowledge of the population's size and never leaves 0..1; its variance comes from linearising that
+Every unit has the weight 1 / (probability that it was taken). The share is Hajek's (1971), a ratio of two weighted
+sums, which needs no knowledge of the population's size and never leaves 0..1. Its variance comes from linearising that
 ratio (Saerndal, Swensson & Wretman 1992, section 5.7). A domain (one condition, say) keeps all units of the sample and
-counts those outside it as zero, as a domain's own size is random too (the same, section 10.3).
+counts those outside it as zero, because a domain's own size is random too (the same, section 10.3).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from benchapp.stats.inference.interval import LEVEL, TAIL, ZERO, Floats, Interva
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Z_95
 
 Flags = NDArray[np.bool_]
-MIN_CLUSTERS = 6  # below it the spread between clusters is hardly known; benchmarks/review_coverage.py shows it
+MIN_CLUSTERS = 6  # with fewer the spread between clusters is hardly known; benchmarks/review_coverage.py shows it
 ANEW = "Wilson on the effective number of units; clusters as drawn anew"
 SAMPLING = "Wilson on the effective number of units; strata, finite population"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedSample:
-    """The coded units. weights: [n], > 0; strata, clusters: [n], numbers from 0; sizes: [strata], units of the population
-    in each stratum."""
+    """The coded units. weights: [n], > 0; strata, clusters: [n], numbers from 0; sizes: [strata], units of the
+    population in each stratum."""
 
     weights: Floats
     strata: Ints
@@ -39,11 +39,11 @@ class CodedSample:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What part of a population carries a code, 0..1, or scaled by `times`.
+    """The part of a population that carries a code, 0..1, or scaled by `times`.
 
-    k: units that carry it, a fraction where reviewers of one unit disagree; n: units coded; both unweighted.
-    interval: what other clusters of the same kind would show; sampling: what coding every unit of this population would.
-    note: why `interval` is missing.
+    k: units that carry it, a fraction where reviewers of one unit disagree; n: units coded; both unweighted. interval:
+    what other clusters of the same kind would show; sampling: what coding every unit of this population would. note:
+    why `interval` is missing.
     """
 
     value: float | None
@@ -56,11 +56,11 @@ class Share:
 
     @property
     def shown(self) -> float | None:
-        """`value` where it says more than k of n does: from ten units on. Every page, chart and table of codes asks here."""
+        """`value` where it is more useful than k of n: from ten units on. All pages, charts and tables use this."""
         return self.value if self.n >= MIN_FOR_INTERVAL else None
 
     def times(self, factor: float | None) -> Share:
-        """The same per unit of a larger whole, of which the population is this known part; None: the part is unknown."""
+        """Return the share per unit of a larger whole. `factor`: the population's part of it; None: unknown."""
         if factor is None:
             return replace(self, value=None, interval=None, sampling=None, note="the total is unknown")
         value = None if self.value is None else self.value * factor
@@ -70,7 +70,7 @@ class Share:
 
 
 def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) -> list[Share]:
-    """One share per column of `carried` ([n, m]: how far each unit carries each code, 0..1), over the units of `domain`.
+    """Return one share per column of `carried` ([n, m]: how far each unit carries each code, 0..1), over `domain`.
 
     Intervals are given from ten units on; the one over clusters from six clusters on.
     """
@@ -111,16 +111,16 @@ def _why_none(n: int, clusters: int) -> str:
 
 
 def _between_clusters(sample: CodedSample, parts: Floats, clusters: int) -> Floats:
-    """Variances of m shares if the clusters were drawn anew: from the sums of the linearised values of each, which add up
-    to 0. Strata take nothing away here, so it errs to the wide side where they differ."""
+    """Return variances of m shares over newly drawn clusters: from the sums of the linearised values of each, which add
+    up to 0. Strata reduce nothing here, so it is too wide where they differ."""
     sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
     return np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
 
 
 def _within_strata(sample: CodedSample, parts: Floats, inside: Flags) -> tuple[Floats, float]:
-    """Variances of m shares if other units of the same population had been drawn, and the largest number of independent
-    units that can be claimed: the one there would be if the share were the same in all strata. A stratum of few units may
-    show no spread at all by luck; infinite where every unit was taken."""
+    """Return variances of m shares over other units of the same population, and the largest number of independent units
+    that can be claimed: that for an equal share in all strata. A stratum of few units may show no spread at all by
+    luck; infinite where every unit was taken."""
     strata = len(sample.sizes)
     taken = np.bincount(sample.strata, minlength=strata).astype(float)
     means = _sums(parts, sample.strata, strata) / np.maximum(taken, 1)[:, np.newaxis]
@@ -134,20 +134,20 @@ def _within_strata(sample: CodedSample, parts: Floats, inside: Flags) -> tuple[F
 
 
 def _sums(values: Floats, groups: Ints, count: int) -> Floats:
-    """[n, m] -> [count, m]."""
+    """Sum [n, m] -> [count, m]."""
     sums = np.zeros((count, values.shape[1]))
     np.add.at(sums, groups, values)
     return sums
 
 
 def count_effective(weights: Floats) -> float:
-    """How many units of equal weight tell as much (Kish 1965, section 11.7)."""
+    """Return how many units of equal weight carry as much information (Kish 1965, section 11.7)."""
     return float(weights.sum() ** 2 / np.square(weights).sum())
 
 
 def _interval(value: float, variance: float, most: float, freedom: int, method: str) -> Interval:
-    """Wilson's interval on the number of independent units that would have the same variance (Korn & Graubard 1998; Franco
-    et al. 2019), widened for few degrees of freedom. Never more than `most`: where all units agree no variance is seen."""
+    """Return Wilson's interval for the number of independent units with this variance (Korn & Graubard 1998; Franco et
+    al. 2019), widened for few degrees of freedom. Never more than `most`: units that all agree show no variance."""
     if np.isinf(most):
         return Interval(float(value), float(value), LEVEL, "every unit was coded")
     spread = value * (1 - value)
@@ -158,7 +158,7 @@ def _interval(value: float, variance: float, most: float, freedom: int, method: 
 
 
 def wilson_of_share(p: float, n: float) -> tuple[float, float]:
-    """Wilson's score interval for a share p of n units, where n is any number from 1 on."""
+    """Return Wilson's score interval for a share p of n units, where n is any number from 1 on."""
     scale = 1 + Z_95**2 / n
     middle = (p + Z_95**2 / (2 * n)) / scale
     half = Z_95 * np.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n * n)) / scale
@@ -170,6 +170,6 @@ def _scale(interval: Interval | None, factor: float) -> Interval | None:
 
 
 def horvitz_thompson(sample: CodedSample, carried: Floats) -> Floats:
-    """Estimated number of units of the population that carry each code, [m]: the sum of the weights of those that do
-    (Horvitz & Thompson 1952)."""
+    """Estimate the units of the population that carry each code, [m]: the sum of the weights of those that do (Horvitz
+    & Thompson 1952)."""
     return np.asarray(sample.weights @ carried)

@@ -1,4 +1,4 @@
-"""What a queue's reviews say of each item, and what the record says of it: read in a handful of queries, counted elsewhere."""
+"""Read a queue's reviews and the record's facts about each item in a handful of queries. They are counted elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchapp.review.queues.statuses import differ
 class Basis(StrEnum):
     """Where an item's codes come from."""
 
-    RESOLVED = "resolved"  # an adjudicator's standing answer
+    RESOLVED = "resolved"  # an adjudicator's current answer
     AGREED = "agreed"  # several reviews with the same codes
     SINGLE = "one review"
     SPLIT = "unresolved"  # an open dispute: several reviews that differ, and nobody has decided
@@ -38,10 +38,10 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """An item with the answers that count for it, each as much as the others: none where it is skipped or open.
+    """An item with the answers that count for it, with equal weights: none where it is skipped or open.
 
-    reviews: how many people submitted one. stratum: what it was drawn from, unique over several queues. is_shared: drawn
-    for several people.
+    reviews: how many people submitted one. stratum: what it was drawn from, unique over several queues. is_shared:
+    drawn for several people.
     """
 
     pk: int
@@ -61,14 +61,14 @@ class Coded:
         return bool(self.voices)
 
     def share(self, codes: frozenset[int]) -> float:
-        """How far it carries any of these codes: the part of its answers that does, 0..1."""
+        """Return how far it carries any of these codes: the part of its answers that does, 0..1."""
         return sum(bool(voice.codes & codes) for voice in self.voices) / len(self.voices) if self.voices else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """One review that was submitted: what it says by itself, whatever was resolved later. guess: the condition the
-    reviewer took it for; empty: they did not know; None: nobody asked."""
+    """One submitted review, independent of later resolutions. guess: the condition the reviewer took it for; empty:
+    they did not know; None: nobody asked."""
 
     pk: int
     item: int
@@ -91,7 +91,7 @@ class FirstFailure:
 
 @dataclass(frozen=True, slots=True)
 class QueueCoding:
-    """Everything queues of one version say. codes: in the order of the codebook."""
+    """All answers of queues of one version. codes: in the order of the codebook."""
 
     version: CodebookVersion
     queues: tuple[Queue, ...]
@@ -106,17 +106,17 @@ class QueueCoding:
 
     @property
     def drawn(self) -> list[Coded]:
-        """The items that stand for the population; controls were drawn from outside it."""
+        """The items that represent the population; controls were drawn from outside it."""
         return [item for item in self.items if not item.is_control]
 
     @property
     def overlap(self) -> int:
-        """Items that at least two people reviewed."""
+        """The number of items that at least two people reviewed."""
         return sum(item.reviews > 1 for item in self.items)
 
     @property
     def shared(self) -> int:
-        """Items drawn for several people, reviewed or not."""
+        """The number of items drawn for several people, reviewed or not."""
         return sum(item.is_shared for item in self.items)
 
     def count_by_basis(self) -> dict[Basis, int]:
@@ -126,7 +126,7 @@ class QueueCoding:
         return counts
 
     def within(self, code: Code) -> frozenset[int]:
-        """The code and all beneath it: a parent is carried where any of its children is."""
+        """Return the code and all beneath it: a parent is carried where any of its children is."""
         return within(self.codes)[code.pk]
 
 
@@ -135,8 +135,8 @@ class NotTogether(ValueError):
 
 
 def coding_of(queues: Sequence[Queue]) -> QueueCoding:
-    """Of one queue, or of several with the same version and unit whose populations have nothing in common. Eight queries,
-    and one more for each of several queues."""
+    """Read the coding of one queue, or of several with the same version and unit and disjoint populations. Eight
+    queries, and one more for each of several queues."""
     _check(queues)
     version = queues[0].version
     codes = tuple(version.codes.select_related("parent"))
@@ -160,7 +160,7 @@ def _check(queues: Sequence[Queue]) -> None:
 
 
 def _check_populations(queues: Sequence[Queue]) -> None:
-    """Where one cannot be read any more nothing can be known of it, and results say so."""
+    """Refuse queues that overlap. A population that can no longer be read is unknown, and results say so."""
     if len(queues) < 2:
         return
     try:
@@ -220,7 +220,7 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
 
 
 def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
-    """Where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
+    """Return where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
     if resolved is not None:
         return Basis.RESOLVED, (resolved,)
     if not voices:
@@ -231,7 +231,7 @@ def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) 
 
 
 def _read_resolved(queues: Sequence[Queue]) -> dict[int, Voice]:
-    """Item -> the standing resolution's answer."""
+    """Return item -> the current resolution's answer."""
     rows = Resolution.objects.filter(item__queue__in=queues, superseded_at=None)
     found: dict[int, tuple[str, set[int]]] = {}
     for item, attribution, code in rows.values_list("item_id", "attribution", "codes"):
@@ -243,7 +243,7 @@ def _read_resolved(queues: Sequence[Queue]) -> dict[int, Voice]:
 
 
 def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
-    """Of submitted reviews, where the mark names a step of a trajectory."""
+    """Yield those of submitted reviews, where the mark names a step of a trajectory."""
     marks = Mark.objects.filter(
         is_first_failure=True,
         review__item__queue__in=queues,
@@ -257,7 +257,7 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
 
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:
-    """Without the items whose reviews differ and nobody decided: those count as missing then."""
+    """Drop the answers of items with an unresolved dispute: those then count as missing."""
     # still drawn, so still in the weights of their stratum
     items = (replace(item, voices=()) if item.basis is Basis.SPLIT else item for item in coding.items)
     return replace(coding, items=tuple(items))

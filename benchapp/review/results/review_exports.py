@@ -1,6 +1,6 @@
 r"""Results as files: the taxonomy as rows and as a LaTeX table, and every label with its anchor.
 
-Notes live apart from runs: no export of runs holds any of this, and here quotes and memos leave only when asked for.
+Notes are separate from runs: no export of runs holds any of this, and quotes and memos are exported only on request.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 def about(taxonomy: Taxonomy, heading: Heading) -> dict[str, object]:
-    """What a reader of the file has to know besides its rows."""
+    """Return what a reader of the file must know in addition to its rows."""
     chosen = {name: sorted(values) for name, values in taxonomy.chosen.items()}
     made = {"skillglass": settings.VERSION, "as_of": timezone.now()}
     return {"export": "taxonomy", "rows_are": "One row per code.", **made, **heading.as_json(), "chosen": chosen}
@@ -124,7 +124,7 @@ def about(taxonomy: Taxonomy, heading: Heading) -> dict[str, object]:
 
 
 def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
-    r"""A `table` of codes. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII."""
+    r"""Render a `table` of codes. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII."""
     pers = taxonomy.pers
     heads = {Per.POPULATION: r"\% of population", Per.FAILED: "per 100 failed", Per.ATTEMPTED: "per 100 attempted"}
     lines = [
@@ -160,7 +160,7 @@ def _value(share: Share) -> str:
 
 
 def number(count: float) -> str:
-    """A count that may be a fraction."""
+    """Format a count that may be a fraction."""
     return f"{count:.0f}" if count == int(count) else f"{count:.1f}"
 
 
@@ -238,8 +238,8 @@ MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "
 
 @dataclass(frozen=True, slots=True)
 class LabelExport:
-    """One row per label; a review without any, and a skipped one, have a row of their own: they are answers too. `asker`
-    still blind to a unit does not learn which it is; None: the command line."""
+    """One row per label. A review without any, and a skipped one, have a row of their own: they are answers too. An
+    `asker` who is still blind to a unit does not learn which it is; None: the command line."""
 
     queue: Queue
     asker: User | None
@@ -265,7 +265,7 @@ class LabelExport:
         return self._lines()
 
     def _lines(self) -> Iterator[bytes]:
-        """One JSON object a line."""
+        """Yield one JSON object a line."""
         names = [field.name for field in self.fields]
         for row in self.rows():
             yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
@@ -277,7 +277,7 @@ class LabelExport:
         yield from self._resolutions(units)
 
     def _units(self) -> Iterator[tuple[int, UnitFacts]]:
-        """Item -> what is said of it before and after the label."""
+        """Yield item -> its columns before and after the label's."""
         closed = self._list_closed()
         names = ("public_id", "trial__public_id", "decision__public_id", "snapshot__digest", "inclusion")
         rows = self.queue.items.values_list("pk", *names, "is_control", "is_overlap")
@@ -285,7 +285,7 @@ class LabelExport:
             yield pk, (item, None if pk in closed else str(trial or decision or digest), drawn)
 
     def _list_closed(self) -> frozenset[int]:
-        """Items whose unit the asker may not know yet, because of this queue or of another."""
+        """Return items whose unit the asker may not know yet, because of this queue or of another."""
         if self.asker is None:
             return frozenset()
         items = QueueItem.objects.filter(queue=self.queue).order_by()
@@ -300,7 +300,7 @@ class LabelExport:
         version, queue = self.queue.version, self.queue
         book = (version.codebook.name, version.number, version.digest)
         hid = (queue.hides_labels, queue.hides_suggestions, queue.hides_conditions, queue.hides_models)
-        if unit_id is None:  # their words would tell as much as its name
+        if unit_id is None:  # their words would reveal as much as its name
             more = {**more, "quote": "", "memo": "", "review_memo": ""}
         asked = ([more["quote"] or None] if self.quotes else []) + (
             [more["memo"] or None, more["review_memo"] or None] if self.memos else []
@@ -309,7 +309,7 @@ class LabelExport:
         return (str(item), str(queue.public_id), queue.unit, unit_id, *book, *said, *drawn, *carried, *hid, *asked)
 
     def _labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
-        """In the order of the items, the reviews and the marks."""
+        """Yield rows in the order of the items, the reviews and the marks."""
         final = {"mark__review__item__queue": self.queue, "mark__review__state": Review.State.SUBMITTED}
         place = (f"mark__{name}" for name in MARK_PLACE)
         whose = ("item_id", "reviewer__pseudonym", "confidence", "submitted_at", "seconds", "carried_from_id", "memo")

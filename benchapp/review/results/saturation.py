@@ -1,7 +1,7 @@
-"""Does coding more items still bring up new codes? Pure.
+"""Does coding more items still find new codes? Pure.
 
-The chance that the next item brings one is Good's and Turing's (Good 1953), item by item: of the items coded so far, the
-share that hold a code no other item holds. Each of them would have been a surprise, had it come last.
+The chance that the next item has one is Good's and Turing's (Good 1953), item by item: the share of coded items with a
+code that no other item has. Each of them would have been a surprise as the last one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from benchapp.stats.inference.shares import half_up, wilson
 
-FEW = 30  # reviewed items; below it shares and forecasts say nothing
+FEW = 30  # reviewed items; with fewer, shares and forecasts mean nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """found: different codes seen after each item, in the order the items were coded, [items]. last_new: the item (from 1)
-    that brought the last new code; 0 where none did. lone: items that hold a code no other item holds."""
+    """found: number of different codes after each item, in the order of coding, [items]. last_new: the item (from 1)
+    with the last new code; 0 without any. lone: items with a code that no other item has."""
 
     found: tuple[int, ...]
     last_new: int
@@ -30,22 +30,22 @@ class Saturation:
 
     @property
     def still(self) -> int:
-        """How many items there were since the last new code."""
+        """The number of items since the last new code."""
         return self.items - self.last_new
 
     @property
     def chance(self) -> float | None:
-        """That the next item brings a new code."""
+        """The chance that the next item has a new code."""
         return self.lone / self.items if self.items else None
 
     @property
     def at_most(self) -> float | None:
-        """The upper end of its 95 % interval (Wilson); the estimate itself is 0 as soon as every code came twice."""
+        """The upper end of its 95 % interval (Wilson); the estimate itself is 0 when every code occurred twice."""
         return wilson(self.lone, self.items)[1] if self.items else None
 
     @property
     def in_short(self) -> str:
-        """What the next hundred items bring."""
+        """What to expect from the next hundred items."""
         if self.chance is None or self.at_most is None:
             return "unknown yet"
         if self.items < FEW:
@@ -74,7 +74,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def saturation_of(items: Sequence[frozenset[int]]) -> Saturation:
-    """`items`: the codes each item got, in the order they were coded."""
+    """Measure saturation. `items`: the codes of each item, in the order of coding."""
     seen: set[int] = set()
     found, last = [], 0
     for place, codes in enumerate(items, start=1):

@@ -21,7 +21,7 @@ Chosen = Mapping[str, frozenset[str]]
 
 
 class Per(StrEnum):
-    """What a frequency is counted against."""
+    """The denominator of a frequency."""
 
     POPULATION = "population"  # 100 units of what the queue was drawn from
     FAILED = "failed"  # 100 failed trials of the same selection
@@ -31,7 +31,7 @@ class Per(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TaxonomyRow:
     """One code at its place in the tree, depth from 0. estimated: units of the population that carry it
-    (Horvitz-Thompson). controls: (k, n) among the passes drawn beside it; None where there are none."""
+    (Horvitz-Thompson). controls: (k, n) among the passes drawn as controls; None where there are none."""
 
     code: Code
     depth: int
@@ -51,8 +51,8 @@ class TaxonomyRow:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """`chosen` narrows everything to a part of the population. `extent`: None where the units are no trials, or where the
-    population's address means nothing any more: then nothing can be said per 100 failed or attempted."""
+    """`chosen` narrows everything to a part of the population. `extent`: None where the units are not trials, or the
+    population's address is no longer valid: then there are no rates per 100 failed or attempted."""
 
     coding: QueueCoding
     extent: Extent | None
@@ -60,7 +60,7 @@ class Taxonomy:
 
     @cached_property
     def sampled(self) -> tuple[Coded, ...]:
-        """The coded items that stand for the population."""
+        """The coded items that represent the population."""
         return tuple(item for item in self.coding.drawn if item.is_coded)
 
     @cached_property
@@ -115,7 +115,7 @@ class Taxonomy:
         return list(walk(None))
 
     def frequencies(self, per: Per, within: Chosen | None = None) -> list[Share]:
-        """One per code of the tree, in the chosen part, and in `within` where that narrows it further."""
+        """Return one share per code of the tree, in the chosen part, and in `within` where that narrows it further."""
         chosen = {**self.chosen, **(within or {})}
         inside = self.inside(chosen)
         if per is Per.POPULATION:
@@ -135,17 +135,17 @@ class Taxonomy:
 
     @property
     def counts(self) -> FacetCell | None:
-        """How many trials of the chosen part ran, failed and are of the population; None where that is not known."""
+        """How many trials of the chosen part ran, failed and are of the population; None where that is unknown."""
         return self._extent(self.chosen) if self.extent else None
 
     def values(self, facet: str) -> list[str]:
-        """The facet's values among the coded items of the chosen part, the most frequent first."""
+        """List the facet's values among the coded items of the chosen part, the most frequent first."""
         inside = self.inside(self.chosen)
         counts = Counter(getattr(item.facts, facet) for item, is_in in zip(self.sampled, inside, strict=True) if is_in)
         return sorted(counts, key=lambda value: (-counts[value], value))
 
     def groups(self, facet: str, per: Per) -> dict[str, list[Share]]:
-        """Value of the facet -> one share per code of the tree."""
+        """Return value of the facet -> one share per code of the tree."""
         return {value: self.frequencies(per, {facet: frozenset([value])}) for value in self.values(facet)}
 
     @cached_property
@@ -154,7 +154,7 @@ class Taxonomy:
 
     @property
     def _has_passes(self) -> bool:
-        """Whether the population holds more than failures, so that the failed are a part of it."""
+        """Does the population hold more than failures, so that the failed are a part of it?"""
         return any(item.facts.failed is not True for item in self.coding.drawn)
 
     def _extent(self, chosen: Chosen) -> FacetCell:
@@ -172,13 +172,13 @@ class Taxonomy:
 
 
 def taxonomy_of(queues: Sequence[Queue], chosen: Chosen | None = None) -> Taxonomy:
-    """Of queues of one version (else NotTogether), counted as they stand now."""
+    """Count queues of one version (else NotTogether) in the current record."""
     coding = coding_of(queues)
     return Taxonomy(coding, extent_if_known(queues), chosen or {})
 
 
 def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
-    """None where the units are no trials, or where a stored population means nothing any more."""
+    """Return the extent; None where the units are not trials, or a stored population is no longer valid."""
     if queues[0].unit != Queue.Unit.TRIAL:
         return None
     try:
@@ -188,8 +188,8 @@ def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
 
 
 def sample_of(drawn: Sequence[Coded], coded: Sequence[Coded]) -> CodedSample:
-    """The coded ones of the drawn items. Each stands for 1 / inclusion units, and, where a stratum is not coded to its end
-    or some of it was skipped, for its share of those that are missing there too: as if they were missing by lot."""
+    """Return the coded ones of the drawn items. Each represents 1 / inclusion units and, where a stratum is only partly
+    coded or some of it was skipped, its share of the missing ones, as if they were missing at random."""
     total, done = Counter(item.stratum for item in drawn), Counter(item.stratum for item in coded)
     strata = {stratum: place for place, stratum in enumerate(done)}
     clusters: dict[tuple[str, int], int] = {}
@@ -207,14 +207,14 @@ def sample_of(drawn: Sequence[Coded], coded: Sequence[Coded]) -> CodedSample:
 
 
 def uncoded_strata(drawn: Sequence[Coded]) -> list[str]:
-    """Strata of which nothing is coded: no weight can make up for them."""
+    """List the strata without any coded item: no weight can make up for them."""
     done = {item.stratum for item in drawn if item.is_coded}
     return sorted({item.stratum[1] or "all" for item in drawn if item.stratum not in done})
 
 
 def blame(items: Sequence[Coded], code: frozenset[int]) -> dict[str, float]:
-    """Attribution -> items whose answers blame it for one of these codes, unweighted; an item may blame several. "": the
-    code was given and nobody was blamed."""
+    """Return attribution -> items whose answers blame it for one of these codes, unweighted; an item may blame several.
+    "": the code was given and nobody was blamed."""
     counts: Counter[str] = Counter()
     for item in items:
         for voice in item.voices:

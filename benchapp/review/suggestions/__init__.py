@@ -1,2 +1,2 @@
-"""What rules and judging models propose for the items of a queue, and how that compares with what people settled on.
-The rules themselves are in `analysis/trial_rules`."""
+"""Proposals of rules and judging models for the items of a queue, compared with what people settled on. The rules
+themselves are in `analysis/trial_rules`."""

@@ -1,9 +1,9 @@
-"""What a judging model is shown of an item: what a reviewer would see of it, masked as the queue masks it, as one text.
+"""A judging model's view of an item: the reviewer's view with the queue's masks, as one text.
 
 A trial is its task, its failed checks and the rich compaction of its steps; a decision its diff; a library its files.
-Where the queue hides conditions, what the agent was told besides its task and every use of a skill are left out; where
-it hides conditions or models, their names are. The judge never sees a person's review, another suggestion, or who ran
-what. What the agent says of itself stays: a blind judge can be told things by the one it judges, as a reviewer can.
+Where the queue hides conditions, the agent's input besides its task and every use of a skill are left out. Where it
+hides conditions or models, their names are. The judge never sees a person's review, another suggestion, or who ran
+what. The agent's own statements stay: a blind judge can learn things from them, as a reviewer can.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class JudgeEvidence:
     steps_total: int = 0
 
     def shows(self, quote: str, step: int | None) -> bool:
-        """Do these words stand in the text, or, with a step, in what is shown of that step? White space aside."""
+        """Are these words in the text, or, with a step, in the shown part of that step? Ignores white space."""
         text = self.text if step is None else self._step(step)
         return _flat(quote) in _flat(text)
 
@@ -74,7 +74,7 @@ class JudgeEvidence:
 
 
 def evidence_of(item: QueueItem) -> JudgeEvidence:
-    """The evidence of the item, redacted. One chunk of steps in memory at a time."""
+    """Build the evidence of the item, redacted. One chunk of steps in memory at a time."""
     if item.trial:
         found = _of_trial(item, item.trial)
     elif item.decision:
@@ -125,7 +125,7 @@ def _verdict(row: VerdictRow) -> Verdict:
 
 
 def _without_skills(step: Step) -> Step:
-    """The step without what tells the memory it had: uses of skills, and what it was told besides the task."""
+    """Remove from the step what reveals its memory: uses of skills, and its input besides the task."""
     if step.source is not Source.AGENT:
         told = _SECTIONS.sub("", step.message)
         return replace(step, message=_SKILL_PARAGRAPH.sub(HIDDEN, told))
@@ -172,7 +172,7 @@ def _patterns(item: QueueItem) -> Iterator[str]:
     queue, run = item.queue, _run(item)
     names: list[str] = []
     if queue.hides_conditions:
-        if item.trial:  # what a decision or a library is about cannot be cut out of it
+        if item.trial:  # the subject of a decision or a library cannot be cut out
             yield _SKILL_PATH
             names += _skills(item.trial)
         names += [run.condition, run.experiment.name] if run else []

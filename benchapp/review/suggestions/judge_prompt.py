@@ -1,4 +1,4 @@
-"""The question put to a judging model: the codebook, the evidence, and the form of the answer."""
+"""The prompt for a judging model: the codebook, the evidence, and the form of the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchapp.models import Attribution, Code, CodebookVersion
 from benchapp.review.suggestions.judge_evidence import JudgeEvidence
 from runner.base.types import ModelRequest
 
-PROMPT_VERSION = "judge/1"  # raise it with any change of what is asked, shown or accepted
+PROMPT_VERSION = "judge/1"  # increase it with any change of what is asked, shown or accepted
 MAX_REPLY_TOKENS = 2_000
 MAX_CODE_CHARS = 1_500  # of one text of one code
 
@@ -33,7 +33,7 @@ Answer with one JSON object and nothing else:
 
 
 def request_for(version: CodebookVersion, codes: Iterable[Code], evidence: JudgeEvidence) -> ModelRequest:
-    """Equal evidence and an equal codebook give equal requests."""
+    """Build the request. Equal evidence and an equal codebook give equal requests."""
     system = _SYSTEM.replace("{attributions}", ", ".join(f'"{value}"' for value in Attribution.values))
     asked = f"# Codebook: {version}\n\n{codebook_text(codes)}\n\n# Evidence\n\n{evidence.text}"
     return ModelRequest(

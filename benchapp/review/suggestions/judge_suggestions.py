@@ -1,4 +1,4 @@
-"""Reading what a judging model answered. It is a text from outside: every part of it is checked, none is believed."""
+"""Read a judging model's answer. It is a text from outside: every part of it is checked, none is trusted."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from runner.models.json_reply import PLAIN, objects_among, refuses
 MAX_REPLY_CHARS = 200_000
 MAX_LABELS = 12
 MAX_TEXT_CHARS = 1_000
-MAX_BRACES = 50  # looked at for the beginning of the answer
+MAX_BRACES = 50  # checked as the beginning of the answer
 CONFIDENCES = ("low", "medium", "high")
 
 
 class Unreadable(ValueError):
-    """Nothing in the reply could be used; says why."""
+    """Nothing in the reply could be used; the message says why."""
 
 
 class JudgeRefused(ValueError):
-    """The model, or its provider, would not answer."""
+    """The model, or its provider, refused to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One label of the judge that stood every check."""
+    """One label of the judge that passed every check."""
 
     code: Code
     attribution: str
@@ -47,7 +47,7 @@ class ReadSuggestions:
 
 
 def read_reply(reply: ModelReply, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> ReadSuggestions:
-    """The labels that stand the checks. Refused, or Unreadable where no object, or none of its labels, can be used."""
+    """Return the valid labels. JudgeRefused, or Unreadable where no object, or none of its labels, can be used."""
     if reply.finish_reason == FILTERED:
         raise JudgeRefused(reply.text[:MAX_TEXT_CHARS] or "the reply was withheld")
     entries = _entries(reply)
@@ -119,4 +119,4 @@ def _text(entry: dict[str, JsonValue], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise Unreadable(f"{key} is {type(value).__name__}, expected text")
-    return storable(value).strip()[:MAX_TEXT_CHARS]  # JSON can spell what the reply's own text cannot hold
+    return storable(value).strip()[:MAX_TEXT_CHARS]  # JSON can encode what the reply's own text cannot hold

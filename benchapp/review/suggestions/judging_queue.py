@@ -1,10 +1,9 @@
-"""A judging model over the items of a queue: every question and every answer is kept, also the useless ones.
+"""Run a judging model over the items of a queue. Every question and every answer is kept, also the useless ones.
 
-A call is written down before it is made and again when its reply is there, each in its own transaction; only then is
-the reply read. So a killed judge leaves a call that says "started", and beginning again asks only what was not answered.
-
-The judge proposes; it never labels, and it never sees a label. Human labels that somebody tunes a prompt or a codebook
-on are not the ones to evaluate it on (docs/reference/suggestions.md).
+A call is recorded before it is made and again after its reply arrived, each in its own transaction; only then is the
+reply read. So a killed judge leaves a call with the status "started", and a restart asks only what was not answered.
+The judge proposes; it never labels, and it never sees a label. Do not evaluate it on the human labels that a prompt or
+a codebook was tuned on (docs/reference/suggestions.md).
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ log = logging.getLogger(__name__)
 
 STARTED, ANSWERED, REFUSED, UNREADABLE, FAILED = "started", "answered", "refused", "unreadable", "failed"
 READINGS = 2  # an unreadable reply is asked again once
-FORGOTTEN_AFTER = timedelta(minutes=30)  # a call that is "started" for so long lost its judge
+FORGOTTEN_AFTER = timedelta(minutes=30)  # a call "started" longer ago has lost its judge
 MAX_ERROR_CHARS = 4_000
 
 
 @dataclass(slots=True)
 class JudgingOutcome:
-    """What a run of the judge did: items by how they ended, and why it stopped early (empty: it did not)."""
+    """The result of a run of the judge: items by how they ended, and why it stopped early (empty: it did not)."""
 
     budget: Budget
     items: dict[str, int] = field(default_factory=dict)
@@ -60,9 +59,9 @@ def source_of(model: str) -> str:
 
 
 def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bool = False) -> JudgingOutcome:
-    """Asks about every item that this model and prompt have not answered yet, in order, one after the other.
+    """Ask about every item that this model and prompt have not answered yet, in order, one after the other.
 
-    only_reviewed: those that somebody has submitted a review of, which is all an evaluation needs.
+    only_reviewed: items with a submitted review, which is all an evaluation needs.
     """
     end_forgotten(queue)
     outcome = JudgingOutcome(budget)
@@ -95,7 +94,7 @@ def _items(queue: Queue, model: Model, only_reviewed: bool) -> Iterator[QueueIte
 def _judge(
     item: QueueItem, model: Model, request: ModelRequest, evidence: JudgeEvidence, names: Names, budget: Budget
 ) -> str:
-    """Asks until an answer can be read, a refusal comes or the readings are used up. The item's status."""
+    """Ask until an answer can be read, a refusal comes or the readings are used up. Return the item's status."""
     calls: list[JudgeCall] = []
 
     def ask(asked: ModelRequest, _: int) -> ModelReply:
@@ -128,7 +127,7 @@ def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:
 
 
 def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -> ModelReply:
-    """The reply, recorded. Stopped where the provider cannot be reached or will not take us at all."""
+    """Return the reply, recorded. Stopped where the provider cannot be reached or refuses us altogether."""
     budget.used_calls += 1
     try:
         reply = model.complete(request)
@@ -158,7 +157,7 @@ def _end(call: JudgeCall, status: str, error: str) -> str:
 
 
 def _keep(call: JudgeCall, judgement: ReadSuggestions) -> str:
-    """The answer and what it proposes, together or not at all. What was left out of it is told in `error`."""
+    """Save the answer and its suggestions, together or not at all. `error` lists what was left out."""
     with transaction.atomic():
         _end(call, ANSWERED, "; ".join(judgement.problems))
         Suggestion.objects.bulk_create(_row(call, label) for label in judgement.labels)
@@ -182,7 +181,7 @@ def _row(call: JudgeCall, label: Judged) -> Suggestion:
 
 
 def end_forgotten(queue: Queue) -> int:
-    """Calls whose judge was killed are ended, so that nobody takes them for being under way."""
+    """End calls whose judge was killed, so that nobody takes them for running."""
     left = queue.judge_calls.filter(status=STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
     return left.update(status=FAILED, error="interrupted: its judge vanished")
 

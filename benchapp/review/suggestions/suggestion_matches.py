@@ -1,9 +1,8 @@
-"""Suggestions held against what people settled on: code by code, rule by rule, and which items it was.
+"""Compare suggestions with what people settled on: code by code, rule by rule, with the items.
 
-What people say of an item is the standing resolution; where there is none, the codes on which all its reviews agree, once
-it has as many as it was to get. Items on which reviews differ and nobody decided are left out: there is nothing to hold
-anything against. Finding and leaving alone are counted apart (TPR and TNR): with rare codes a source that never says
-anything is right most of the time.
+People's answer about an item is the current resolution. Without one it is the codes in all its reviews, when it has as
+many as planned. Items with an unresolved dispute are left out: there is nothing to compare with. Finding and leaving
+alone are counted separately (TPR and TNR): with rare codes a source that never speaks is right most of the time.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """codes: item -> those that people settled on. basis: how many items by where that comes from."""
+    """codes: item -> those that people settled on. basis: number of items by where that comes from."""
 
     codes: Mapping[int, frozenset[int]]
     basis: Mapping[Basis, int]
-    drawn: tuple[Coded, ...] = ()  # all items that stand for the population, settled or not
+    drawn: tuple[Coded, ...] = ()  # all items that represent the population, settled or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class SuggestionSource:
 
 
 class MatchKind(StrEnum):
-    """How people and a source met on one code of one item."""
+    """How the answers of people and a source compare on one code of one item."""
 
     MATCHED = "matched"
     PEOPLE = "people"  # only people
@@ -75,7 +74,7 @@ class MatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CodeMatch:
-    """Four counts of items for one code: both say it, only people, only the source, neither."""
+    """Four counts of items for one code: given by both, only by people, only by the source, by neither."""
 
     code: Code
     both: int
@@ -85,17 +84,17 @@ class CodeMatch:
 
     @property
     def found(self) -> Rate:
-        """TPR: of the items that people gave the code, those to which the source did."""
+        """TPR: of the items that people gave the code, how many the source gave it too."""
         return _rate(self.both, self.both + self.people_only)
 
     @property
     def left_alone(self) -> Rate:
-        """TNR: of the items that people did not give the code, those to which the source did not either."""
+        """TNR: of the items that people did not give the code, how many the source did not give it either."""
         return _rate(self.neither, self.neither + self.source_only)
 
     @property
     def right(self) -> Rate:
-        """Precision: of the items to which the source gave the code, those to which people did."""
+        """Precision: of the items that the source gave the code, how many people gave it too."""
         return _rate(self.both, self.both + self.source_only)
 
     @property
@@ -105,9 +104,9 @@ class CodeMatch:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecord:
-    """One rule: on how many items it spoke, and over the settled ones how often it was right and what it found.
+    """One rule: on how many items it spoke, and for settled items how often it was right and what it found.
 
-    right and found are None where the version has no code for it.
+    right, found: None where the version has no code for it.
     """
 
     rule: TrialRule
@@ -119,7 +118,7 @@ class RuleRecord:
 
 @dataclass(frozen=True, slots=True)
 class JudgeBill:
-    """The calls of one judge by status, with what they used. priced: calls whose cost is known."""
+    """The calls of one judge by status, with their use. priced: calls whose cost is known."""
 
     model: str
     version: str
@@ -157,7 +156,7 @@ def truth_of(queue: Queue) -> Truth:
 
 
 def sources_of(queue: Queue) -> list[SuggestionSource]:
-    """The rules of the present version, then every judge that has answered, each prompt version by itself."""
+    """List the rules of the current version, then every judge that has answered, each prompt version by itself."""
     said: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     looked: dict[tuple[str, str], set[int]] = defaultdict(set)
     rows = Suggestion.objects.filter(item__queue=queue).order_by()
@@ -182,7 +181,7 @@ def sources_of(queue: Queue) -> list[SuggestionSource]:
 
 
 def matches_of(codes: Sequence[Code], truth: Truth, source: SuggestionSource) -> list[CodeMatch]:
-    """One row for each code, over the items that are settled and that the source has looked at."""
+    """Return one row for each code, over items that are settled and that the source has looked at."""
     items = source.looked & truth.codes.keys()
     rows = []
     for code in codes:
@@ -193,8 +192,8 @@ def matches_of(codes: Sequence[Code], truth: Truth, source: SuggestionSource) ->
 
 
 def correct_rates(codes: Sequence[Code], truth: Truth, source: SuggestionSource) -> list[CorrectedShare]:
-    """For each code how often the population carries it, from all that the source read and what people settled of that.
-    Items drawn as controls are no part of the population."""
+    """Estimate for each code how often the population carries it, from all that the source read and what people settled
+    of that. Items drawn as controls are left out: they are from outside the population."""
     read = [item for item in truth.drawn if item.pk in source.looked]
     if {item.stratum for item in truth.drawn} - {item.stratum for item in read}:
         return [CorrectedShare(None, None, None, None, len(read), 0, UNREAD) for _ in codes]
@@ -211,7 +210,7 @@ def correct_rates(codes: Sequence[Code], truth: Truth, source: SuggestionSource)
 def pairs_of(
     truth: Truth, source: SuggestionSource, kind: MatchKind, code: Code | None = None
 ) -> list[tuple[int, int]]:
-    """(item, code) where they met in that way, in the order of the items' keys."""
+    """List (item, code) of this kind, in the order of the items' keys."""
     found = []
     for item in sorted(source.looked & truth.codes.keys()):
         own, other = truth.codes[item], source.said.get(item, frozenset())
@@ -221,8 +220,8 @@ def pairs_of(
 
 
 def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
-    """Every rule for this unit, also those that never spoke. A rule may have been sent to another code by a mapping:
-    the code of its suggestions tells."""
+    """Return every rule for this unit, also those that never spoke. A mapping may have sent a rule to another code; its
+    suggestions have that code."""
     spoke: dict[str, set[int]] = defaultdict(set)
     codes: dict[str, int | None] = {}
     rows = Suggestion.objects.filter(item__queue=queue, source=RULES_SOURCE, source_version=RULES_VERSION)
@@ -251,7 +250,7 @@ def _record(rule: TrialRule, code: Code | None, spoke: set[int], settled: set[in
 
 
 def judge_bills(queue: Queue) -> list[JudgeBill]:
-    """One query. Sums are over what is known; None where nothing is."""
+    """Return the bills, in one query. Sums are over what is known; None where nothing is."""
     sums = ("input_tokens", "output_tokens", "cost_usd")
     rows = JudgeCall.objects.filter(queue=queue).order_by().values("model", "prompt_version", "scripted", "status")
     grouped: dict[tuple[str, str, bool], list[dict[str, Any]]] = defaultdict(list)
@@ -279,9 +278,9 @@ def _sum_known(values: Iterable[Number | None]) -> Number | None:
 
 
 def still_blind(queue: Queue, user: User) -> int:
-    """Items that this person may still answer, here or in another queue, without knowing what that queue hides.
+    """Count items that this person may still answer, here or in another queue, without knowing what that queue hides.
 
-    Above 0 the queue's suggestions as a whole are closed to them: they stand beside labels, and quote. One query.
+    Above 0 the queue's suggestions as a whole are closed to them: they are shown next to labels, and quote. One query.
     """
     hides = Q(queue__hides_suggestions=True) | Q(queue__hides_labels=True)
     hides |= Q(queue__hides_conditions=True) | Q(queue__hides_models=True)

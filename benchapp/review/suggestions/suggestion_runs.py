@@ -1,8 +1,8 @@
-"""Rules over the items of a queue: what they propose is stored as suggestions, and shown when the queue allows it.
+"""Run rules over the items of a queue. Their findings are stored as suggestions, and shown when the queue allows it.
 
-A rule proposes a code by name. Where the queue's version has a code of that name the suggestion points at it; where it
-has none the name is kept and nothing is lost: the next version may have it. An item on which no rule spoke gets one
-empty suggestion, so that "looked at, nothing found" and "never looked at" stay apart.
+A rule proposes a code by name. Where the queue's version has a code of that name the suggestion points at it. Otherwise
+the name is kept: the next version may have it. An item where no rule spoke gets one empty suggestion, so that "checked,
+nothing found" and "never checked" stay apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from runner.base.text import storable
 log = logging.getLogger(__name__)
 
 RULES_SOURCE = "rules"
-SKILL_RULES = frozenset({"silent-bypass", "read-and-failed", "skill-missing"})  # they tell the condition
+SKILL_RULES = frozenset({"silent-bypass", "read-and-failed", "skill-missing"})  # they reveal the condition
 JOB_SECONDS = 3600
 
 
@@ -39,14 +39,14 @@ class UnknownCode(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The codes of a version by what they are called: case, spaces and punctuation aside."""
+    """The codes of a version by name, ignoring case, spaces and punctuation."""
 
     codes: Mapping[str, Code]
     mapped: Mapping[str, str]  # rule -> name of a code, over the rule's own names
 
     @classmethod
     def of(cls, version: CodebookVersion, mapped: Mapping[str, str] | None = None) -> Names:
-        """UnknownCode where the mapping names a rule that there is not, or a code that the version has not."""
+        """Build the names. UnknownCode where the mapping names a rule or a code that does not exist."""
         names = cls({plain(code.name): code for code in version.codes.all()}, dict(mapped or {}))
         for rule, name in names.mapped.items():
             if rule not in RULES:
@@ -59,7 +59,7 @@ class Names:
         return next((code for name in names if (code := self.codes.get(plain(name)))), None)
 
     def of_finding(self, finding: TrialFinding) -> tuple[Code | None, str]:
-        """(the code, the name it goes by)."""
+        """Return (the code, its name in the finding)."""
         if mapped := self.mapped.get(finding.rule):
             return self.find(mapped), mapped
         code = self.find(*finding.codes)
@@ -71,9 +71,9 @@ def plain(name: str) -> str:
 
 
 def suggest(target: Queue | QueueItem, *, mapped: Mapping[str, str] | None = None) -> int:
-    """Runs the rules over the item, or over every item of the queue, one at a time; returns how many items had a finding.
+    """Run the rules over the item, or over every item of the queue, one at a time. Return how many had a finding.
 
-    Safe to repeat: what the same version of the rules said before is replaced only where it would say something else.
+    Safe to repeat: findings of the same version of the rules are replaced only where they differ.
     """
     queue = target if isinstance(target, Queue) else target.queue
     names = Names.of(queue.version, mapped)
@@ -82,7 +82,7 @@ def suggest(target: Queue | QueueItem, *, mapped: Mapping[str, str] | None = Non
 
 
 def _items(queue: Queue) -> Iterator[QueueItem]:
-    """One after the other, each loaded when it is its turn."""
+    """Yield one after the other, each loaded when it is its turn."""
     for pk in list(queue.items.order_by("ordinal").values_list("pk", flat=True)):
         yield QueueItem.objects.select_related(
             "trial__task__family__environment", "decision__before", "decision__after", "snapshot", "episode"
@@ -90,7 +90,7 @@ def _items(queue: Queue) -> Iterator[QueueItem]:
 
 
 def findings_of(item: QueueItem) -> list[TrialFinding]:
-    """What the rules say of the unit of this item."""
+    """Return the rules' findings about the unit of this item."""
     if item.trial:
         return examine(read_trial_facts(item.trial), TRIAL_RULES)
     if item.decision:
@@ -134,15 +134,15 @@ def _says(row: Suggestion) -> tuple[object, ...]:
 
 
 def select_standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
-    """The suggestions that count: of the rules those of the present version; of a judge all that its calls gave."""
+    """Suggestions that count: of the rules those of the current version, of a judge all that its calls gave."""
     found = Suggestion.objects.filter(item__in=items).select_related("code", "call")
     return found.filter(~Q(source=RULES_SOURCE) | Q(source_version=RULES_VERSION)).order_by("item", "id")
 
 
 def suggestions_for(item: QueueItem, user: User) -> list[Suggestion] | Hidden:
-    """What may be shown beside the item now; `Hidden` while the queue hides suggestions from this person.
+    """Return what may be shown next to the item now; `Hidden` while the queue hides suggestions from this person.
 
-    Where conditions or models are hidden but suggestions are not, a rule's words could tell them: then only codes, steps
+    If conditions or models are hidden but suggestions are not, a rule's words could reveal them: then only codes, steps
     and attribution are shown, and rules about skills not at all.
     """
     hidden = hidden_in(item, user)
@@ -161,7 +161,7 @@ def suggestions_for(item: QueueItem, user: User) -> list[Suggestion] | Hidden:
 
 
 def suggest_in_queue(public_id: str) -> int:
-    """The job: the rules over one queue."""
+    """Run the rules over one queue, as a job."""
     queue = Queue.objects.select_related("version").get(public_id=public_id)
     found = suggest(queue)
     log.info("queue %s: the rules found something in %d items", queue.public_id, found)
@@ -169,7 +169,7 @@ def suggest_in_queue(public_id: str) -> int:
 
 
 def ask_for_suggestions(queue: Queue) -> bool:
-    """Puts the job into the queue of jobs. False when the broker is away: then `manage.py suggest` does it."""
+    """Enqueue the job. False when the broker is offline: then `manage.py suggest` does it."""
     try:
         django_rq.get_queue().enqueue(
             suggest_in_queue,

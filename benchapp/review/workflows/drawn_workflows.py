@@ -1,6 +1,6 @@
-"""What a person writes about a task's workflow: drafts, what is handed in, what they say of the other annotator's.
+"""A person's work on a task's workflow: drafts, handing in, and judging the other annotator's.
 
-Every save names the revision it started from; where another tab saved meanwhile, nothing is overwritten.
+Every save names the revision it started from. If another tab has saved since, nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WorkflowConflict(Exception):
 
 
 def save_workflow(task: Task, user: User, workflow: Workflow, *, revision: int, settles: bool = False) -> TaskWorkflow:
-    """Keeps the draft. `revision`: the one it started from, 0 for none. Raises PermissionDenied, WorkflowConflict."""
+    """Save the draft. `revision`: the one it started from, 0 for none. Raises PermissionDenied, WorkflowConflict."""
     _check_may_draw(task, user, settles=settles)
     if revision == 0:
         try:
@@ -56,7 +56,7 @@ def discard_workflow(task: Task, user: User, *, settles: bool = False) -> None:
 
 
 def hand_in(task: Task, user: User, workflow: Workflow, *, revision: int) -> TaskWorkflow:
-    """As annotator, for good. Raises as `save_workflow`, and WorkflowRefused with every rule that is broken."""
+    """Hand in as annotator, for good. Raises as `save_workflow`, and WorkflowRefused with every broken rule."""
     _check_rules(workflow)
     with transaction.atomic():
         row = save_workflow(task, user, workflow, revision=revision)
@@ -64,7 +64,7 @@ def hand_in(task: Task, user: User, workflow: Workflow, *, revision: int) -> Tas
 
 
 def settle(task: Task, user: User, workflow: Workflow, *, revision: int, seen: UUID | None) -> TaskWorkflow:
-    """Lets the adjudicator's workflow stand in place of `seen`, the one that stood when they began. Raises as `hand_in`."""
+    """Save the adjudicator's workflow in place of `seen`, the settled one when they started. Raises as `hand_in`."""
     _check_rules(workflow)
     standing = TaskWorkflow.objects.standing().filter(task=task, is_settled=True)
     try:
@@ -73,12 +73,12 @@ def settle(task: Task, user: User, workflow: Workflow, *, revision: int, seen: U
             if seen and not standing.filter(public_id=seen).supersede():
                 raise WorkflowConflict(FIRST)
             return _finish(row, user, "workflow.settled")
-    except IntegrityError as error:  # another one stands: the constraint lets only one
+    except IntegrityError as error:  # there is another one: the constraint allows only one
         raise WorkflowConflict(FIRST) from error
 
 
 def screen(task: Task, user: User, *, is_consistent: bool) -> None:
-    """Whether the two annotations of a task are consistent, as one of the two annotators sees it."""
+    """Record whether the two annotations of a task are consistent, as one of the two annotators sees it."""
     seen = read_seen_task(task, user)
     if not seen.may_screen(user) or seen.own is None:
         raise PermissionDenied("Only the two annotators of a task say this, before it is settled.")

@@ -1,7 +1,7 @@
 """What one person may see of a task's workflows, and what they may do with them.
 
-Two people draw a task's workflow, each alone. As in review, nobody sees what the other drew while they could still draw
-their own: a task shows its workflows to whoever handed one in, and to everybody once two did.
+Two people draw a task's workflow, each alone. As in review, nobody sees the other's drawing while they could still draw
+their own. A task shows its workflows to people who handed one in, and to everybody after two did.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PLACES = 2  # annotators of a task
 
 @dataclass(frozen=True, slots=True)
 class SeenWorkflows:
-    """Of one task, for one person. `own`: what they drew as annotator, a draft too; `settling`: their draft as adjudicator.
-    `annotations`: handed in, in that order; they and `settled` are empty where they are hidden. `handed_in` counts all."""
+    """One task's workflows for one person. `own`: theirs as annotator, drafts too; `settling`: their draft as
+    adjudicator. `annotations`: handed in, in order; they and `settled` are empty if hidden. `handed_in` counts all."""
 
     own: TaskWorkflow | None = None
     settling: TaskWorkflow | None = None
@@ -31,23 +31,23 @@ class SeenWorkflows:
 
     @property
     def compared(self) -> tuple[TaskWorkflow, ...]:
-        """The two that agreement is measured on: the first two. Empty while there are fewer."""
+        """The first two, which agreement is measured on. Empty while there are fewer."""
         return self.annotations[:PLACES] if len(self.annotations) >= PLACES else ()
 
     @property
     def agreement(self) -> WorkflowAgreement | None:
-        """Of the first with the second."""
+        """The agreement of the first with the second."""
         return compare_workflows(*(each.workflow for each in self.compared)) if self.compared else None
 
     @property
     def screening(self) -> bool | None:
-        """Do both annotators find the two consistent? None while one has not said. (SkillFlow, appendix A.5.)"""
+        """Do both annotators find the two consistent? None until both have answered. (SkillFlow, appendix A.5.)"""
         said = [each.finds_consistent for each in self.compared]
         return all(said) if said and None not in said else None
 
     @property
     def standing(self) -> Workflow | None:
-        """What was settled; else the only one, or the one that both drew. None while two differ."""
+        """The settled one; else the only one, or the one that both drew. None while two differ."""
         if self.settled:
             return self.settled.workflow
         if self.agreement is None:
@@ -55,7 +55,7 @@ class SeenWorkflows:
         return self.annotations[0].workflow if self.agreement.is_same else None
 
     def explain_closed(self, user: User) -> str:
-        """Why this person may not draw the workflow as annotator; empty where they may."""
+        """Return why this person may not draw the workflow as annotator; empty where they may."""
         if not user.may(User.Level.REVIEWER):
             return f"Only reviewers draw workflows. Your level is {user.level}; an admin can change it."
         if self.own and self.own.is_handed_in:
@@ -65,7 +65,7 @@ class SeenWorkflows:
         return "" if self.is_hidden else "This task has its two annotators."
 
     def explain_barred(self, user: User) -> str:
-        """Why this person may not settle the task; empty where they may. Nobody settles their own, except admins."""
+        """Return why this person may not settle the task; empty where they may. Only admins may settle their own."""
         if not user.may(User.Level.REVIEWER):
             return f"Only reviewers settle. Your level is {user.level}; an admin can change it."
         if self.is_hidden and not self.explain_closed(user):
@@ -79,12 +79,12 @@ class SeenWorkflows:
         return ""
 
     def may_screen(self, user: User) -> bool:
-        """Say whether the other annotator's is consistent with theirs."""
+        """May they judge whether the other annotator's is consistent with theirs?"""
         return self.settled is None and any(each.by == user.pseudonym for each in self.compared)
 
 
 def read_seen(suite: Suite | None, user: User) -> dict[str, SeenWorkflows]:
-    """Key of a task -> what they see, for tasks that somebody drew. One query."""
+    """Return key of a task -> what they see, for tasks that somebody drew. One query."""
     rows = TaskWorkflow.objects.filter(task__suite=suite, superseded_at=None).select_related("annotator", "imported_by")
     found: dict[str, list[TaskWorkflow]] = {}
     for row in rows.select_related("task__family") if suite else ():
@@ -115,7 +115,7 @@ def _see(rows: Sequence[TaskWorkflow], user: User) -> SeenWorkflows:
 
 
 def _find_own(rows: Iterable[TaskWorkflow], user: User, *, is_settled: bool) -> TaskWorkflow | None:
-    """Of several a draft."""
+    """Return the person's workflow, a draft before others."""
     mine = [row for row in rows if row.by == user.pseudonym and row.is_settled is is_settled]
     return min(mine, key=lambda row: row.is_handed_in, default=None)
 

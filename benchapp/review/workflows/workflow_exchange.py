@@ -1,4 +1,4 @@
-"""Workflows of a suite out to a file and in from one."""
+"""Export a suite's workflows to a file, and import them from one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED = 5  # tasks in one sentence
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What became of a file's workflows. `strange`: tasks that the suite does not have."""
+    """The result of an import. `strange`: tasks that the suite does not have."""
 
     taken: int
     known: int
@@ -37,7 +37,7 @@ class Brought:
 
 
 def export_workflows(suite: Suite | None, user: User) -> bytes:
-    """Everything that was handed in and that this person may see, by family and task; drafts and what was replaced stay."""
+    """Export what was handed in, was not replaced, and may be seen by this person, by family and task."""
     seen, found = read_seen(suite, user), []
     tasks = (
         suite.tasks.select_related("family").order_by("family__ordinal", "family__key", "ordinal", "key")
@@ -59,7 +59,7 @@ def _file(task: Task, row: TaskWorkflow) -> FiledWorkflow:
 
 
 def import_workflows(suite: Suite, content: bytes, name: str, user: User) -> Brought:
-    """Takes in what is new. SuiteProblems where the file is broken or says otherwise than the record: then nothing is."""
+    """Import what is new. SuiteProblems, and no import, where the file is broken or contradicts the record."""
     filed = read_workflows(content, name)
     tasks = {task.key: task for task in suite.tasks.filter(key__in={each.task for each in filed})}
     rows = TaskWorkflow.objects.filter(task__in=tasks.values(), superseded_at=None)

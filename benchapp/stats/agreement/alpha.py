@@ -1,7 +1,7 @@
 """Krippendorff's alpha for any distance, any number of reviewers and missing answers.
 
 Krippendorff, "Content Analysis", 3rd edition (2013), chapter 12: alpha = 1 - observed / expected disagreement, over the
-units that at least two reviewers answered. 1: all agree. 0: as far apart as answers dealt out at random. Below: further.
+units that at least two reviewers answered. 1: all agree. 0: as far apart as randomly dealt answers. Below: further.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import ZERO, Floats
 
-Unit = Mapping[int, A]  # reviewer -> the answer; who gave none is not in it
+Unit = Mapping[int, A]  # reviewer -> the answer; missing answers are left out
 
 
 @dataclass(frozen=True, slots=True)
 class AlphaTally:
-    """All that alpha needs to know, by cluster, so that clusters can be drawn again by weighting rows.
+    """All that alpha needs, by cluster, so that clusters can be resampled by weighting rows.
 
     counts: how often each value was given, [clusters, values]. apart: the sum over the cluster's units of the distances
-    of all ordered pairs of answers, each unit's divided by its answers less one, [clusters]. distances: [values, values].
-    units: with two answers or more; the others are left out.
+    of all ordered pairs of answers, each unit's divided by its answers less one, [clusters]. distances: [values,
+    values]. units: with two answers or more; the others are left out.
     """
 
     counts: Floats
@@ -41,12 +41,12 @@ class AlphaTally:
 
     @property
     def varies(self) -> bool:
-        """False where every answer is the same: then nothing shows whether reviewers can tell units apart."""
+        """False where every answer is the same: then nothing shows whether reviewers can distinguish units."""
         return int((self.counts.sum(axis=0) > 0).sum()) > 1
 
 
 def tally(units: Sequence[Unit[A]], distance: Distance[A], *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
-    """`clusters` names the cluster of each unit, as long as `units`; without it each unit is its own."""
+    """Tally the units. `clusters` names the cluster of each unit; without it each unit is its own."""
     names = list(range(len(units))) if clusters is None else list(clusters)
     if len(names) != len(units):
         raise ValueError(f"tally: expected a cluster for each of {len(units)} units, got {len(names)}")
@@ -64,7 +64,7 @@ def tally(units: Sequence[Unit[A]], distance: Distance[A], *, clusters: Sequence
 
 
 def alpha(units: Sequence[Unit[A]], distance: Distance[A]) -> float | None:
-    """None where no unit has two answers, or where all answers are the same."""
+    """Return alpha, None where no unit has two answers, or where all answers are the same."""
     return alpha_of(tally(units, distance))
 
 
@@ -76,7 +76,7 @@ def alpha_of(found: AlphaTally) -> float | None:
 
 
 def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
-    """Alpha (no unit, at most 1) of each reweighting of the clusters; NaN where a reweighting leaves no variation.
+    """Return alpha (no unit, at most 1) of each reweighting of the clusters; NaN where one leaves no variation.
 
     weights: how often each cluster counts, [k, clusters]. Result: [k].
     """
@@ -86,7 +86,7 @@ def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
 
 
 def disagreements(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
-    """Observed and expected disagreement, distances of 0 to 1: means over pairs of answers of one unit, and over all pairs.
+    """Return observed and expected disagreement, 0 to 1: means over pairs of answers of one unit, and over all pairs.
 
     weights: how often each cluster counts, [k, clusters]. Both results: [k].
     """

@@ -1,4 +1,4 @@
-"""The interval of an alpha: tasks are drawn again, with all their items and all reviews of these."""
+"""The interval of an alpha: tasks are resampled, with all their items and all reviews of these."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
-SEED = 20_011  # any number will do as long as it stays
+SEED = 20_011  # any number will do as long as it never changes
 MIN_TASKS = 6  # below, no interval
 MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_coverage.py, docs/explanation/agreement.md
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate(Shaped):
-    """An alpha and the data behind it. A value that cannot be computed is None; `note` gives the reason.
+    """An alpha and the data behind it. None where it cannot be computed; `note` gives the reason.
 
     units: with two answers or more. clusters: tasks (or what else was drawn together). answers: those that count.
     """
@@ -38,7 +38,7 @@ class AgreementEstimate(Shaped):
 
 
 def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: Distance[A]) -> AgreementEstimate:
-    """Alpha and its 95 % interval; `clusters` names the task of each unit."""
+    """Estimate alpha and its 95 % interval; `clusters` names the task of each unit."""
     found = tally(units, distance, clusters=clusters)
     value = alpha_of(found)
     note = _why_no_value(found) if value is None else _why_no_interval(found)
@@ -61,20 +61,21 @@ def _why_no_interval(found: AlphaTally) -> str:
 
 
 def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
-    """Bootstrap-t from ten tasks on; where that cannot be had, Student's t with the same error, and it says so.
+    """Return bootstrap-t from ten tasks on; with fewer or if it fails, Student's t with the same error.
 
-    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
+    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Needs some disagreement, and at
+    least two clusters.
     """
     drawn = bootstrap_t(found, weights) if found.clusters >= MIN_TASKS_DRAWN else None
     return drawn or student(found)
 
 
 def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | None:
-    """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
+    """Return the bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
-    On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over clusters,
-    and no end passes 1. None if resamples without disagreement reach into a tail.
-    weights: how often each cluster counts, [k, clusters].
+    On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over
+    clusters, and no end passes 1. None if resamples without disagreement reach into a tail. weights: how often each
+    cluster counts, [k, clusters].
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
@@ -88,7 +89,7 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
 
 
 def student(found: AlphaTally) -> Interval:
-    """Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
+    """Return Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     half = float(stdtrit(found.clusters - 1, 1 - TAIL)) * error[0]
     return _back_transform(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
@@ -99,11 +100,10 @@ def _back_transform(low: float, high: float, method: str) -> Interval:
 
 
 def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
-    """t of log(1 - alpha) in each reweighting, [k] (in standard errors); then its centre and error in the sample itself.
+    """Return t of log(1 - alpha) in each reweighting, [k] (in standard errors); its centre and error in the sample.
 
-    weights: how often each cluster counts, [k, clusters].
-
-    A resample without disagreement lies at minus infinity, whatever its spread: it counts as the lowest.
+    weights: how often each cluster counts, [k, clusters]. A resample without disagreement is at minus infinity, with
+    any spread: it counts as the lowest.
     """
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     values, errors = log_and_error(found, weights)
@@ -114,7 +114,7 @@ def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float
 
 
 def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
-    """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
+    """Return log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
 
     weights: how often each cluster counts, [k, clusters]. Both results: [k], on the log scale.
     """
@@ -134,6 +134,6 @@ def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=16)
 def resamples(clusters: int) -> Floats:
-    """How often each cluster stands in each resample: [RESAMPLES, clusters], rows sum to `clusters`."""
+    """Draw how often each cluster occurs in each resample: [RESAMPLES, clusters], rows sum to `clusters`."""
     rng = np.random.default_rng((SEED, clusters))
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES).astype(float)

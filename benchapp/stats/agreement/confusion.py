@@ -1,4 +1,4 @@
-"""Which codes stand for each other: code by code, over every pair of reviews of one item."""
+"""Which codes are used in place of each other: code by code, over every pair of reviews of one item."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.kappa import pairs
 
-NONE = None  # the row and column of "no code left to stand against it"
+NONE = None  # the row and column for "no code left to pair with"
 Cell = tuple[int | None, int | None]  # keys of two codes
 
 
 def cells_of(one: frozenset[int], other: frozenset[int]) -> Iterator[Cell]:
-    """The cells that a pair of code sets counts in, each once.
+    """Yield the cells that a pair of code sets counts in, each once.
 
-    A code in both counts on the diagonal. What only one of them has stands against what only the other has: every such
-    code of the one with every such code of the other. Where one of them has nothing left, the other's stand against
-    NONE, and two empty sets meet at (NONE, NONE). Codes that agree never stand against others.
+    A code in both counts on the diagonal. Every code that only one has is paired with every code that only the other
+    has. If one has none left, the other's are paired with NONE; two empty sets meet at (NONE, NONE). Codes that agree
+    are never paired with others.
     """
     for code in one & other:
         yield code, code
@@ -30,7 +30,7 @@ def cells_of(one: frozenset[int], other: frozenset[int]) -> Iterator[Cell]:
 
 
 def confusion(units: Sequence[Unit[frozenset[int]]]) -> Counter[Cell]:
-    """How many pairs of reviews count in each cell. Reviewers have no order: (a, b) and (b, a) hold the same number."""
+    """Count the pairs of reviews in each cell. Reviewers have no order: (a, b) and (b, a) hold the same number."""
     found: Counter[Cell] = Counter()
     for one, other in pairs(units):
         for a, b in cells_of(one, other):

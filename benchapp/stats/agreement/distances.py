@@ -10,16 +10,16 @@ Distance = Callable[[A, A], float]
 
 
 def nominal_distance(one: Hashable, other: Hashable) -> float:
-    """0 where they are the same, else 1."""
+    """Return 0 for equal answers, else 1."""
     return 0.0 if one == other else 1.0
 
 
 def masi_distance(one: frozenset[A], other: frozenset[A]) -> float:
-    """1 - J * M of two sets (Passonneau 2006, "Measuring Agreement on Set-Valued Items", LREC).
+    """Return 1 - J * M of two sets (Passonneau 2006, "Measuring Agreement on Set-Valued Items", LREC).
 
-    J is Jaccard's share (common / all). M is 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap
-    otherwise, 0 where nothing is common. Two empty sets are equal (0): both say that nothing is wrong. An empty set is
-    as far as can be (1) from any other.
+    J is Jaccard's share (common / all). M is 1 for equal sets, 2/3 where one contains the other, 1/3 for any other
+    overlap, 0 without one. Two empty sets are equal (0): both mean that nothing is wrong. An empty set has the largest
+    distance (1) to any other.
     """
     if one == other:
         return 0.0

@@ -44,19 +44,19 @@ class CodeAgreement(Shaped):
 
 
 def pairs(units: Sequence[Unit[A]]) -> list[tuple[A, A]]:
-    """The answers of every two reviewers of one unit."""
+    """Return the answers of every two reviewers of one unit."""
     return [pair for unit in units for pair in combinations(unit.values(), 2)]
 
 
 def count_agreed(units: Sequence[Unit[A]]) -> Counted:
-    """Pairs of answers that are equal, of all pairs."""
+    """Count the equal pairs of answers, of all pairs."""
     found = pairs(units)
     return Counted(sum(one == other for one, other in found), len(found))
 
 
 def code_agreement(units: Sequence[Unit[frozenset[int]]], code: int) -> CodeAgreement:
-    """Units whose answers are sets of codes, [those with two answers or more]; kappa where the same two people gave
-    all of them, else Krippendorff's nominal alpha, which takes any number of reviewers and missing answers."""
+    """Measure agreement on one code, over units with two answers or more. Kappa where the same two people gave all of
+    them, else Krippendorff's nominal alpha, for any number of reviewers and missing answers."""
     double = [{who: code in codes for who, codes in unit.items()} for unit in units if len(unit) > 1]
     found = pairs(double)
     answers = [answer for unit in double for answer in unit.values()]
@@ -72,7 +72,7 @@ def code_agreement(units: Sequence[Unit[frozenset[int]]], code: int) -> CodeAgre
 
 
 def coefficient_of(units: Sequence[Unit[A]]) -> tuple[str, float | None]:
-    """Which coefficient suits who answered, and its value; None where the answers do not vary."""
+    """Return the coefficient that suits these reviewers, and its value; None where the answers do not vary."""
     people = {frozenset(unit) for unit in units}
     if len(people) == 1 and len(next(iter(people))) == 2:
         return COHEN, cohen_kappa(units)
@@ -80,8 +80,8 @@ def coefficient_of(units: Sequence[Unit[A]]) -> tuple[str, float | None]:
 
 
 def cohen_kappa(units: Sequence[Unit[A]]) -> float | None:
-    """Cohen (1960), for units that the same two people answered: (agreed - by chance) / (1 - by chance), where chance
-    keeps each person's own frequencies. None where chance alone agrees always."""
+    """Return Cohen's kappa (1960) for units that the same two people answered: (agreed - by chance) / (1 - by chance),
+    with each person's own frequencies. None where chance alone always agrees."""
     if not units:
         return None
     one, other = sorted(units[0], key=str)

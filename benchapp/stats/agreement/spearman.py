@@ -10,7 +10,7 @@ from benchapp.stats.inference.interval import Floats
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's correlation of the ranks of n pairs, -1..1; both sides are [n], in any unit. None where there are fewer than two pairs or one side never varies."""
+    """Return Pearson's correlation of the ranks of n pairs, -1..1. None below two pairs or for a constant side."""
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} values: expected pairs")
     if len(first) < 2:
@@ -22,7 +22,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def _ranks(values: Sequence[float]) -> Floats:
-    """Ranks from 1, [n] -> [n]; equal values share the mean of the ranks they take up."""
+    """Return ranks from 1, [n] -> [n]; equal values share their mean rank."""
     _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[place])

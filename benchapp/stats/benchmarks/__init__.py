@@ -1,2 +1,2 @@
-"""Metrics of the published benchmarks, as their papers define them. What no paper owns is in `metrics`; numbers that
-papers print are in `papers`."""
+"""Metrics of the published benchmarks, as their papers define them. General metrics are in `metrics`; printed numbers
+are in `papers`."""

@@ -1,7 +1,7 @@
-"""What a judging model says of skills and attempts, as metrics over trials (SkillLearnBench, section 3.2 and Tables 2, 10 to 12).
+"""A judging model's scores of skills and attempts as metrics over trials (SkillLearnBench, 3.2, Tables 2, 10 to 12).
 
-A trial has the scores of its library for its task, each the mean over the library's skills, and those of its attempt. What the
-paper calls a task is a family here: mean over samples, then over the family's instances, then over families.
+A trial has the scores of its library for its task, each the mean over the library's skills, and those of its attempt.
+What the paper calls a task is a family here: mean over samples, then over the family's instances, then over families.
 """
 
 from __future__ import annotations

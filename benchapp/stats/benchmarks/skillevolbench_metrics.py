@@ -30,7 +30,7 @@ METRICS = tuple(
 
 
 def rates_of(tallies: Mapping[tuple[str, str], TrialTally]) -> dict[str, Rate]:
-    """(phase, role) -> tally gives metric key -> rate. A metric without a planned trial has no entry."""
+    """Return metric key -> rate from (phase, role) -> tally. A metric without a planned trial has no entry."""
     rates: dict[str, Rate] = {}
     for place, tally in tallies.items():
         for metric in METRICS:

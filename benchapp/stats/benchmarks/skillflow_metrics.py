@@ -1,8 +1,8 @@
 """SkillFlow's table (section 2.5 and Table 1) over the trials of any run: a family is an episode, worked in order.
 
-Every number is there twice, over all tasks and without the first task of each family: there the library is empty, so no skill
-can be used and none can help. %use over all tasks therefore has a ceiling below 100 % (146 of 166 in the paper's suite).
-The paper's released code counts a task without a result as absent and one without a trajectory as 0 turns; here both are unknown.
+Every number has two versions, over all tasks and without the first task of each family: there the library is empty, so
+no skill can be used. So %use over all tasks stays below 100 % (146 of 166 in the paper's suite). The paper's released
+code counts a task without a result as absent and one without a trajectory as 0 turns; here both are unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OVER_ALL = tuple(
 
 
 def _past_first(metric: TrialMetric) -> TrialMetric:
-    """The same number without the first task of each ordered episode."""
+    """Return the same metric without the first task of each ordered episode."""
     return replace(
         metric,
         key=f"{metric.key}-past-first",
@@ -45,14 +45,14 @@ METRICS = tuple(found for metric in OVER_ALL for found in (metric, _past_first(m
 
 
 def skills_retained(facts: RunFacts) -> RunValue:
-    """Mean over episodes of the skills in the final library."""
+    """Average over episodes the skills in the final library."""
     if not facts.libraries:
         return RunValue(None, note="no episode owns a library")
     return RunValue(fmean(library.skills for library in facts.libraries), len(facts.libraries), "episodes")
 
 
 def skills_ever(facts: RunFacts) -> RunValue:
-    """Mean over episodes of the skills the library ever held, seeded ones left out: those the author wrote."""
+    """Average over episodes the skills that the library ever held, without seeded ones: those the author wrote."""
     churn = facts.churn
     if not facts.libraries or not churn.episodes:
         return RunValue(None, note="no episode owns a library")

@@ -1,9 +1,9 @@
 """SkillLearnBench's outcome numbers (section 3.2, equation 2): first per task of the paper, then over its tasks.
 
-What the paper calls a task is a family here, and its instances are the family's tasks; instance 1 is the seed that skills are
-learned from (instances 1 to N under "one-shot@N"), the others are held out. Acc = mean over families of the mean over the
-family's instances, so a family of six instances weighs as much as one of two. With several samples an instance first gets the
-mean of its samples.
+What the paper calls a task is a family here, and its instances are the family's tasks. Instance 1 is the seed that
+skills are learned from (instances 1 to N under "one-shot@N"), the others are held out. Acc = mean over families of the
+mean over the family's instances, so a family of six instances weighs as much as one of two. Several samples of an
+instance are averaged first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from benchapp.stats.metrics.metric import Better, Instances, MetricUnit, TrialMe
 from runner.base.types import Phase
 
 PAPER = "SkillLearnBench, section 3.2, equation 2"
-PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
+PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs have no phases; here instances follow the seal
 
 SEED = "the same over seed instances, which the skills were learned from"
 HELD_OUT = "the same over the other instances, 2 and up, which no skill was learned from"

@@ -1,1 +1,1 @@
-"""Runs beside each other: which, in what groups, against what, and what the numbers can carry."""
+"""Compare runs: which, in what groups, with what, and what the numbers can carry."""

@@ -1,4 +1,4 @@
-"""What a condition does over agent models: the unit that papers argue over."""
+"""A condition's effect over agent models: the unit that papers argue about."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchapp.stats.metrics.metric import TrialMetric
 
 @dataclass(frozen=True, slots=True)
 class AcrossModels(Shaped):
-    """One condition against the baseline over agent models, each counted once. `source`: a paper; empty for one's own runs."""
+    """One condition against the baseline over agent models, each counted once. `source`: a paper; empty: own runs."""
 
     condition: str
     pooled: PooledEffect
@@ -24,7 +24,7 @@ class AcrossModels(Shaped):
 
 
 def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[AcrossModels]:
-    """Of every condition that at least three agent models were tried with, once each."""
+    """Pool every condition that at least three agent models were tried with, each once."""
     found: dict[str, dict[str, list[ClaimTest]]] = {}
     for group, baseline in comparison.groups.pairs:
         difference = comparison.difference(group, metric)

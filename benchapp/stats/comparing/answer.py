@@ -1,4 +1,4 @@
-"""What a comparison answers: every group judged against its baseline in every primary metric, and one heading over it."""
+"""The answer of a comparison: every group judged against its baseline in every primary metric, under one heading."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `more`: further replicates (or episodes, `more_of`) that would settle a
-    difference of 10 points, of an open one; None where no plan does. `questions`: of all groups judged in this metric. `interim`: before the end, what may be looked at at any time.
-    `declaration`: None where the experiment declares nothing. `is_primary`: whether the metric may earn a verdict."""
+    """One group in one metric, against its baseline. `more`: further replicates (or episodes, `more_of`) that would
+    settle an open difference of 10 points; None where no plan does. `questions`: of all groups judged in this metric.
+    `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
+    metric earn a verdict?"""
 
     group: Group
     baseline: Group
@@ -79,12 +80,12 @@ class JudgedGroup(Shaped):
 
     @property
     def short(self) -> str:
-        """The verdict without what it holds for; `claim` is that."""
+        """The verdict without its scope, which is in `claim`."""
         return name_effect(self.effect, self.difference) if self.words and not self.is_unfinished else self.words
 
     @property
     def claim(self) -> str:
-        """With whether it holds for reruns too, where the claim is about these runs."""
+        """The scope of the verdict, with whether it also holds for reruns if it is about these runs."""
         claim, rerun = name_claim(self.effect, self.difference), self.difference.rerun_interval
         if not claim or rerun is None or not self.effect.is_clear:
             return claim
@@ -101,7 +102,7 @@ class JudgedGroup(Shaped):
 
     @property
     def _route(self) -> Route | None:
-        """More of what the claim that decides counts."""
+        """The way to add more of what the deciding claim counts."""
         if (settling := self.settling) is None:
             return None
         return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
@@ -116,7 +117,7 @@ class JudgedGroup(Shaped):
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
-    """Every group that shares a scored task with its baseline."""
+    """Judge every group that shares a scored task with its baseline."""
     found = [
         (group, baseline, difference)
         for group, baseline in comparison.groups.pairs
@@ -146,20 +147,20 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
 
 
 def can_have_verdict(comparison: GroupComparison, metric: TrialMetric) -> bool:
-    """The primary metric, and those that an experiment of these declared; all others are estimates."""
+    """Is the metric the primary one, or one that these experiments declared? All others are estimates."""
     declared = (each for corrected in correct_hypotheses(comparison).values() for each in corrected.hypotheses)
     return metric.key == comparison.primary_metric.key or any(each.metric.key == metric.key for each in declared)
 
 
 def arrange(groups: Iterable[Group]) -> list[Group]:
-    """By condition in the order of every list, never by value, within each model of an experiment as it first comes."""
+    """Sort by condition, never by value, within each model of an experiment, and these as they first occur."""
     found = list(groups)
     arms = {arm: place for place, arm in enumerate(dict.fromkeys(group.arm for group in found))}
     return sorted(found, key=lambda group: (arms[group.arm], group.order))
 
 
 class Answer:
-    """`metric`: the one the heading is about."""
+    """`metric`: the subject of the heading."""
 
     def __init__(self, comparison: GroupComparison, metric: TrialMetric) -> None:
         self.comparison = comparison
@@ -181,7 +182,7 @@ class Answer:
 
     @property
     def tested(self) -> list[JudgedGroup]:
-        """The headline is about these: single trials of one more experiment do not change it."""
+        """The groups behind the headline: single trials of one more experiment do not change it."""
         return [each for each in self.judged if each.effect is not Effect.TOO_SMALL]
 
     @property
@@ -190,14 +191,14 @@ class Answer:
 
     @cached_property
     def best(self) -> JudgedGroup | None:
-        """Of those with the surest gain the one with the largest; None where nothing could be compared. Where no direction is a
-        gain, the largest difference."""
+        """The group with the largest of the surest gains; None without a comparison. Where no direction is a gain, the
+        largest difference."""
         better = [each for each in self.judged if each.effect is Effect.BETTER]
         return max(better or self.tested or self.judged, key=self._gain, default=None)
 
     @property
     def alike(self) -> list[JudgedGroup]:
-        """The best and all that do as well by value and by effect, in the order of every list."""
+        """The best and all that are equal to it by value and by effect, in the order of every list."""
         best = self.best
         found = [
             each
@@ -208,11 +209,11 @@ class Answer:
         return sorted(found, key=lambda each: places[each.group.identity])
 
     def is_ahead(self, judged: JudgedGroup) -> bool:
-        """Whether it does better than its baseline by value; never where no direction is better."""
+        """Is it better than its baseline by value? Never where no direction is better."""
         return self.metric.has_better and self._gain(judged)[0] > 0
 
     def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
-        """Equal gains: the one further down the list, which was revised more."""
+        """Return a sort key. Equal gains: the one further down the list, which was revised more."""
         delta, name = judged.difference.delta, name_condition(judged.group.condition)
         gain = {Better.LOWER: -delta, Better.HIGHER: delta, Better.NEITHER: abs(delta)}[self.metric.better]
         return gain, name.order if name.origin else -1
@@ -222,7 +223,7 @@ class Answer:
 
     @property
     def asks_for_help(self) -> bool:
-        """Whether more of the metric is help: not of amounts, nor of how often skills are used."""
+        """Is more of the metric help? Not for amounts, nor for how often skills are used."""
         return self.metric.is_share and self.metric.has_better
 
     @property
@@ -239,7 +240,7 @@ class Answer:
 
     @property
     def is_comparable(self) -> bool:
-        """Can one heading speak for all groups? Not when several experiments differ in more of their setup than is compared."""
+        """Can one heading cover all groups? Not if setups of several experiments differ in more than is compared."""
         experiments = {run.experiment_id for run in self.comparison.runs}
         if self.comparison.choices.sides:  # their setups differ because somebody put them together
             return True
@@ -247,7 +248,7 @@ class Answer:
 
     @property
     def heading(self) -> str:
-        """One sentence about all groups in the metric asked for."""
+        """One sentence about all groups in the chosen metric."""
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
@@ -288,7 +289,7 @@ class Answer:
 
     @property
     def settling(self) -> Settling | None:
-        """What would settle what is still open."""
+        """What would settle the open difference."""
         return self.widest.settling if self.widest else None
 
 

@@ -1,4 +1,4 @@
-"""Groups that differ in nothing but the budget an author had: "naive-prompt@8000" is naive-prompt with 8,000 tokens."""
+"""Groups that differ only in the author's budget: "naive-prompt@8000" is naive-prompt with 8,000 tokens."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class LibraryWriting:
 
 
 def budget_of(condition: str) -> int | None:
-    """Output tokens for one library, from the condition's name. None without a number, or with one too small to be a budget:
-    other methods carry their rounds or their seed instances there."""
+    """Return output tokens for one library, from the condition's name. None without a number, or with one too small to
+    be a budget: other methods put their rounds or their seed instances there."""
     value = condition.partition("~")[0].partition("@")[2]
     number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
     return number if number >= LEAST["generation_tokens"] else None
 
 
 def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
-    """In the order in which the groups come; a single budget is a sweep of one."""
+    """Return sweeps in the order of the groups; a single budget is a sweep of one."""
     members: dict[tuple[object, ...], list[tuple[int, Group]]] = {}
     for group in groups:
         if (budget := budget_of(group.condition)) is not None:
@@ -62,7 +62,7 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
 
 
 def read_library_writing(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
-    """run pk -> what its author wrote with. One query."""
+    """Return run pk -> what its author spent. One query."""
     calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)

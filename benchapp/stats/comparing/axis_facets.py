@@ -1,4 +1,4 @@
-"""What there is to choose from: every axis with its values, and how many runs each would leave."""
+"""The available choices: every axis with its values, and how many runs each would leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchapp.models import Experiment, Probe, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_run
 
-AXES: Mapping[str, str] = {  # choice -> what the page calls it
+AXES: Mapping[str, str] = {  # choice -> its name on the page
     "experiment": "Experiment",
     "suite": "Suite",
     "condition": "Condition",
@@ -34,7 +34,7 @@ OF_PROBE = (
 
 @dataclass(frozen=True, slots=True)
 class ChoiceValue:
-    """`runs`: how many the page would show of it, the other axes as they are chosen."""
+    """`runs`: how many the page would show with it, the other axes as chosen."""
 
     value: str
     label: str
@@ -56,8 +56,8 @@ class ChoiceAxis:
 
 
 def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[ChoiceAxis]:
-    """One query over the runs' own columns, of one experiment or of all, and for all one for names. An axis with a single value
-    is left out unless something of it is chosen."""
+    """List the axes, in one query over the runs' own columns, of one experiment or of all; one more for names with all.
+    An axis with a single value is left out unless part of it is chosen."""
     standing = Run.objects.standing().order_by("id")
     runs = (standing if experiment is None else standing.filter(experiment=experiment)).values_list(*READ)
     probes = _name_probes() if experiment is None else {}
@@ -67,13 +67,13 @@ def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[Ch
 
 
 def _name_probes() -> dict[UUID, str]:
-    """Public id of a probe's experiment -> its name in the words of the pages. The stored name keeps those of its day."""
+    """Return public id of a probe's experiment -> its name in the words of the pages; stored names are older."""
     probes = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
     return {each.run.experiment.public_id: name_probe(each) for each in probes.select_related(*PROBED).only(*OF_PROBE)}
 
 
 def name_probe(probe: Probe) -> str:
-    """In the words of the pages; `probe` with `PROBED`."""
+    """Name the probe in the words of the pages; `probe` with `PROBED`."""
     origin = probe.origin
     assert origin is not None, "those without one keep their stored name"
     run = origin.run

@@ -1,5 +1,5 @@
-"""How sure the differences of a comparison are, and of what: these tasks or tasks like these, all trials or those that read a skill,
-and which tasks show anything."""
+"""How sure the differences of a comparison are, for these tasks or tasks like these, and over which trials and
+tasks."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from benchapp.stats.planning.spread import Measured, measure_pairs
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
 ANY_FIRST_TRY = TrialMetric("first-try", "first try", "passed at the first try", FIRST_TRIES)
 FEWEST_FAMILIES = 3
-FEWEST_RUNS = 4  # whose results a task can agree with
+FEWEST_RUNS = 4  # with their results a task can agree
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCertainty(Shaped):
-    """One group against its baseline. difference: for these tasks. other_tasks: where the difference would lie on average over
-    families like these `families`. read: on the tasks whose trials all read a skill; None where none did, or all did."""
+    """One group against its baseline. difference: for these tasks. other_tasks: the average difference over families
+    like these `families`. read: on tasks whose trials all read a skill; None where none did, or all did."""
 
     group: Group
     difference: Difference
@@ -64,8 +64,8 @@ class GroupCost(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Item(Shaped):
-    """How one task did in all runs. share, baseline: of trials that passed in all conditions and in the baseline, 0..1. gain, loss: the
-    largest difference of a condition to the baseline above and below 0. agreement: correlation over runs with all other tasks."""
+    """One task in all runs. share, baseline: of passed trials in all conditions and in the baseline, 0..1. gain, loss:
+    largest difference of a condition above and below the baseline. agreement: correlation over runs with the others."""
 
     task: Task
     share: float
@@ -84,8 +84,8 @@ class Item(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Certainty(Shaped):
-    """measured: where the spread of shares comes from; None where nothing is compared. factor: how much more whole runs vary than
-    their cells alone would make them."""
+    """measured: the source of the spread of shares; None where nothing is compared. factor: how much more whole runs
+    vary than their cells alone predict."""
 
     measured: Measured | None
     factor: float | None
@@ -97,7 +97,7 @@ class Certainty(Shaped):
 
     @property
     def answer(self) -> str:
-        """How many of the differences leave out zero, by what they are claimed of."""
+        """How many of the differences exclude zero, by what they are claimed about."""
         known = [each.difference.rerun_interval or each.difference.interval for each in self.groups if each.is_rerun]
         intervals = {
             "for these tasks": [each.difference.interval for each in self.groups],
@@ -115,7 +115,7 @@ class Certainty(Shaped):
 
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
-    """Of a share; two queries for the names of tasks. Kept with the comparison."""
+    """Assess a share, with two queries for the names of tasks. Cached with the comparison."""
     key = "certainty", metric.key
     found = cast(Certainty | None, comparison.drawn.get(key))
     if found is None:
@@ -150,7 +150,7 @@ def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
 
 
 def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval | None]:
-    """Return the number of families, and Student's interval over what each of them adds; never narrower than for these tasks."""
+    """Return the number of families, and Student's interval over them; never narrower than for these tasks."""
     family = np.unique(np.where(paired.family >= 0, paired.family, -2 - paired.task), return_inverse=True)[1]
     count = int(family.max()) + 1
     if count < FEWEST_FAMILIES or difference.test is None:
@@ -175,7 +175,7 @@ def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: Tr
 
 
 def list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCost]:
-    """Of a metric of verdicts; in USD where every trial of all groups has a cost, else in tokens where every one has these."""
+    """List a verdict metric's costs: in USD if every trial of all groups has a cost, in tokens if all have those."""
     if not metric.is_of_verdicts:
         return []
     groups = arrange(comparison.groups.all)
@@ -206,7 +206,7 @@ def _read_transfer(comparison: GroupComparison) -> TransferTable | None:
 
 
 def _list_items(comparison: GroupComparison, metric: TrialMetric) -> list[Item]:
-    """The hardest first."""
+    """List the tasks, the hardest first."""
     groups = comparison.groups.all
     means = [[metric.task_means(outcomes) for outcomes in comparison.of_group(group)] for group in groups]
     tasks = np.unique(np.concatenate([each.task for runs in means for each in runs]))
@@ -243,15 +243,15 @@ def _known(value: float) -> float | None:
 
 
 def _mean(values: Floats) -> Floats:
-    """Of rows [n, tasks], without those that are NaN: [tasks], NaN where none is left."""
+    """Average rows [n, tasks] without NaN: [tasks], NaN where none is left."""
     count = (~np.isnan(values)).sum(axis=0)
     mean = np.divide(np.nansum(values, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
     return np.asarray(mean)
 
 
 def _agree(values: Floats) -> Floats:
-    """Correlation over runs of each task with the mean of the others: values [runs, tasks] -> [tasks]. NaN where either does not
-    vary, or in fewer than FEWEST_RUNS."""
+    """Correlate each task over runs with the mean of the others: values [runs, tasks] -> [tasks]. NaN where either does
+    not vary, or in fewer than FEWEST_RUNS."""
     known = ~np.isnan(values)
     others = known.sum(axis=1, keepdims=True) - known
     both = known & (others > 0)

@@ -1,4 +1,4 @@
-"""Everything a compare page shows is chosen in its address: parsed here, and written back."""
+"""The choices of a compare page, all in its address: parsed here, and written back."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MAX_SIDE_NAME = 60
 
 
 class QueryValues(Protocol):
-    """The values of an address by name, as Django's QueryDict gives them."""
+    """The values of an address by name, as in Django's QueryDict."""
 
     def getlist(self, key: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a reader chose. Every field is a part of the address of the same name; empty means "all" or the default.
+    """A reader's choices. Every field is a part of the address of the same name; empty means "all" or the default.
 
-    `baseline` names the condition that the others are held against, with all else equal; `model:NAME` holds agent
-    models against one model, with the condition equal. `a` to `d` are the parts of sides (see `Side`), which take the place of
-    conditions, each with its name; side A is the baseline then. `pool` is "model" where each agent model
-    of a side has a row of its own. `as_of` pins a page: what the record learned later is announced and left
-    out. `seen` is the fingerprint of the numbers a link was made with.
+    `baseline` names the condition that the others are compared with, all else equal. `model:NAME` compares agent models
+    with one model, with equal conditions. `a` to `d` are the parts of sides (see `Side`), which replace conditions,
+    each with its name; side A is the baseline then. `pool` is "model" where each agent model of a side has a row of its
+    own. `as_of` pins a page: what the record learned later is announced and left out. `seen` is the fingerprint of the
+    numbers a link was made with.
     """
 
     experiment: tuple[UUID, ...] = ()
@@ -47,7 +47,7 @@ class Choices:
     author_agent: tuple[str, ...] = ()
     harness: tuple[str, ...] = ()
     replicate: tuple[int, ...] = ()
-    since: date | None = None  # of the day the record took the run in, UTC
+    since: date | None = None  # of the day the record received the run, UTC
     until: date | None = None
     a: tuple[str, ...] = ()
     b: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ class Choices:
     pool: str = ""
     baseline: str = NO_SKILL
     table: str = ""  # which set of metrics the table shows; empty: the one that fits the runs
-    metric: str = ""  # the one that charts with one metric show; empty: the table's first that counts deployment
-    published: tuple[str, ...] = ()  # papers laid over
-    q: str = ""  # which question's charts the page shows; empty: the first
+    metric: str = ""  # for charts with one metric; empty: the table's first that counts deployment
+    published: tuple[str, ...] = ()  # papers shown as an overlay
+    q: str = ""  # whose charts the page shows; empty: the first question's
     option: tuple[str, ...] = ()  # a chart's own choices, each as "name:value"
     as_of: datetime | None = None
     seen: str = ""
@@ -73,7 +73,7 @@ class Choices:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Those that have a part; empty where the record's conditions are compared."""
+        """The sides with a part; empty where the record's conditions are compared."""
         given = (Side(letter, getattr(self, letter), getattr(self, f"name_{letter}")) for letter in LETTERS)
         return tuple(side for side in given if side.parts)
 
@@ -81,7 +81,7 @@ class Choices:
         return replace(self, **changes)
 
     def query(self, **changes: object) -> str:
-        """The query string of these choices with some changed, always in the same order; defaults are left out."""
+        """Return the query string with some choices changed, always in the same order; defaults are left out."""
         return urlencode([(name, text) for name, text in self.but(**changes).pairs()])
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ class Choices:
         ]
 
     def key(self) -> tuple[object, ...]:
-        """Equal for choices that need the same numbers."""
+        """Return a key that is equal for choices with the same numbers."""
         return tuple(getattr(self, name) for name, _ in _DEFAULTS if name not in NOT_NUMBERS)
 
 
@@ -101,7 +101,7 @@ _DEFAULTS = tuple((field.name, field.default) for field in fields(Choices))  # a
 
 
 def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
-    """The choices of an address, and one sentence per part of it that could not be understood and is ignored."""
+    """Return the choices of an address, and one sentence per part that could not be understood and is ignored."""
     given: dict[str, object] = {}
     problems: list[str] = []
     for field in fields(Choices):
@@ -147,7 +147,7 @@ def _date(text: str) -> date | None:
         day = parse_date(text)
     except ValueError:
         return None
-    return day if day != date.max else None  # the day after it, which ends "until", is none
+    return day if day != date.max else None  # there is no day after it, which ends "until"
 
 
 def _side_name(text: str) -> str | None:
@@ -162,9 +162,7 @@ def _moment(text: str) -> datetime | None:
         return None
     if moment is None:
         return None
-    return (
-        moment if moment <= timezone.now() else None
-    )  # a pin in the future would let everything in that is still to come
+    return moment if moment <= timezone.now() else None  # a pin in the future would include everything still to come
 
 
 READERS: dict[str, tuple[Callable[[str], object], str]] = {

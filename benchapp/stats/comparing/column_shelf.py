@@ -1,8 +1,8 @@
-"""Columns of runs kept below the var folder, so that a new process need not read fifty thousand rows again.
+"""Columns of runs kept in the var folder, so that a new process need not read fifty thousand rows again.
 
-One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column after the other.
-There are hundreds to a page, so that the header of a file of numpy's would take half the time of reading them. A file is only
-ever what the record would give; losing it costs time, so nothing here fails a page.
+One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column after
+the other. A page reads hundreds of them, and the header of a numpy file would take half of that time. A file holds only
+what the record would give; losing it costs time, so nothing here fails a page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def folder() -> Path:
 
 
 def take(run: Run) -> Outcomes | None:
-    """None where nothing is kept of this revision, or what is kept cannot be read."""
+    """Return the columns, None where none are kept for this revision, or they cannot be read."""
     try:
         words = np.frombuffer(_path(run).read_bytes(), np.int64)
     except (OSError, ValueError):
@@ -40,13 +40,13 @@ def take(run: Run) -> Outcomes | None:
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
-    """Delete earlier revisions of the run."""
+    """Keep the columns and delete earlier revisions of the run."""
     words = np.concatenate([[len(outcomes)], *(_pack(getattr(outcomes, field.name)) for field in FIELDS)])
     write_kept(_path(run), f"{run.public_id}-*", lambda part: part.write(words.astype(np.int64).tobytes()))
 
 
 def clear(runs: Iterable[Run]) -> None:
-    """Of runs that are about to be removed."""
+    """Delete files of runs that are about to be removed."""
     for run in runs:
         for path in folder().glob(f"{run.public_id}-*"):
             path.unlink(missing_ok=True)
@@ -57,10 +57,10 @@ def _path(run: Run) -> Path:
 
 
 def _pack(column: Ints | Floats | Mask) -> Ints:
-    """A column of Outcomes as 64-bit words: [n] -> [n]."""
+    """Pack a column of Outcomes as 64-bit words: [n] -> [n]."""
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
 def _unpack(row: Ints, kind: str) -> Ints | Floats:
-    """The words [n] as the column [n] they were; of a mask the 0 and 1."""
+    """Return the column [n] of these words; for a mask the 0 and 1."""
     return row.view(np.float64) if kind == "Floats" else row

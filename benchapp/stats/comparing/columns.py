@@ -1,4 +1,4 @@
-"""Trials as columns, read from the record once and kept while nothing in them has changed."""
+"""Trials as columns, read from the record once and cached while nothing in them has changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
-    """run pk -> its trials. Four queries for all runs whose columns are at hand neither in this process nor on its disk."""
+    """Return run pk -> its trials. Four queries for all runs that are not cached in this process or on its disk."""
     return KEPT.read_all(runs, _take_or_read)
 
 
@@ -71,13 +71,13 @@ def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
     read = _read(missing) if missing else {}
     for run in missing:
         found[run.pk] = read.get(run.pk) or empty_outcomes()
-        if not run.is_open:  # one at work has another revision after every trial
+        if not run.is_open:  # a running one has another revision after every trial
             column_shelf.keep(run, found[run.pk])
     return found
 
 
 def read_settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
-    """Keys of trials of these runs that were settled, for the first time or again, after that moment."""
+    """Return keys of trials of these runs that were settled, for the first time or again, after that moment."""
     later = Trial.objects.filter(episode__run__in=[run.pk for run in runs], settled_at__gt=moment)
     return set(later.values_list("pk", flat=True))
 
@@ -95,7 +95,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
 
 
 def _rows(trials: QuerySet[Trial]) -> Iterator[Row]:
-    """As the database gives them. Numbers need no conversion of Django's, which would cost as much as the query."""
+    """Yield rows as the database returns them. Django's conversion of numbers would cost as much as the query."""
     with connection.cursor() as cursor:
         cursor.execute(*trials.values_list(*TRIAL).query.sql_with_params())
         while found := cursor.fetchmany(5000):
@@ -109,7 +109,7 @@ def _tasks(keys: set[int]) -> dict[int, Row]:
 
 
 def _count_invoked(episodes: QuerySet[Episode]) -> dict[int, int]:
-    """Trial -> skills of its library that the harness' skill tool opened, where it opened any."""
+    """Return trial -> skills of its library that the harness' skill tool opened, if any."""
     uses = SkillUse.objects.filter(is_of_library(), kind=UseKind.INVOKED, attempt__counts=True)
     uses = uses.filter(attempt__trial__episode__in=episodes).order_by()
     return dict(uses.values_list("attempt__trial").annotate(skills=Count("skill", distinct=True)))
@@ -143,7 +143,7 @@ def _columns(
 
 
 def _seconds_of(moment: str | datetime | None) -> float | None:
-    """Since 1970. SQLite gives its text, in UTC without a zone."""
+    """Return seconds since 1970. SQLite returns its text, in UTC without a zone."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
@@ -152,12 +152,12 @@ def _seconds_of(moment: str | datetime | None) -> float | None:
 
 @lru_cache(maxsize=20_000)
 def _cluster(is_ordered: bool, episode: str, family: int | None, task: int) -> int:
-    """Equal in every run for trials that share a library: by the key of an episode that owns one, else by the family."""
+    """Return an id equal in every run for trials that share a library: from their own episode, else the family."""
     name = f"episode:{episode}" if is_ordered else f"family:{family}" if family is not None else f"task:{task}"
     return int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
 
 
 def _positions(episodes: Sequence[int], phases: Sequence[str]) -> list[int]:
-    """Place of each trial inside its episode and phase; the rows come in the order of their ends."""
+    """Return the place of each trial inside its episode and phase; the rows are in the order of their ends."""
     counters: dict[tuple[int, str], Iterator[int]] = defaultdict(count)
     return [next(counters[key]) for key in zip(episodes, phases, strict=True)]

@@ -45,8 +45,8 @@ from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 
-# Columns of a trial that are the same in every database: no keys.
-# Without what came later than saved comparisons, so that these keep their fingerprint.
+# Columns of a trial that are the same in every database: no keys. Columns newer than saved comparisons are left out, so
+# that these keep their fingerprint.
 FINGERPRINTED = (
     *("phase", "role", "sample", "ordinal", "tainted"),
     *(name for name in MEASURED if name not in ("skills_invoked", "finished")),
@@ -57,9 +57,8 @@ FINGERPRINTED = (
 class MetricCell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
-    interval: of `value`, of a single run: Wilson's, where it is k of n independent trials, from ten of them on; of a mean over
-    families Student's over these, from six on. Several
-    replicates have differences, not this.
+    interval: of `value`, of a single run: Wilson's for k of n independent trials, from ten on; for a mean over families
+    Student's over these, from six on. Several replicates have differences instead.
     """
 
     metric: TrialMetric
@@ -91,14 +90,14 @@ class MetricCell(Shaped):
 class GroupComparison:
     """Everything the compare pages and charts show, computed on demand and cached.
 
-    One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
+    One query for the runs, one for trials whose columns are not cached; all else is arithmetic.
     """
 
     def __init__(self, choices: Choices, runs: Sequence[Run], truncated: int = 0, *, with_judge: bool = True) -> None:
         self.choices = choices
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
-        self.with_judge = with_judge  # one query more, for metrics that a judging model gave
+        self.with_judge = with_judge  # one more query, for metrics from a judging model
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._pooled: dict[tuple[object, ...], list[Outcomes]] = {}
@@ -107,7 +106,7 @@ class GroupComparison:
         self._judged: dict[str, dict[Hashable, Difference | None]] = {}
         self._blocks: dict[tuple[object, ...], bool] = {}
         self._factors: dict[tuple[object, ...], RunFactor | None] = {}
-        # What pages made of these numbers under some choices: it lives as long as they do.
+        # What pages computed from these numbers under some choices; cached as long as they are.
         self.drawn: Recent[Hashable, object] = Recent(24)
 
     def under(self, choices: Choices) -> GroupComparison:
@@ -121,7 +120,7 @@ class GroupComparison:
 
     @cached_property
     def groups(self) -> Groups:
-        """A cancelled run brings no further trials: what it has is all there will be."""
+        """The groups. A cancelled run gets no further trials: its current ones are all."""
         going = (run for run in self.runs if run.status != Run.Status.CANCELLED)
         unfinished = {run.pk for run in going if not TrialTally.of(self.outcomes[run.pk]).is_over}
         return Groups.chosen(self.runs, self.choices, unfinished)
@@ -136,7 +135,7 @@ class GroupComparison:
 
     @cached_property
     def judge(self) -> ChosenJudge | None:
-        """Whose scores the judged metrics are."""
+        """The judge whose scores are the judged metrics."""
         found = choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
         return read_retests(found, self.choices.as_of) if found else None
 
@@ -152,11 +151,11 @@ class GroupComparison:
 
     @property
     def revised(self) -> int:
-        """Number of trials of these runs that were settled, for the first time or again, after the pin; their results are left out."""
+        """Number of trials that were settled, first or again, after the pin. Their results are left out."""
         return len(self._later)
 
     def of_group(self, group: Group) -> list[Outcomes]:
-        """One per replicate. Of a side that pools runs, their trials together."""
+        """Return one per replicate. If a side pools runs, their trials together."""
         if len(group.parts) == len(group.runs):
             return [self.outcomes[run.pk] for run in group.runs]
         if group.identity not in self._pooled:
@@ -165,8 +164,8 @@ class GroupComparison:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls and
-        libraries are not part of it: only numbers of whole runs use them."""
+        """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls
+        and libraries are not part of it: only numbers of whole runs use them."""
         whole = hashlib.sha256()
         for run in sorted(self.runs, key=lambda run: run.public_id):
             agent = (run.author_agent,) if run.author_agent else ()  # so that others keep their fingerprint
@@ -191,11 +190,11 @@ class GroupComparison:
 
     @cached_property
     def attributes(self) -> list[str]:
-        """What is said of the tasks of these suites, to split trials by: one query."""
+        """Attributes of the tasks of these suites, to split trials by: one query."""
         return TaskGroup.objects.of_suites(self.suites).list_attributes()
 
     def split(self, by: str) -> Split:
-        """By a place, or by one of the attributes: one query."""
+        """Split by a place, or by one of the attributes: one query."""
         if by in PLACES:
             return Split(by)
         found: dict[str, list[int]] = {}
@@ -217,8 +216,8 @@ class GroupComparison:
         return self._cells[key]
 
     def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
-        """To its baseline, over the tasks scored on both sides, judged together with its family: see `judge_difference` for what an
-        experiment declares. None for a baseline and where nothing can be compared."""
+        """Return the difference to the baseline over the tasks scored on both sides, judged together with its family.
+        See `judge_difference` for declared ones. None for a baseline and where nothing can be compared."""
         if metric.key not in self._judged:
             self._judged[metric.key] = dict(self._judge(metric))
         return self._judged[metric.key].get(group.identity)
@@ -237,14 +236,14 @@ class GroupComparison:
         return self._differences[key]
 
     def shared_value(self, group: Group, metric: TrialMetric) -> float | None:
-        """The value of a side over the tasks that its difference uses; over all of its trials it may contradict the difference.
-        None for conditions, and for a baseline of several sides, each with tasks of its own."""
+        """Return the value of a side over the tasks that its difference uses: over all of its trials it may contradict
+        the difference. None for conditions, and for a baseline of several sides, each with tasks of its own."""
         pairs = [pair for pair in self.groups.pairs if group.side and group in pair]
         values = self.paired_values(*pairs[0], metric) if len(pairs) == 1 else None
         return None if values is None else values[0 if pairs[0][0] is group else 1]
 
     def paired_values(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[float, float] | None:
-        """The values of both over the tasks that their difference uses, where its error is not asked for."""
+        """Return the values of both over the tasks that their difference uses, when its error is not needed."""
         paired = self._pair(group, baseline, metric)
         if paired is None:
             return None
@@ -259,7 +258,7 @@ class GroupComparison:
     def _pair(
         self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[int] | None = None
     ) -> Paired | None:
-        """Of those replicates that were scored at all, of blocks on both sides. runs: keys of those to take; None: all."""
+        """Pair scored replicates; for blocks, only those on both sides. runs: keys of those to take; None: all."""
         own, other = self.sides(group, baseline, metric)
         kept = [
             [
@@ -303,7 +302,7 @@ class GroupComparison:
         )
 
     def _measure_factor(self, group: Group, baseline: Group, metric: TrialMetric) -> RunFactor | None:
-        """Over all groups with this baseline: those whose replicates are blocks with it, or all where this one's are none."""
+        """Measure over all groups with this baseline: those that share blocks with it, or all if this one does not."""
         is_block = self.are_blocks(group, baseline)
         key = baseline.identity, metric.key, is_block
         if key not in self._factors:
@@ -318,21 +317,21 @@ class GroupComparison:
         phases = self._reference(baseline, metric)
         sides = [self._task_means(each, metric, phases if each is baseline else None) for each in groups]
         every = [means for side in sides for means in side if len(means.task)]
-        paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to line them up
+        paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to align them
         if paired is None:
             return None
-        # A replicate without a result keeps its place, so that those of a block stay in line.
+        # A replicate without a result keeps its place, so that those of a block stay aligned.
         rows, empty = iter(paired.cells(paired.own)), np.full(paired.clusters, np.nan)
         cells = [np.stack([next(rows) if len(means.task) else empty for means in side]) for side in sides]
         return measure_run_factor(cells, is_block=is_block)
 
     def count_waiting(self, *groups: Group) -> int:
-        """Trials that these still wait for."""
+        """Count the trials that these still wait for."""
         tallies = [self.tally(group) for group in groups if group.is_unfinished]
         return sum(each.total - each.done for each in tallies)
 
     def evidence(self, group: Group, baseline: Group, metric: TrialMetric, comparisons: int) -> InterimEvidence | None:
-        """Before the end, over the replicates that are whole on both sides. None at the end, where the test decides."""
+        """Return evidence before the end, over replicates complete on both sides. None when the test decides."""
         if not (group.is_unfinished or baseline.is_unfinished):
             return None
         whole = {run.pk for run in (*group.runs, *baseline.runs) if TrialTally.of(self.outcomes[run.pk]).is_over}
@@ -340,7 +339,7 @@ class GroupComparison:
         return InterimEvidence.of(found, comparisons) if found else None
 
     def _bound_missing(self, group: Group, baseline: Group, metric: TrialMetric) -> MissingBounds | None:
-        """None also for runs at work: their trials are still to come."""
+        """Return bounds for missing verdicts. None also for running runs: their trials are still to come."""
         if not metric.is_of_verdicts or group.is_unfinished or baseline.is_unfinished:
             return None
         trials = sum(each.missing for side in self.sides(group, baseline, metric) for each in side)
@@ -356,19 +355,19 @@ class GroupComparison:
         return MissingBounds(trials, fill(0, 0), fill(1, 1), fill(0, 1), fill(1, 0))
 
     def sides(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[list[TaskMeans], list[TaskMeans]]:
-        """What a difference rests on: per replicate of each side the means of its tasks."""
+        """Return the basis of a difference: per replicate of each side the means of its tasks."""
         phases = self._reference(baseline, metric)
         return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
 
     def _task_means(self, group: Group, metric: TrialMetric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
-        """Remembered, because a baseline is held against every other group of its model."""
+        """Return the means, cached because a baseline is compared with every other group of its model."""
         key = group.identity, metric.key, phases
         if key not in self._means:
             self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
         return self._means[key]
 
     def _reference(self, baseline: Group, metric: TrialMetric) -> tuple[Phase, ...] | None:
-        """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
+        """Compare replay with no-skill's first try at the same tasks (the paper's reference), and with the replay of
         any other baseline that has one."""
         if metric.phases != (Phase.REPLAY,):
             return None
@@ -385,25 +384,25 @@ class GroupComparison:
         return pick_primary([each for each in fitting if each.is_share and self.has(each)]) or METRICS[DEFAULT_METRIC]
 
     def has(self, metric: TrialMetric) -> bool:
-        """Is there a trial this metric covers?"""
+        """Does any trial count for this metric?"""
         return any(self.cell(group, metric).rate.planned for group in self.groups.all)
 
     # --- numbers of whole runs -----------------------------------------------------------------------------------
 
     @cached_property
     def facts(self) -> dict[int, RunFacts]:
-        """run pk -> its libraries, decisions and bill. Seven queries, made only where a number of whole runs is shown."""
+        """run pk -> its libraries, decisions and bill. Seven queries, only where numbers of whole runs are shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
 
     def run_values(self, group: Group, metric: RunMetric) -> list[RunValue]:
-        """One per replicate."""
+        """Return one per replicate."""
         return [metric.compute(self.facts[run.pk]) for run in group.runs]
 
     def run_value(self, group: Group, metric: RunMetric) -> RunValue:
         return mean_of(self.run_values(group, metric))
 
     def replay(self, group: Group) -> ReplayResult | None:
-        """Its replay against its acquisition, minus the baseline's replay of the same tasks where there is one."""
+        """Return its replay against its acquisition, minus the baseline's replay of the same tasks if it has one."""
         if group.identity not in self._replays:
             baseline = self.groups.baseline_of(group)
             others = self.of_group(baseline) if baseline else []
@@ -414,7 +413,7 @@ class GroupComparison:
     def noise(self) -> Noise:
         return noise_of(self.runs, self.outcomes)
 
-    # --- what stands in the way ----------------------------------------------------------------------------------
+    # --- obstacles to comparing ---------------------------------------------------------------------------------------
 
     @cached_property
     def setups(self) -> Comparability:
@@ -434,12 +433,12 @@ class GroupComparison:
         return bool(self.runs) and all(run.works_without_model for run in self.runs)
 
     def tally(self, group: Group) -> TrialTally:
-        """All trials of its runs, as the record knew them at the pin."""
+        """Count all trials of its runs, as the record knew them at the pin."""
         return sum((TrialTally.of(outcomes) for outcomes in self.of_group(group)), TrialTally())
 
     @cached_property
     def unfinished(self) -> str:
-        """One sentence where runs compared here have trials that did not end; empty where every planned one has."""
+        """One sentence where runs compared here have unfinished trials; empty where every planned one has ended."""
         still = [group for group in self.groups.all if group.is_unfinished]
         if not still:
             return ""
@@ -463,16 +462,16 @@ def comparison_of(choices: Choices) -> GroupComparison:
 
 
 def count_added_since(choices: Choices) -> int:
-    """Runs that match and came after the pin: announced, and not mixed in."""
+    """Count runs that match and came after the pin: announced, and not mixed in."""
     return filter_added(choices).count()
 
 
-# The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
+# The last few comparisons of this process: a page, its charts and its exports ask for the same one in turn.
 RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 
 def forget() -> None:
-    """Drops what this process remembers."""
+    """Clear the cache of this process."""
     RECENT.clear()
     forget_runs()
 

@@ -1,4 +1,4 @@
-"""What a comparison says in words: one plain sentence per difference."""
+"""A comparison in words: one plain sentence per difference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wording_of(metric: TrialMetric) -> DifferenceWording:
 
 
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
-    """Names that distinguish the two: their conditions if these differ, else their agent models."""
+    """Return names that distinguish the two: their conditions if these differ, else their agent models."""
     if group.condition != baseline.condition:
         return name_condition(group.condition).title, name_condition(baseline.condition).title
     return group.agent_model, baseline.agent_model

@@ -1,6 +1,6 @@
-"""What a reader sees of a condition: a plain name, and a mark that is the same on every page and in every chart.
+"""A reader's view of a condition: a plain name, and a mark that is the same on every page and in every chart.
 
-The hue says who wrote the first skill, step and shape when it is revised. A condition that no protocol here knows (an
+The hue shows who wrote the first skill, step and shape when it is revised. A condition that no protocol here knows (an
 import's own) keeps its code as its name and has no mark.
 """
 
@@ -48,7 +48,7 @@ class ConditionName:
 
     @property
     def colour(self) -> str:
-        """The part of `--c-own-3` behind `--c-`; empty where there is no mark."""
+        """The part of `--c-own-3` after `--c-`; empty where there is no mark."""
         if self.origin in (None, Origin.NOBODY, Origin.TRACES):
             return self.origin or ""
         return f"{self.origin}-{self.step + 1}"
@@ -59,7 +59,7 @@ class ConditionName:
 
 
 def _table(*rows: tuple[str, str, str, Origin, int], shapes: dict[str, str]) -> dict[str, ConditionName]:
-    """`shapes`: of conditions that share their step with another of their protocol."""
+    """Build the table. `shapes`: of conditions that share their step with another of their protocol."""
     return {row[0]: ConditionName(*row, shapes.get(row[0], ""), place) for place, row in enumerate(rows)}
 
 
@@ -93,7 +93,7 @@ KNOWN = _table(
 
 
 def name_run(condition: str, replicate: int | None) -> str:
-    """What tells a run apart from the others of its experiment: "Self-written, always revised, replicate 1"."""
+    """Return what distinguishes a run in its experiment: "Self-written, always revised, replicate 1"."""
     title = name_condition(condition).title
     return title if replicate is None else f"{title}, replicate {replicate}"
 
@@ -110,9 +110,9 @@ UNPOOLED = {
 }
 
 
-@lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
+@lru_cache(maxsize=2_000)  # a page needs a few of them a hundred times
 def name_condition(code: str) -> ConditionName:
-    """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names, and
+    """Return the name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names, and
     "one-shot~paper" is one-shot with ", the paper's prompts"."""
     method, tilde, prompts = code.partition("~")
     if tilde and (words := _prompt_words(prompts)):
@@ -128,13 +128,13 @@ def name_condition(code: str) -> ConditionName:
 
 
 def say_label(label: str) -> str:
-    """The label of a group or of a baseline with the short name of its condition in place of the code."""
+    """Replace the code in the label of a group or of a baseline by the short name of its condition."""
     code, mark, rest = label.partition(SEPARATOR)
     return f"{name_condition(code).short}{mark}{rest}"
 
 
 def _prompt_words(choice: str) -> str:
-    """Empty where it is no choice of prompts: an import may call its conditions what it likes."""
+    """Return the words for a choice of prompts, empty for anything else: imports name their conditions as they like."""
     try:
         return say_choice(choice)
     except SetupError:
@@ -142,8 +142,8 @@ def _prompt_words(choice: str) -> str:
 
 
 def _parameter_words(code: str) -> str:
-    """What the number behind "@" says: "4 rounds", "8,000 tokens", "3 seed instances"; the number as it stands where no
-    protocol takes it."""
+    """Return the words for the number after "@": "4 rounds", "8,000 tokens", "3 seed instances". Without a protocol
+    that uses it, the number itself."""
     base, _, value = code.partition("@")
     for protocol in PROTOCOLS:
         try:

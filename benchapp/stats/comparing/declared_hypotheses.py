@@ -1,4 +1,4 @@
-"""What an experiment's file declared before its run, found again among its runs and corrected together."""
+"""Hypotheses that an experiment's file declared before its run, found among its runs and corrected together."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 
-PLACE = "hypotheses"  # in the file, and among what a comparison keeps
+PLACE = "hypotheses"  # in the file, and in a comparison's cache
 
 
 def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
-    """Experiment pk -> its hypotheses, of those compared that declare some.
+    """Return experiment pk -> its hypotheses, for compared experiments that declare some.
 
-    Of all the experiment's runs that there are at the moment shown: what else a page shows or leaves out changes nothing of them.
+    They are about all runs of the experiment at the moment shown, independent of what else a page shows or leaves out.
     """
     kept = cast(Mapping[int, Corrected] | None, comparison.drawn.get(PLACE))
     if kept is None:
@@ -29,20 +29,20 @@ def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
 
 
 def find_declared(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
-    """This difference as it was declared, judged with all that was; None where its experiment did not declare it."""
+    """Return this declared difference, judged with all that were; None where its experiment did not declare it."""
     declared = None if group.side else correct_hypotheses(comparison).get(group.first.experiment_id)
     return declared.find(group, baseline, metric) if declared else None
 
 
 def judge_difference(comparison: GroupComparison, group: Group, metric: TrialMetric) -> Difference | None:
-    """A group's difference to its baseline, judged with what its experiment declared if it is part of that, else with its family."""
+    """Judge a group's difference to its baseline with the declared ones if it is declared, else with its family."""
     baseline = comparison.groups.baseline_of(group)
     declared = find_declared(comparison, group, baseline, metric) if baseline else None
     return declared.difference if declared else comparison.difference(group, metric)
 
 
 def list_unknown_metrics(experiment: Experiment) -> list[str]:
-    """Declared then, and not computed by this version."""
+    """List metrics that were declared and are not computed by this version."""
     return sorted({metric for metric, _, _ in _read(experiment)} - METRICS.keys())
 
 
@@ -61,7 +61,7 @@ def _correct_each(comparison: GroupComparison) -> dict[int, Corrected]:
 
 
 def _find_declared(whole: GroupComparison, key: str, condition: str, against: str) -> Iterator[Declared]:
-    """The hypothesis for every agent, model and author that there is of it."""
+    """Yield the hypothesis for every existing agent, model and author."""
     for group in whole.groups.all:
         baseline = whole.groups.find_beside(group, against, group.agent_model)
         if group.condition == condition and baseline is not None:
@@ -69,7 +69,7 @@ def _find_declared(whole: GroupComparison, key: str, condition: str, against: st
 
 
 def _read(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
-    """(metric, condition, against). A file from an archive may hold anything."""
+    """Yield (metric, condition, against). A file from an archive may hold anything."""
     stated = experiment.spec.get(PLACE)
     for each in stated if isinstance(stated, list) else []:
         if isinstance(each, dict):

@@ -17,14 +17,14 @@ _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 class Effect(StrEnum):
-    """The value is a code. Better is better, also where less of the metric is better."""
+    """The value is a code. "Better" means better, even for metrics where less is better."""
 
     BETTER = "better"
     WORSE = "worse"
     SAME = "no-large-difference"
     OPEN = "not-settled"
     TOO_SMALL = "too-small"
-    ESTIMATE = "estimate"  # no verdict: before the end, or of a metric that was not declared
+    ESTIMATE = "estimate"  # no verdict: before the end, or for a metric that was not declared
 
     @property
     def words(self) -> str:
@@ -56,7 +56,7 @@ GLYPHS = {
     **{Effect.BETTER: "▲", Effect.WORSE: "▼", Effect.SAME: "≈"},
     **{Effect.OPEN: "↔", Effect.TOO_SMALL: "–", Effect.ESTIMATE: "·"},
 }
-CLAIMS = {  # of what the verdict holds
+CLAIMS = {  # the scope of the verdict
     Claim.ONE_RUN: "in this run; reruns not measured",
     Claim.RUN: "in these runs",
     Claim.RERUN: "also if rerun",
@@ -64,8 +64,9 @@ CLAIMS = {  # of what the verdict holds
 
 
 def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final: bool = True) -> Effect:
-    """By the corrected p; no large difference where its bound is within 10 points; too small where no difference at all could have
-    been clear. is_final: all trials ended, and the metric is the primary one or was declared; else there is no verdict."""
+    """Judge by the corrected p. No large difference where its bound is within 10 points; too small where no difference
+    could have been clear. is_final: all trials ended, and the metric is primary or declared; else there is no
+    verdict."""
     if not is_final or not metric.has_better:
         return Effect.ESTIMATE
     if difference is None or difference.test is None:
@@ -79,7 +80,7 @@ def judge_effect(difference: Difference | None, metric: TrialMetric, *, is_final
 
 
 def name_effect(effect: Effect, difference: Difference | None) -> str:
-    """The words, with the bound in whole points of what has no large difference."""
+    """Return the words, with the bound in whole points where there is no large difference."""
     bound = difference.bound_of_difference if difference else None
     if effect is not Effect.SAME or bound is None:
         return effect.words
@@ -87,7 +88,7 @@ def name_effect(effect: Effect, difference: Difference | None) -> str:
 
 
 def name_claim(effect: Effect, difference: Difference | None) -> str:
-    """What the verdict holds for; empty where nothing is claimed."""
+    """Return the scope of the verdict; empty where nothing is claimed."""
     return CLAIMS[difference.claim] if difference and (effect.is_clear or effect is Effect.SAME) else ""
 
 
@@ -96,8 +97,8 @@ def describe_effect(effect: Effect, difference: Difference | None) -> str:
 
 
 def judge_test(test: StratifiedTest) -> Effect:
-    """What the other side did, of the same tasks run in two ways: an exact test alone, so there is nothing to correct and no
-    interval that could show them to be about the same."""
+    """Judge the other side, on the same tasks run in two ways. It is an exact test alone, so there is nothing to
+    correct and no interval that could show them to be about the same."""
     if not test.is_enough:
         return Effect.TOO_SMALL
     if test.p > ALPHA:
@@ -106,8 +107,8 @@ def judge_test(test: StratifiedTest) -> Effect:
 
 
 def answer_question(effects: Sequence[Effect], claims: Sequence[Claim] = ()) -> str:
-    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill, and of what it
-    holds. What cannot be tested is not counted among those that did not help."""
+    """Return the heading that answers "Did skills help?" from the effects of all ways to remember against no skill,
+    with its scope. What cannot be tested does not count as a failure to help."""
     if not effects:
         return "Nothing to compare yet."
     if set(effects) == {Effect.ESTIMATE}:
@@ -135,7 +136,7 @@ def _count_in_words(count: int) -> str:
 
 
 def _describe_harm(worse: int, count: int, *, is_all: bool, is_named: bool) -> str:
-    """No heading hides it: "; one clearly hurt", one condition where none was named before."""
+    """Return the part that no heading hides: "; one clearly hurt", or one condition where none was named before."""
     if not worse:
         return ""
     if count == 1:
@@ -145,7 +146,7 @@ def _describe_harm(worse: int, count: int, *, is_all: bool, is_named: bool) -> s
 
 
 def _describe_part(part: int, count: int, what: str) -> str:
-    """The subject of a sentence about conditions: "one of three conditions", "both conditions"."""
+    """Return the subject of a sentence about conditions: "one of three conditions", "both conditions"."""
     if part < count:
         return f"{_count_in_words(part)} of {_count_in_words(count)} {what}"
     one = "skills" if what == "conditions" else "the one tested condition"

@@ -46,14 +46,14 @@ class JudgedWay(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentVerdict(Shaped):
-    """`ways`: those that could be held against no skill, effects corrected together. Empty where nothing could."""
+    """`ways`: those that could be compared with no skill, effects corrected together. Empty if none could."""
 
     answer: str
     metric: str
     ways: tuple[JudgedWay, ...]
     has_baseline: bool
     is_baseline_alone: bool  # every run is without a skill: skills are missing, not a baseline
-    episodes: int  # of which the difference with the most is about
+    episodes: int  # behind the difference with the most
 
     json_shape = JsonShape("answer", "metric", "ways")
 
@@ -65,7 +65,7 @@ class ExperimentVerdict(Shaped):
 
     @property
     def effect(self) -> Effect:
-        """Of the whole row, where no way stands out."""
+        """The effect of the whole row, where no way is clear."""
         effects = {way.effect for way in self.ways}
         if self.headlines:
             return self.headlines[0].effect
@@ -87,16 +87,16 @@ FACT = "answer"  # its name on disk
 
 
 def judge_experiments(experiments: Mapping[Experiment, Sequence[Run]]) -> dict[int, ExperimentVerdict]:
-    """Experiment pk -> verdict, of every one given; they must have ended. Reads the trials of those not at hand together."""
+    """Return experiment pk -> verdict for each; they must have ended. Reads the uncached ones' trials together."""
     found = {each: _take(each, runs) for each, runs in experiments.items()}
     missing = {each: list(experiments[each])[:MAX_RUNS] for each, verdict in found.items() if verdict is None}
     if missing:
-        outcomes_of([run for runs in missing.values() for run in runs])  # at hand from here on
+        outcomes_of([run for runs in missing.values() for run in runs])  # cached from here on
     return {each.pk: verdict or _judge_and_keep(each, experiments[each]) for each, verdict in found.items()}
 
 
 def _take(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict | None:
-    """What is at hand in this process or on its disk."""
+    """Return what is cached in this process or on its disk."""
     key = _make_key(experiment, runs)
     if (kept := KEPT.get(key)) or (fact := take_fact(experiment, FACT, key)) is None:
         return kept

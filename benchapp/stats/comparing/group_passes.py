@@ -1,4 +1,4 @@
-"""pass@k of the groups of a comparison with its published intervals, split by source as SkillGenBench's Table 2 is."""
+"""pass@k of the groups of a comparison with its published intervals, split by source as in SkillGenBench's Table 2."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from benchapp.stats.metrics.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class SourcePasses(Shaped):
-    """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to the
-    group's baseline; None for a baseline, and where no task is complete on both sides."""
+    """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to
+    the group's baseline; None for a baseline, and where no task is complete on both sides."""
 
     metric: SolvedMetric
     rate: Rate
@@ -39,7 +39,7 @@ class SourcePasses(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Passes(Shaped):
-    """One group: all its tasks first, then those of each source that it has tasks of."""
+    """One group: all its tasks first, then those of each source that it has."""
 
     group: Group
     name: str
@@ -49,7 +49,7 @@ class Passes(Shaped):
 
 
 def has_samples(comparison: GroupComparison) -> bool:
-    """Is any finished library tried several times on a task?"""
+    """Was any finished library tried several times on a task?"""
     kept = comparison.drawn.get(has_samples.__name__)
     if kept is None:
         every = comparison.outcomes.values()
@@ -59,7 +59,7 @@ def has_samples(comparison: GroupComparison) -> bool:
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:
-    """Nothing where no task has a second sample: then it is the plain rate, which the table has."""
+    """Return pass@k of the groups, none without second samples: then it is the plain rate of the table."""
     if not has_samples(comparison):
         return []
     return [_passes(comparison, group) for group in groups if comparison.cell(group, SOLVED).rate.planned]

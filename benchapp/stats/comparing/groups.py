@@ -22,9 +22,9 @@ UNFINISHED = "unfinished"
 class Group:
     """The replicates of one cell of one experiment, by their number; or the runs on a side that a reader put together.
 
-    `label` distinguishes it from the other groups of a comparison. `is_unfinished`: one of its runs has trials that have not
-    ended; the label says so. `side`: its letter. `side_name`: what takes the place of its runs' condition. `model_row`:
-    the agent model whose row of a side it is; empty where all are pooled.
+    `label` distinguishes it from the other groups of a comparison. `is_unfinished`: one of its runs has unfinished
+    trials; the label says so. `side`: its letter. `side_name`: replaces its runs' condition. `model_row`: the agent
+    model whose row of a side it is; empty where all are pooled.
     """
 
     runs: tuple[Run, ...]
@@ -59,13 +59,13 @@ class Group:
         return self._shared("harness")
 
     def _shared(self, name: str) -> str:
-        """What all of its runs have; empty where those of a side differ in it."""
+        """Return what all of its runs have; empty where those of a side differ in it."""
         first: str = getattr(self.first, name)
         return first if not self.side or all(getattr(run, name) == first for run in self.runs) else ""
 
     @property
     def parts(self) -> tuple[tuple[Run, ...], ...]:
-        """The runs of each replicate. On a side, runs with one setup on one suite are replicates; others are parts of one whole."""
+        """The runs of each replicate. On a side, runs with equal setup and suite are replicates; others form one."""
         if self.side:
             is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
             if not is_alike:
@@ -90,7 +90,7 @@ class Group:
 
     @property
     def paired_model(self) -> str:
-        """Which model its baseline has to have; empty where models are pooled."""
+        """The model that its baseline must have; empty where models are pooled."""
         return self.model_row if self.side else self.agent_model
 
     @property
@@ -138,7 +138,7 @@ class Groups:
 
     @classmethod
     def of(cls, runs: Iterable[Run], baseline: str, unfinished: Collection[int] = ()) -> Groups:
-        """`unfinished`: keys of runs with trials that did not end."""
+        """Group the runs. `unfinished`: keys of runs with unfinished trials."""
         members: dict[tuple[object, ...], list[Run]] = {}
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
@@ -147,7 +147,7 @@ class Groups:
 
     @classmethod
     def chosen(cls, runs: Iterable[Run], choices: Choices, unfinished: Collection[int] = ()) -> Groups:
-        """By sides where the choices have some, else by what the record says of the runs."""
+        """Group by the sides of the choices if there are any, else by the recorded facts."""
         if sides := choices.sides:
             return cls.of_sides(runs, sides, unfinished, by_model=choices.pool == MODEL_ROWS)
         return cls.of(runs, choices.baseline, unfinished)
@@ -156,7 +156,7 @@ class Groups:
     def of_sides(
         cls, runs: Iterable[Run], sides: Sequence[Side], unfinished: Collection[int] = (), *, by_model: bool = False
     ) -> Groups:
-        """Each side a group, or each agent model of a side. The first side is the baseline."""
+        """Make each side a group, or each agent model of a side. The first side is the baseline."""
         members = assign(runs, sides)
         names = name_sides(sides, members)
         groups = []
@@ -194,7 +194,7 @@ class Groups:
         return self.find_beside(group, condition, model)
 
     def find_beside(self, group: Group, condition: str, model: str) -> Group | None:
-        """The one of this condition and agent model that differs in nothing else; None for the group itself."""
+        """Return the group that differs in just this condition and agent model; None for the group itself."""
         if (condition, model) == (group.condition, group.paired_model):
             return None
         for place in _places(group):
@@ -216,8 +216,8 @@ class Groups:
 
     @cached_property
     def families(self) -> list[list[tuple[Group, Group]]]:
-        """Pairs that are judged together: those of one experiment, and of experiments that share a group or use a baseline of
-        each other. Each experiment asks a question of its own, so that what else a page shows changes no verdict."""
+        """Pairs that are judged together: those of one experiment, and of experiments that share a group or use a
+        baseline of each other. Each experiment asks its own question, so other contents of a page change no verdict."""
         reached = [{run.experiment_id for group in pair for run in group.runs} for pair in self.pairs]
         joined: list[set[int]] = []
         for own in reached:
@@ -235,7 +235,7 @@ def _setup(run: Run) -> tuple[object, ...]:
 
 
 def _by_replicate(run: Run) -> tuple[bool, int, int]:
-    """Those without a number last, so that replicates of two groups line up."""
+    """Sort runs without a number last, so that replicates of two groups line up."""
     return run.replicate is None, run.replicate or 0, run.pk
 
 
@@ -246,7 +246,7 @@ def _describe_authoring(group: Group) -> str:
 
 
 def _places(group: Group) -> list[tuple[object, ...]]:
-    """Where a group's baseline is looked for: in its experiment, then in its suite; of a side among the sides."""
+    """List the places to search for a group's baseline: its experiment, then its suite; for a side the sides."""
     if group.side:
         return [("sides",)]
     experiment = group.first.experiment
@@ -257,7 +257,7 @@ def _places(group: Group) -> list[tuple[object, ...]]:
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
-    """Of each group's facts those in which the groups differ; the condition always. Of sides the name and the model of a row."""
+    """Return each group's facts that differ between groups, and the condition. For sides the name and a row's model."""
     experiments = experiment_names(groups)
     facts = [
         (
@@ -286,7 +286,7 @@ def _labels(groups: Sequence[Group]) -> list[str]:
 
 
 def experiment_names(groups: Sequence[Group]) -> dict[int, str]:
-    """Primary key -> name, with the beginning of the id where two experiments have the same."""
+    """Return primary key -> name, with the beginning of the id where two experiments have the same."""
     found = {group.first.experiment_id: group.first.experiment for group in groups}
     times = Counter(experiment.name for experiment in found.values())
     return {

@@ -1,4 +1,4 @@
-"""The trials behind a mark: a part of a comparison's trials, named in the address beside its choices."""
+"""The trials behind a mark: a part of a comparison's trials, named in the address together with its choices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, repl
     "pass_pass": (True, True),
     "fail_fail": (False, False),
 }
-# column of a metric that counts passes -> the field behind it, and where it is 1
+# column of a metric that counts passes -> the field behind it, and the condition for 1
 COUNTED = {"success": ("success", Q(success=True)), "used": ("skills_read", Q(skills_read__gt=0))}
 KNOWN: dict[str, tuple[str, ...]] = {
     "role": tuple(role.value for role in Role),
@@ -45,7 +45,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Each part is None where it narrows nothing. An empty text selects trials without such a value: `family=`.
+    """Parts that are unset narrow nothing. An empty text selects trials without such a value: `family=`.
 
     `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
     `group`: an attribute of the task and its value, "difficulty:easy".
@@ -76,8 +76,8 @@ NAMES = tuple(field.name for field in fields(Narrowing))
 
 
 def parse_narrowing(query: QueryValues) -> tuple[Narrowing, list[str]]:
-    """The narrowing of an address, and one sentence per part that means nothing: then nothing may be shown, since less
-    narrowing would show more than was asked for."""
+    """Return the narrowing of an address, and one sentence per invalid part. With any of these, nothing may be shown:
+    less narrowing would show more than was asked for."""
     given: dict[str, str] = {}
     problems = []
     for name in NAMES:
@@ -103,7 +103,7 @@ def _problem(name: str, value: str) -> Iterator[str]:
 
 
 def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
-    """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
+    """Select in SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
     runs = select_runs(choices).order_by().values("pk")
     trials = Trial.objects.filter(episode__run__in=runs).order_by()
     wanted = Q()
@@ -138,7 +138,7 @@ PARENTS = {"environment": "task__family__environment", "family": "task__family",
 
 
 def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices) -> TrialQuerySet:
-    """Those that `TrialMetric.mask` keeps."""
+    """Filter those that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
@@ -160,14 +160,14 @@ def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices
 
 
 def _is_judgeable(metric: TrialMetric, choices: Choices) -> Q:
-    """Those that `Outcomes.judgeable` marks."""
+    """Match those that `Outcomes.judgeable` marks."""
     judge = comparison_of(choices).judge
     found = Q(episode__run__in=[judging.run_id for judging in judge.passes] if judge else [])
     return found & Q(snapshot__isnull=False) & ~Q(skills_mounted=0) if metric.column in OF_LIBRARIES else found
 
 
 def _is_seed(choices: Choices) -> Q:
-    """Those that `Outcomes.seed` marks."""
+    """Match those that `Outcomes.seed` marks."""
     conditions = select_runs(choices).order_by().values_list("condition", flat=True).distinct()
     several = {condition: seeds for condition in conditions if (seeds := count_seeds(condition)) > 1}
     found = Q(task__ordinal=1)
@@ -177,7 +177,7 @@ def _is_seed(choices: Choices) -> Q:
 
 
 def rehearsal() -> Q:
-    """Those that `Outcomes.rehearsals` names: tried while learning, of tasks that the run deploys on too."""
+    """Match those of `Outcomes.rehearsals`: tried while learning, of tasks that the run deploys on too."""
     deployed = Trial.objects.filter(
         episode__run=OuterRef("episode__run"), task=OuterRef("task"), phase=Phase.DEPLOYMENT
     )
@@ -185,13 +185,13 @@ def rehearsal() -> Q:
 
 
 def _firsts(choices: Choices) -> list[int]:
-    """Keys of the trials of each episode's first task. Read from the columns, which are cached wherever a chart was drawn:
-    a subquery per trial would take seconds for fifty thousand trials."""
+    """Return keys of the trials of each episode's first task. Read from the columns, which are cached wherever a chart
+    was drawn: a subquery per trial would take seconds for fifty thousand trials."""
     return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
 
 
 def first_tries() -> QuerySet[Trial]:
-    """The acquisition trials of the same slot as the outer replay trial."""
+    """Return the acquisition trials of the same slot as the outer replay trial."""
     same = {name: OuterRef(name) for name in ("episode", "task", "sample")}
     return Trial.objects.filter(phase=Phase.ACQUISITION, **same)
 
@@ -201,8 +201,8 @@ def success_is(value: bool, choices: Choices) -> Q:
 
 
 def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None) -> Q:
-    """By the column a metric of shares counts, else by success: passed where it is 1, unscored where it is not known, as
-    the record knew it at the pin."""
+    """Match an outcome by the column that a metric of shares counts, else by success: passed where it is 1, unscored
+    where it is unknown. As the record knew it at the pin."""
     field, passes = COUNTED[metric.column if metric and metric.is_share else "success"]
     unknown = Q(**{f"{field}__isnull": True})
     if choices.as_of:
@@ -212,16 +212,16 @@ def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None
 
 
 def beside_baseline(outcome: str, choices: Choices) -> Q:
-    """By success, whatever a metric counts: "regressions" failed where the baseline passed, "improvements" the other way."""
+    """Match by success for any metric: "regressions" failed where the baseline passed, "improvements" the other way."""
     now, before = (success_is(value, choices) for value in BESIDE[outcome])
     return now & Q(pk__in=_where_baseline(choices, now=now, before=before))
 
 
 def _where_baseline(choices: Choices, *, now: Q, before: Q) -> list[int]:
-    """Keys of the trials that are `now` and whose counterpart under the baseline is `before`.
+    """Return keys of the trials that are `now` and whose counterpart under the baseline is `before`.
 
-    The counterpart is of the run that Compare holds this one against (`Groups.baseline_of`), with the same replicate,
-    task, phase and sample. Joined here, not in SQL: which run is held against which is a rule over groups of runs.
+    The counterpart is from the run that Compare uses as baseline (`Groups.baseline_of`), with the same replicate, task,
+    phase and sample. Joined here, not in SQL: the choice of the baseline is a rule over groups of runs.
     """
     baselines = _baseline_runs(choices)
     slots = ("episode__run", "task", "phase", "sample")
@@ -238,7 +238,7 @@ def _in_runs(runs: Collection[int]) -> QuerySet[Trial]:
 
 
 def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
-    """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
+    """Return key of a selected run -> its baseline's runs with the same replicate. Runs without one are left out. The
     baseline need not be selected itself."""
     axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
     wider = choices if choices.sides else choices.but(**{axis: ()})
@@ -254,18 +254,18 @@ def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
 
 
 def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
-    """All of a side that pools its runs."""
+    """Return the baseline's runs of this replicate; all of a side that pools its runs."""
     pooled = baseline is not None and baseline.replicates < len(baseline.runs)
     return [other.pk for other in baseline.runs if pooled or other.replicate == run.replicate] if baseline else []
 
 
 def later(choices: Choices) -> Q:
-    """Settled after the pin: planned then, and not scored yet."""
+    """Match trials settled after the pin: planned then, and not scored yet."""
     return Q(settled_at__isnull=False, settled_at__gt=choices.as_of)
 
 
 def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
-    """(part of the address, its value, what it says) for everything that narrows. The value of a side is None: all of it."""
+    """List (part of the address, its value, words) for everything that narrows. A side has no value: all of it."""
     said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
     for name, title in CHOICES_SAID.items():
         given = getattr(choices, name)

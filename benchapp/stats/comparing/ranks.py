@@ -1,8 +1,8 @@
-"""Which ranks the data leave open to each condition of one model, for all of them at once.
+"""The ranks that the data leave open to each condition of one model, for all of them at once.
 
-A condition is surely above another where the test that decides finds it better, all pairs corrected together; its best rank is one
-more than those surely above it, its worst leaves room for those surely below (Mogstad, Romano, Shaikh and Wilhelm 2024). No pair is
-called wrongly in 95 % of comparisons, so no rank is left out wrongly.
+A condition is surely above another where the deciding test finds it better, with all pairs corrected together. Its best
+rank is one more than those surely above it, its worst leaves room for those surely below (Mogstad, Romano, Shaikh and
+Wilhelm 2024). In 95 % of comparisons no pair is called wrongly, so no rank is excluded wrongly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import correct_together
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
-FEWEST = 3  # two conditions have a verdict, which says the same
+FEWEST = 3  # two conditions have a verdict with the same meaning
 MOST_PAIRS = 300  # of all models shown: about a second
 
 
@@ -41,7 +41,7 @@ class RankRange(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Ranks(Shaped):
-    """`pairs`: what they would rest on, of all models. No ranges where these are too many."""
+    """`pairs`: the number behind them, over all models. No ranges with too many."""
 
     pairs: int
     models: int
@@ -55,7 +55,7 @@ class Ranks(Shaped):
 
 
 def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | None:
-    """Of every model with three conditions or more that were scored; None without one. Kept with the comparison."""
+    """Rank every model with at least three scored conditions; None without one. Cached with the comparison."""
     arms = [arm for arm in _list_arms(comparison, metric) if len(arm) >= FEWEST]
     if not arms or metric.better is Better.NEITHER:
         return None
@@ -69,7 +69,7 @@ def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | Non
 
 
 def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Group]]:
-    """The groups with a value by what is listed together, in the order of every list."""
+    """Return the groups with a value, by what is listed together, in the order of every list."""
     arms: dict[tuple[object, ...], list[Group]] = {}
     for group in sorted(comparison.groups.all, key=lambda group: group.order):
         if comparison.cell(group, metric).value is not None:
@@ -78,7 +78,7 @@ def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Gr
 
 
 def _rank_arm(comparison: GroupComparison, metric: TrialMetric, arm: Sequence[Group]) -> Iterator[RankRange]:
-    # What is compared with a baseline comes first, as every difference to it is made.
+    # Pairs with a baseline come first, like every difference to it.
     pairs = list(combinations(sorted(arm, key=comparison.groups.is_baseline), 2))
     is_final = not any(group.is_unfinished for group in arm)
     above = dict.fromkeys((group.identity for group in arm), 0)

@@ -1,4 +1,4 @@
-"""Differences declared together, and saved comparisons: what was looked at, as of when, and what it declares."""
+"""Differences declared together, and saved comparisons: their subject, their moment, and what they declare."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from benchapp.stats.metrics.metric_names import name_metric
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One declared difference, corrected for all that was declared. `difference` is None where no task was scored on both sides.
-    `waiting`: trials of both sides that have not ended; `interim`: until then."""
+    """One declared difference, corrected for all declared ones. `difference`: None where no task was scored on both
+    sides. `waiting`: unfinished trials of both sides; `interim`: evidence until they end."""
 
     group: Group
     baseline: Group
@@ -41,7 +41,7 @@ class Hypothesis:
 
     @property
     def is_found(self) -> bool:
-        """Before the end only by evidence that may be looked at at any time."""
+        """Before the end only evidence counts that may be checked at any time."""
         if self.waiting:
             return self.interim is not None and self.interim.is_enough
         return self.difference is not None and self.difference.is_clear
@@ -61,7 +61,7 @@ class Hypothesis:
 
     @property
     def against(self) -> str:
-        """The baseline by the name in which it differs: everything else is equal."""
+        """The baseline by the name that differs: everything else is equal."""
         same = self.baseline.condition == self.group.condition
         return self.baseline.agent_model if same else self.baseline.condition
 
@@ -78,12 +78,12 @@ class Hypothesis:
         return difference_in_words(self.difference, self.group, self.baseline, self.metric, self.words)
 
 
-Declared = tuple[Group, Group, TrialMetric]  # a group, its baseline, and in what they are compared
+Declared = tuple[Group, Group, TrialMetric]  # a group, its baseline, and the metric to compare
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Declared differences, corrected together. `missing`: declared as well, and no run of them is here."""
+    """Declared differences, corrected together. `missing`: those declared without any run here."""
 
     hypotheses: tuple[Hypothesis, ...]
     missing: int = 0
@@ -91,12 +91,12 @@ class Corrected:
 
     @classmethod
     def of(cls, comparison: GroupComparison, metrics: Iterable[TrialMetric]) -> Corrected:
-        """Every group that has a baseline x every declared metric."""
+        """Correct every group that has a baseline x every declared metric."""
         return cls.of_declared(comparison, [(*pair, metric) for metric in metrics for pair in comparison.groups.pairs])
 
     @classmethod
     def of_declared(cls, comparison: GroupComparison, declared: Sequence[Declared], missing: int = 0) -> Corrected:
-        """What is missing takes its part of the correction, as everything declared does that has nothing to compare."""
+        """Correct for everything declared, also for missing differences and those with nothing to compare."""
         planned = len(declared) + missing
         differences = correct_together([comparison.between(*each) for each in declared], planned)
         found = tuple(
@@ -139,7 +139,7 @@ class Corrected:
 
     @property
     def untested_in_words(self) -> str:
-        """What has nothing to compare; empty where everything has something."""
+        """The differences with nothing to compare; empty if all have something."""
         if not (out := sum(each.difference is None for each in self.hypotheses)):
             return ""
         have, counts = ("has", "counts") if out == 1 else ("have", "count")
@@ -147,7 +147,7 @@ class Corrected:
 
 
 def _place(group: Group, baseline: Group, metric: TrialMetric) -> tuple[object, ...]:
-    """Either way round: a difference and its reverse have one p value."""
+    """Return a key that ignores direction: a difference and its reverse have one p value."""
     return frozenset(frozenset(run.pk for run in side.runs) for side in (group, baseline)), metric.key
 
 
@@ -183,7 +183,7 @@ class Reopened:
 
     @property
     def unknown_metrics(self) -> list[str]:
-        """Declared then, and not computed by this version."""
+        """Metrics that were declared and are not computed by this version."""
         return [key for key in self.saved.metrics if key not in METRICS]
 
     @cached_property
@@ -199,7 +199,7 @@ class Reopened:
         return self.comparison.fingerprint == self.saved.fingerprint
 
     def moved_on(self) -> list[str]:
-        """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
+        """Return one sentence for each way the record has changed since saving; empty if nothing changed."""
         said = []
         if self.added:
             came = f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"

@@ -1,4 +1,4 @@
-"""Which runs the choices name, and what has come since they were pinned."""
+"""The runs that the choices select, and runs added since the pin."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
 from runner.protocols.conditions import unpooled_conditions
 
-MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
+MAX_RUNS = 600  # in one comparison; the four published campaigns together have about as many
 ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", Run.BY_REPLICATE, "id")
 
 
 def filter_matching(choices: Choices) -> QuerySet[Run]:
-    """Standing runs that pass every filter, whenever they came; probes and qualifications only where somebody names them."""
+    """Filter runs by every choice, at any time; probes and qualifications only where somebody names them."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
         "experiment__public_id__in": choices.experiment,
@@ -32,8 +32,8 @@ def filter_matching(choices: Choices) -> QuerySet[Run]:
     wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
     if choices.sides:
         wanted &= reduce(or_, (side.matches() for side in choices.sides))
-    elif not choices.experiment:  # a probe is no learning run, nor is a qualification: compared where somebody names it
-        wanted &= ~Q(condition__in=unpooled_conditions())  # nor is the fork of one, which has no row that says so
+    elif not choices.experiment:  # probes and qualifications do not learn: compared where somebody names them
+        wanted &= ~Q(condition__in=unpooled_conditions())  # nor a probe's fork, which has no row of its own
     if choices.since:
         wanted &= Q(created_at__gte=_start(choices.since))
     if choices.until:
@@ -42,14 +42,14 @@ def filter_matching(choices: Choices) -> QuerySet[Run]:
 
 
 def select_runs(choices: Choices) -> QuerySet[Run]:
-    """Those of them that were there when the page was pinned; all where it is not."""
+    """Select those that existed when the page was pinned; all without a pin."""
     # Hundreds of runs share a few experiments: one instance of each, and not one for every run.
     runs = filter_matching(choices).prefetch_related("experiment__suite").order_by(*ORDER)
     return runs.filter(created_at__lte=choices.as_of) if choices.as_of else runs
 
 
 def filter_added(choices: Choices) -> QuerySet[Run]:
-    """Those that match and came after the pin."""
+    """Filter those that match and came after the pin."""
     runs = filter_matching(choices)
     return runs.filter(created_at__gt=choices.as_of) if choices.as_of else runs.none()
 

@@ -19,15 +19,15 @@ DATED = re.compile(r"[@-]20\d{6}(?:-v\d+:\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`parts`: what is on it, each the id of an experiment or a run, or `ID:condition` for one condition of an experiment.
-    `name`: a condition's code or any words; empty: the condition of its runs, where they share one."""
+    """`parts`: its contents, each the id of an experiment or a run, or `ID:condition` for one condition of an
+    experiment. `name`: a condition's code or any words; empty: the condition of its runs, if they share one."""
 
     letter: str
     parts: tuple[str, ...]
     name: str = ""
 
     def matches(self) -> Q:
-        """The same as `holds`, in SQL."""
+        """Match the same as `holds`, in SQL."""
         whole = [part for part in self.parts if len(part) == UUID_LENGTH]
         found = Q(experiment__public_id__in=whole) | Q(public_id__in=whole)
         for part in self.parts:
@@ -40,7 +40,7 @@ class Side:
 
 
 def read_part(text: str) -> str | None:
-    """Return the part with its id written as the database writes it; None where the text is no part."""
+    """Return the part with its id as the database writes it; None where the text is not a part."""
     name, colon, condition = text.partition(":")
     try:
         public_id = UUID(name)
@@ -50,13 +50,13 @@ def read_part(text: str) -> str | None:
 
 
 def merge_model_name(name: str) -> str:
-    """The model without what only says where it was served: "bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0" and
+    """Return the model without where it was served: "bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0" and
     "claude-haiku-4-5@20251001" are both claude-haiku-4-5."""
     return DATED.sub("", VENDOR.sub("", name.rpartition("/")[2]))
 
 
 def assign(runs: Iterable[Run], sides: Sequence[Side]) -> dict[str, list[Run]]:
-    """Letter -> its runs, in the order of the sides. A run that two sides name is on the first."""
+    """Return letter -> its runs, in the order of the sides. A run that two sides name is on the first."""
     found: dict[str, list[Run]] = {side.letter: [] for side in sides}
     for run in runs:
         named = run.public_id, run.experiment.public_id, run.condition
@@ -67,7 +67,7 @@ def assign(runs: Iterable[Run], sides: Sequence[Side]) -> dict[str, list[Run]]:
 
 
 def name_sides(sides: Sequence[Side], runs: Mapping[str, Sequence[Run]]) -> dict[str, str]:
-    """Letter -> what its side is called: its name, else the condition that only its runs have, else its letter."""
+    """Return letter -> its side's name: the given one, else the condition that only its runs have, else the letter."""
     codes = {letter: {run.condition for run in found} for letter, found in runs.items()}
     names: dict[str, str] = {}
     for side in sides:

@@ -1,4 +1,4 @@
-"""What could be put on the sides of a comparison: every condition of every experiment, and pairs that the record suggests."""
+"""Candidates for the sides of a comparison: every condition of every experiment, and suggested pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_REPEATED = 3  # suggestions of one condition in two experiments
 
 
 class TrialCounts(NamedTuple):
-    """`tasks`, `suites`: keys. `known`: trials whose trajectory shows whether a skill was opened; `opened`: those that opened one."""
+    """`tasks`, `suites`: keys. `known`: trials whose trajectory shows whether a skill was opened; `opened`: it was."""
 
     tasks: frozenset[int] = frozenset()
     suites: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class TrialCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateRun:
-    """One run, with its trials counted. `condition`: of the record, else the one that names of its folders suggest."""
+    """One run, with its trials counted. `condition`: the recorded one, else the one that its folders' names suggest."""
 
     run: UUID
     experiment: UUID
@@ -53,7 +53,7 @@ class CandidateRun:
 
 @dataclass(frozen=True, slots=True)
 class SideRow:
-    """One condition of one experiment: what a reader puts on a side. `part` names it in the address."""
+    """One condition of one experiment, to put on a side. `part` names it in the address."""
 
     condition: str
     part: str
@@ -126,7 +126,7 @@ class Suggestion:
 
     @property
     def key(self) -> frozenset[frozenset[UUID]]:
-        """Equal for suggestions of the same sides."""
+        """A key that is equal for suggestions of the same sides."""
         return frozenset(frozenset(run.run for run in side.runs) for side in self.sides)
 
 
@@ -160,7 +160,7 @@ def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> 
 
 
 def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun]]:
-    """Experiment pk -> its runs. Two queries."""
+    """Return experiment pk -> its runs. Two queries."""
     found: dict[int, list[CandidateRun]] = {each.pk: [] for each in experiments}
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
@@ -174,7 +174,7 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
 
 
 def _count_trials(experiments: Collection[int]) -> dict[int, TrialCounts]:
-    """Run pk -> its tasks, their suites and its numbers."""
+    """Return run pk -> its tasks, their suites and its numbers."""
     opened = Count("pk", filter=Q(skills_read__gt=0))
     counted = Trial.objects.filter(episode__run__experiment__in=experiments).order_by()
     by_task = counted.values_list("episode__run", "task", "task__suite").annotate(
@@ -202,7 +202,7 @@ def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
 
 
 def suggest(experiments: Sequence[CandidateExperiment]) -> list[Suggestion]:
-    """Pairs of sides that share a task, the surest evidence first, each pair once."""
+    """Suggest pairs of sides that share a task, the surest evidence first, each pair once."""
     found: dict[frozenset[frozenset[UUID]], Suggestion] = {}
     for each in (*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)):
         if each.shared:
@@ -221,7 +221,7 @@ def _imported(experiments: Sequence[CandidateExperiment]) -> dict[frozenset[int]
 
 
 def _by_name(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
-    """No skill against each other condition, over the imported jobs of a benchmark."""
+    """Suggest no skill against each other condition, over the imported jobs of a benchmark."""
     for runs in _imported(experiments).values():
         by_condition: dict[str, list[CandidateRun]] = {}
         for run in runs:
@@ -251,7 +251,7 @@ def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]
 
 
 def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
-    """Runs that opened no skill against runs that opened one in every trial, as the trajectories show."""
+    """Suggest runs that opened no skill against those that opened one in every trial, as the trajectories show."""
     for runs in _imported(experiments).values():
         known = [run for run in runs if run.counts.known]
         none = [run for run in known if not run.counts.opened]
@@ -264,7 +264,7 @@ def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
 
 
 def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
-    """One condition in two experiments on the same tasks."""
+    """Suggest one condition in two experiments on the same tasks."""
     found = 0
     for newer, older in combinations([each for each in experiments if not each.is_imported], 2):
         theirs = {row.condition: row for row in older.rows}

@@ -1,4 +1,4 @@
-"""A difference between two conditions on the tasks that both were scored on: an estimate, two claims, one corrected p."""
+"""A difference between two conditions on tasks that both were scored on: an estimate, two claims, one corrected p."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 
 
 class Claim(StrEnum):
-    """What a difference is claimed of. The plan picks the one that decides, and never the outcome."""
+    """What a difference is claimed about. The plan picks the deciding claim, never the outcome."""
 
-    ONE_RUN = "one run"  # of these episodes: what reruns would do was not measured
+    ONE_RUN = "one run"  # about these episodes: the effect of reruns was not measured
     RUN = "run"  # these conditions, run like this: replicates that ran interleaved
     RERUN = "rerun"  # if all was learned again: replicates that did not
 
 
 @dataclass(frozen=True, slots=True)
 class MissingBounds(Shaped):
-    """What trials without a verdict could have made of a difference of shares, over all tasks planned on both sides.
-
+    """What trials without a verdict could change in a difference of shares, over all tasks planned on both sides.
     failed, passed: if all of them had. low, high: if those of one side had failed and those of the other passed."""
 
     trials: int
@@ -47,12 +46,12 @@ class MissingBounds(Shaped):
 class Difference(Shaped):
     """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
 
-    tasks, clusters (episodes), replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
-    own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
-    claim: what decides. run, rerun: both claims, None where too little is there. factor: how much runs differ beyond their cells.
-    comparisons, p: how many are judged together, and the corrected p of the deciding claim; None before `correct_together`.
-    bound: the largest possible difference, where there is one. discordant: tasks that only own passed, that only other passed,
-    where both have one pass-or-fail result a task. missing: None where every planned trial has a verdict.
+    tasks, clusters (episodes), replicates (own, other): the data behind it; dropped: tasks scored in some replicates
+    only. own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
+    claim: the deciding one. run, rerun: both claims, None with too little data. factor: how much runs differ beyond
+    their cells. comparisons, p: how many are judged together, and the deciding claim's corrected p (None before
+    `correct_together`). bound: the largest possible difference, if any. discordant: tasks that only own passed, that
+    only other passed, if both have one pass-or-fail result a task. missing: None if every planned trial has a verdict.
     """
 
     tasks: int
@@ -83,12 +82,12 @@ class Difference(Shaped):
 
     @property
     def test(self) -> ClaimTest | None:
-        """Of the claim that decides; None where the data are too few for one."""
+        """The test of the deciding claim; None where the data are too few for one."""
         return self.rerun if self.claim is Claim.RERUN else self.run
 
     @property
     def interval(self) -> Interval | None:
-        """95 % for all comparisons together. Where the steps of the correction rule zero out, it ends there at the most."""
+        """The 95 % interval for all comparisons together. Where the correction excludes zero, it stops there."""
         found = self._around(self.test)
         if found is None or self.p is None or self.p > ALPHA:
             return found
@@ -97,7 +96,7 @@ class Difference(Shaped):
 
     @property
     def rerun_interval(self) -> Interval | None:
-        """Of the second claim, where the run decides."""
+        """The interval of the second claim, where the run decides."""
         return None if self.claim is Claim.RERUN else self._around(self.rerun)
 
     @property
@@ -106,7 +105,7 @@ class Difference(Shaped):
 
     @property
     def is_hopeless(self) -> bool:
-        """Is half of the interval as wide as the largest possible difference? With this error none would have been clear."""
+        """Is half of the interval as wide as the largest possible difference? Then nothing could have been clear."""
         return self.test is not None and self.bound is not None and self.test.half_width(self.comparisons) >= self.bound
 
     @property
@@ -132,13 +131,13 @@ def compare(
     factor: RunFactor | None = None,
     measured: float = 0.0,
 ) -> Difference:
-    """Compare two conditions that are lined up. is_block: see `estimate_difference`. factor: of all conditions of their family,
-    which the second claim needs. measured: how much one trial's value varies when it alone is measured again, as a variance."""
+    """Compare two aligned conditions. is_block: see `estimate_difference`. factor: of all conditions of their family,
+    for the second claim. measured: how much one trial's value varies when only measuring is repeated, as a variance."""
     own, other, trial = paired.cells(paired.own), paired.cells(paired.other), paired.trial_variance
     estimate = estimate_difference(
         own, other, trial if is_share else 0.0, is_block=is_block, measured=2 * measured * trial
     )
-    assert estimate is not None  # every cell is there
+    assert estimate is not None  # no cell is missing
     claim = Claim.RUN if is_block else Claim.RERUN
     if min(count_runs(own), count_runs(other)) < 2:
         claim = Claim.ONE_RUN
@@ -162,7 +161,7 @@ def compare(
 
 def _claim_rerun(estimate: Estimate, paired: Paired, factor: RunFactor | None, *, is_block: bool) -> ClaimTest | None:
     if paired.clusters == 1 and not is_block and estimate.is_replicated:
-        return claim_run(estimate)  # of one episode, cells are whole runs
+        return claim_run(estimate)  # in one episode, cells are whole runs
     return claim_rerun(estimate, factor)
 
 
@@ -177,8 +176,8 @@ def _count_discordant(paired: Paired) -> tuple[int, int]:
 
 
 def correct_together(family: Sequence[Difference | None], comparisons: int | None = None) -> list[Difference | None]:
-    """Give each its corrected p and the interval that holds for all together. comparisons: how many were planned; what was not
-    scored counts too."""
+    """Set each corrected p and the interval that holds for all together. comparisons: how many were planned, with those
+    not scored."""
     planned = max(len(family), comparisons or 0)
     ps = [each.test.p if each and each.test else None for each in family]
     found = correct([*ps, *[None] * (planned - len(family))])
@@ -186,6 +185,6 @@ def correct_together(family: Sequence[Difference | None], comparisons: int | Non
 
 
 def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> float:
-    """The difference alone, 0 where they share no task."""
+    """Return the difference alone, 0 where they share no task."""
     paired = pair(own, other, by_family=by_family)
     return float(paired.delta @ paired.weight) if paired else 0.0

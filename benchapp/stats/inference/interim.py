@@ -1,4 +1,4 @@
-"""Evidence on a difference before the end: it may be looked at after every whole replicate, and needs no plan of looks."""
+"""Evidence on a difference before the end. It may be checked after every whole replicate, without a plan of looks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ENOUGH_EVIDENCE
 
-MOST = 1_000  # more is written as more than that
+MOST = 1_000  # larger values are written as "over" this
 
 
 @dataclass(frozen=True, slots=True)
 class InterimEvidence(Shaped):
-    """`value`: the e-value of so many whole replicates a side, divided by `comparisons`, the number judged together."""
+    """`value`: the e-value of `replicates` whole ones a side, divided by `comparisons`, the number judged together."""
 
     value: float
     comparisons: int
@@ -32,7 +32,7 @@ class InterimEvidence(Shaped):
 
     @classmethod
     def of(cls, difference: Difference, comparisons: int) -> InterimEvidence | None:
-        """None without a test, and with one run on a side; copies of a run are one."""
+        """Return None without a test, and with one run on a side; copies of a run are one."""
         if difference.test is None or difference.claim is Claim.ONE_RUN:
             return None
         replicates = min(difference.replicates)
@@ -58,7 +58,7 @@ class InterimEvidence(Shaped):
 
     @property
     def number(self) -> str:
-        """Rounded down, so that no 19.96 reads as 20."""
+        """Round down, so that no 19.96 reads as 20."""
         if self.value > MOST:
             return f"over {MOST:,}"
         if self.value < 0.1:

@@ -1,4 +1,4 @@
-"""An interval, the level of all of them, and Student's of the mean of several replicates."""
+"""An interval, the common level, and Student's interval for the mean of several replicates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZERO = 1e-12  # of the largest value: shares are fractions, whose differences ha
 
 @dataclass(frozen=True, slots=True)
 class Interval(Shaped):
-    """Ends in the unit of the metric (shares: -1..1 for a difference), with the method that made them."""
+    """Ends in the unit of the metric (shares: -1..1 for a difference), with the method behind them."""
 
     low: float
     high: float
@@ -34,9 +34,10 @@ class Interval(Shaped):
 
 
 def mean_interval(means: Floats) -> Interval | None:
-    """Student's t of the mean of replicate means [r], in the metric's unit; None below two, and without spread.
+    """Return Student's t of the mean of replicate means [r], in the metric's unit; None below two, and without spread.
 
-    It covers another round of learning on these tasks. A difference between two groups is not read off two of these."""
+    It covers another round of learning on these tasks. Do not read a difference between two groups from two of these.
+    """
     if len(means) < 2 or float(np.ptp(means)) <= ZERO:
         return None
     half = float(-stdtrit(len(means) - 1, TAIL) * means.std(ddof=1) / np.sqrt(len(means)))
@@ -45,6 +46,6 @@ def mean_interval(means: Floats) -> Interval | None:
 
 
 def share_interval(shares: Sequence[float]) -> tuple[float, float] | None:
-    """The same of one share per replicate, cut to 0..1."""
+    """Return the same for one share per replicate, cut to 0..1."""
     found = mean_interval(np.array(shares, dtype=float))
     return (max(0.0, found.low), min(1.0, found.high)) if found else None

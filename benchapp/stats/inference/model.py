@@ -22,9 +22,9 @@ from scipy.special import stdtr, stdtrit
 from benchapp.stats.inference.interval import LEVEL, Floats
 
 ALPHA = 1 - LEVEL
-LEAST_FREEDOM = 1.0  # with less no test: its interval would be wider than any result
-FEWEST_EPISODES = 3  # of one run a side that have so many degrees of freedom
-SECOND_REPLICATES = 0.75  # of the episodes need a second replicate before replicates give the error
+LEAST_FREEDOM = 1.0  # with less there is no test: its interval would be wider than any result
+FEWEST_EPISODES = 3  # with this many degrees of freedom, of one run a side
+SECOND_REPLICATES = 0.75  # of the episodes need a second replicate before replicates determine the error
 ENOUGH_EVIDENCE = 20.0  # 1 / ALPHA
 SAME = 1e-12  # replicates that differ by no more are copies of one run
 TINY = 1e-30
@@ -34,8 +34,8 @@ TINY = 1e-30
 class Estimate:
     """A difference D of two conditions, whose variance is `variance / count`, on `freedom` degrees of freedom.
 
-    `variance`: of a difference of cells, W. `least`: what it would be if one trial of all had come out otherwise, or by measuring
-    alone. `is_replicated`: it comes from replicates within episodes, not from one run over episodes.
+    `variance`: of a difference of cells, W. `least`: its value if one trial of all had ended differently, or by
+    measuring alone. `is_replicated`: it comes from replicates within episodes, not from one run over episodes.
     """
 
     delta: float
@@ -48,9 +48,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class RunFactor:
-    """How much more whole runs vary than their cells alone would make them: `phi` is 1 where episodes of a run are independent.
+    """How much more whole runs vary than their cells predict: `phi` is 1 where episodes of a run are independent.
 
-    `freedom`: of phi. `variance`: the mean W of a pair of these conditions."""
+    `freedom`: of phi. `variance`: the mean W of a pair of these conditions.
+    """
 
     phi: float
     freedom: float
@@ -59,7 +60,7 @@ class RunFactor:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTest:
-    """One claim: the standard error of a difference, its degrees of freedom, and the two-sided p before any correction."""
+    """One claim: a difference's standard error, its degrees of freedom, and the two-sided p before any correction."""
 
     delta: float
     error: float
@@ -70,14 +71,15 @@ class ClaimTest:
         return float(2 * stdtr(self.freedom, -abs(self.delta) / self.error)) if self.error else float(not self.delta)
 
     def half_width(self, comparisons: int = 1) -> float:
-        """Half of the 95 % interval that holds for so many comparisons together."""
+        """Return half of the 95 % interval that holds for this many comparisons together."""
         each = 1 - LEVEL ** (1 / comparisons)
         return float(stdtrit(self.freedom, 1 - each / 2)) * self.error
 
     def evidence(self, cells: float) -> float:
-        """E-value against no difference, which may be looked at after every whole replicate: at least 20 in at most 5 % of nulls.
+        """Return the e-value against no difference: at least 20 in at most 5 % of nulls, at any whole replicate.
 
-        `cells`: replicates times episodes. A mixture of t statistics over normal effects (Lindon et al. 2022, theorem 3.1)."""
+        `cells`: replicates x episodes. A mixture of t statistics over normal effects (Lindon et al. 2022, theorem 3.1).
+        """
         spread = cells / 4
         squared = (self.delta / self.error) ** 2 if self.error else 0.0
         ratio = (1 + squared / self.freedom) / (1 + squared / (self.freedom * (1 + spread)))
@@ -87,11 +89,12 @@ class ClaimTest:
 def estimate_difference(
     own: Floats, other: Floats, trial: float, *, is_block: bool, measured: float = 0.0
 ) -> Estimate | None:
-    """None where no episode has a cell on both sides.
+    """Estimate the difference, None where no episode has a cell on both sides.
 
-    own: [r, e], other: [s, e]. trial: the variance of a cell over that of one trial, 1 / tasks where all are alike; 0 for metrics
-    that are no shares. is_block: replicate r of both sides ran interleaved, so r equals s and cells are compared in pairs.
-    measured: of a difference of cells, the variance that measuring alone makes; it is in the spread, and the least of it."""
+    own: [r, e], other: [s, e]. trial: a cell's variance over one trial's, 1 / tasks where all are alike; 0 for metrics
+    other than shares. is_block: replicate r of both sides ran interleaved, so r equals s and cells are compared in
+    pairs. measured: a difference's variance from measuring alone, part of the spread and its least value.
+    """
     replicates = min(count_runs(own), count_runs(other))
     if is_block:
         own, other = np.where(np.isnan(other), np.nan, own), np.where(np.isnan(own), np.nan, other)
@@ -117,10 +120,11 @@ def estimate_difference(
 
 
 def measure_run_factor(conditions: Sequence[Floats], *, is_block: bool) -> RunFactor | None:
-    """Over all conditions with replicates, [replicates, episodes] each; None where one condition, replicate or episode is all
-    there is.
+    """Measure over all conditions with replicates, [replicates, episodes] each. None below two replicates or episodes.
 
-    The mean square of condition x replicate over that of cells. In blocks, what all conditions of a replicate share drops out."""
+    The mean square of condition x replicate over that of cells. In blocks, what all conditions of a replicate share
+    drops out, which takes two conditions.
+    """
     several = [cells for cells in conditions if count_runs(cells) > 1]
     if not several:
         return None
@@ -152,7 +156,7 @@ def measure_run_factor(conditions: Sequence[Floats], *, is_block: bool) -> RunFa
 
 
 def claim_run(estimate: Estimate) -> ClaimTest | None:
-    """With these conditions, run like this. None where there are too few cells."""
+    """Test with these conditions, run like this. None where there are too few cells."""
     freedom = estimate.freedom - 0.5  # so that the level holds with few cells of 0 and 1
     if freedom < LEAST_FREEDOM:
         return None
@@ -160,7 +164,7 @@ def claim_run(estimate: Estimate) -> ClaimTest | None:
 
 
 def claim_rerun(estimate: Estimate, factor: RunFactor | None) -> ClaimTest | None:
-    """If all was learned again. None without replicates, or where nothing shows what reruns add."""
+    """Test as if all was learned again. None without replicates, or where nothing shows what reruns add."""
     run = claim_run(estimate)
     if run is None or factor is None or not estimate.is_replicated:
         return None
@@ -171,7 +175,7 @@ def claim_rerun(estimate: Estimate, factor: RunFactor | None) -> ClaimTest | Non
 
 
 def correct(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's steps with Sidak's level for differences that are judged together, in their order. What has no p counts too."""
+    """Apply Holm's steps with Sidak's level to differences judged together. Those without p count too."""
     corrected: list[float | None] = [None] * len(ps)
     last = 0.0
     for place, at in enumerate(sorted((at for at, p in enumerate(ps) if p is not None), key=lambda at: ps[at] or 0.0)):
@@ -180,7 +184,7 @@ def correct(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def count_runs(cells: Floats) -> int:
-    """Replicates with a cell, [r, e]. Copies of one run (cached, recorded) count once, but where all passed or nothing did."""
+    """Count replicates with a cell, [r, e]. Copies of one run count once, unless all trials passed or none did."""
     missing = np.isnan(cells)
     known = cells[~missing.all(axis=1)][:, ~missing.all(axis=0)]
     if len(known) < 2 or min(abs(np.nanmean(known) - end) for end in (0, 1)) <= SAME:
@@ -193,7 +197,7 @@ def _count_cells(cells: Floats) -> int:
 
 
 def _vary_by_one_trial(cells: Floats, trial: float) -> float:
-    """The variance of a cell if one trial of all had come out otherwise: q(1 - q) / tasks."""
+    """Return the variance of a cell if one trial of all had ended differently: q(1 - q) / tasks."""
     if not trial:
         return 0.0
     other = 1 / (_count_cells(cells) / trial + 2)
@@ -201,6 +205,6 @@ def _vary_by_one_trial(cells: Floats, trial: float) -> float:
 
 
 def _stack(conditions: Sequence[Floats]) -> Floats:
-    """[r, e] each -> [conditions, most replicates, e], NaN below those with fewer."""
+    """Stack [r, e] each -> [conditions, most replicates, e], NaN below those with fewer."""
     most = max(map(len, conditions))
     return np.stack([np.pad(each, ((0, most - len(each)), (0, 0)), constant_values=np.nan) for each in conditions])

@@ -1,7 +1,8 @@
 """One effect over several agent models: random effects, whose spread between models is estimated (REML).
 
-Interval by Hartung and Knapp (2001), prediction for another model by Higgins, Thompson and Spiegelhalter (2009), the likelihood
-by Viechtbauer (2005). Numbers printed without an error have an error of 0: what is left is Student's t over models.
+Interval by Hartung and Knapp (2001), prediction for another model by Higgins, Thompson and Spiegelhalter (2009), the
+likelihood by Viechtbauer (2005). Numbers printed without an error have an error of 0: then it is Student's t over
+models.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ FEWEST_MODELS = 3
 
 @dataclass(frozen=True, slots=True)
 class PooledEffect(Shaped):
-    """mean with its 95 % interval low..high, and where another model's effect would lie, all in the unit of the differences.
-    spread: SD between models, beyond their errors."""
+    """mean with its 95 % interval low..high, and the range for another model's effect, all in the unit of the
+    differences. spread: SD between models, beyond their errors."""
 
     models: int
     mean: float
@@ -41,7 +42,7 @@ class PooledEffect(Shaped):
 
 
 def pool_models(deltas: Sequence[float], errors: Sequence[float]) -> PooledEffect | None:
-    """Differences and their standard errors, one a model; None below three models."""
+    """Pool differences and their standard errors, one a model; None below three models."""
     effects, variances = np.array(deltas, dtype=float), np.square(np.array(errors, dtype=float))
     count = len(effects)
     if count < FEWEST_MODELS:
@@ -67,7 +68,7 @@ def pool_models(deltas: Sequence[float], errors: Sequence[float]) -> PooledEffec
 
 
 def _estimate_between(effects: Floats, variances: Floats) -> float:
-    """The variance between models that makes the restricted likelihood largest."""
+    """Return the variance between models with the largest restricted likelihood."""
     most = float(effects.var(ddof=1))
     if most <= ZERO:
         return 0.0

@@ -1,4 +1,4 @@
-"""What one passed trial cost: a ratio of two means, with its interval."""
+"""The cost of one passed trial: a ratio of two means, with its interval."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchapp.stats.inference.sides import TaskMeans, pair
 
 @dataclass(frozen=True, slots=True)
 class SolvedCost(Shaped):
-    """per_trial, per_solved: in the unit of what was spent, on `tasks` whose trials all say it. interval: of per_solved, None where
-    too little is there."""
+    """per_trial, per_solved: in the unit of what was spent, on `tasks` whose trials all report it. interval: of
+    per_solved, None with too little data."""
 
     per_trial: float
     per_solved: float
@@ -26,10 +26,9 @@ class SolvedCost(Shaped):
 def divide_by_passes(
     spent: Sequence[TaskMeans], passed: Sequence[TaskMeans], *, by_family: bool = False
 ) -> SolvedCost | None:
-    """Spent and passed: the replicates of one condition, in one order. None where nothing was spent, or nothing passed.
-
-    The logarithm of a ratio varies as the difference of its two parts over their means does (delta method), and the two parts
-    of a cell are a pair: the error is that of any difference of pairs, from replicates within episodes."""
+    """Divide spent by passed: replicates of one condition, in one order. None where either is zero. A ratio's logarithm
+    varies like the difference of its parts over their means (delta method), and the parts of a cell are a pair: the
+    error is that of any difference of pairs, from replicates within episodes."""
     paired = pair(spent, passed, by_family=by_family)
     if paired is None:
         return None

@@ -14,11 +14,9 @@ from benchapp.stats.metrics.amounts import render_signed
 
 @dataclass(frozen=True, slots=True)
 class DifferenceWording:
-    """How a metric's numbers are written. value: a mean with its unit; number: a difference with its sign; unit: of differences.
-
-    verb: what a condition did to the tasks counted, for metrics that count tasks; None where the values are no counts.
-    over: what the means are over, where it is not the tasks.
-    """
+    """How a metric's numbers are written. value: a mean with its unit. number: a difference with its sign. unit: of
+    differences. verb: what a condition did to the counted tasks; None for values other than counts. over: what the
+    means are over, where not the tasks."""
 
     value: Callable[[float], str]
     number: Callable[[float], str]
@@ -30,7 +28,7 @@ class DifferenceWording:
         return f"{self.number(value)} {self.unit}".rstrip()
 
     def span(self, low: float, high: float) -> str:
-        """Two ends, and their unit once."""
+        """Format two ends, and their unit once."""
         return f"{self.number(low)} to {self.change(high)}"
 
 
@@ -44,7 +42,7 @@ SHARES = DifferenceWording(
 
 
 def amounts(unit: str, digits: int = 1) -> DifferenceWording:
-    """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
+    """Return the wording of other metrics than shares: turns, tokens, USD. Numbers have thousands separators."""
     return DifferenceWording(
         value=lambda value: f"{value:,.{digits}f} {unit}".rstrip(),
         number=lambda value: render_signed(value, digits),
@@ -61,7 +59,7 @@ def sentence(
     verdict: str = "",
     wording: DifferenceWording = SHARES,
 ) -> str:
-    """One sentence: what each side reached, the difference with its interval, the verdict and what it holds for."""
+    """Return one sentence: what each side reached, the difference with its interval, the verdict and its scope."""
     parts = [
         f"{metric}: {_sides(difference, own, other, wording)}: {_delta(difference, wording)}",
         verdict,
@@ -86,7 +84,7 @@ def _sides(difference: Difference, own: str, other: str, wording: DifferenceWord
 
 
 def count(number: int, what: str) -> str:
-    """ "1 task", "6 episodes"."""
+    """Return "1 task", "6 episodes"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
@@ -109,7 +107,7 @@ def _interval(interval: Interval, comparisons: int, wording: DifferenceWording) 
 
 
 def explain_no_test(difference: Difference) -> str:
-    """Why there is no interval."""
+    """Return why there is no interval."""
     if difference.claim is Claim.RERUN and difference.run is not None:
         return "nothing shows how much reruns differ"
     episodes = count(difference.clusters, "episode")
@@ -123,7 +121,7 @@ def write_p(p: float) -> str:
 
 
 def render_p(p: float) -> str:
-    """Two places, three below 0.1, never 0: 0.0004 -> "< 0.001". More where the level and a p above it would look the same."""
+    """Format p with two places, three below 0.1, never 0: "< 0.001". More where it would look equal to the level."""
     if p < SMALLEST:
         return f"< {SMALLEST}"
     if p >= 0.1:
@@ -133,7 +131,7 @@ def render_p(p: float) -> str:
 
 
 def _second_claim(difference: Difference, wording: DifferenceWording) -> str:
-    """What reruns would show, after a claim about these runs."""
+    """Return what reruns would show, after a claim about these runs."""
     if difference.claim is not Claim.RUN:
         return ""
     interval = difference.rerun_interval
@@ -148,7 +146,7 @@ def _dropped(difference: Difference) -> str:
 
 
 def _missing(difference: Difference, wording: DifferenceWording) -> str:
-    """What the trials without a verdict could have made of it."""
+    """Return what the trials without a verdict could change."""
     bounds = difference.missing
     if bounds is None:
         return ""

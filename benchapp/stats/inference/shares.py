@@ -7,12 +7,12 @@ from math import sqrt
 
 Z_95 = 1.959963984540054  # two-sided 95 % of the standard normal distribution
 ROUNDING = 1e-9  # a mean of ones may miss 1 by the last digits
-ROUNDED_BELOW = 1e15  # a number of so many digits has no places to round, and hostile ones have hundreds
-MIN_FOR_INTERVAL = 10  # below this a percentage with an interval pretends to know more than k of n says
+ROUNDED_BELOW = 1e15  # larger numbers have no places to round, and hostile ones have hundreds of digits
+MIN_FOR_INTERVAL = 10  # below this a percentage with an interval pretends to know more than k of n
 
 
 def wilson(k: int, n: int, z: float = Z_95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion (Wilson 1927), within 0..1. n must be at least 1."""
+    """Return Wilson's score interval of a proportion (Wilson 1927), within 0..1. n must be at least 1."""
     if not 0 <= k <= n or n < 1:
         raise ValueError(f"wilson({k}, {n}): expected 0 <= k <= n and n >= 1")
     p = k / n
@@ -23,15 +23,15 @@ def wilson(k: int, n: int, z: float = Z_95) -> tuple[float, float]:
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
-    """Rounded as people round: 62.5 -> 63, -6.25 -> -6.3. The noise behind the ninth place is dropped first: a mean over
-    replicates may be 37.4999999999 where the counts say 37.5."""
+    """Round as people do: 62.5 -> 63, -6.25 -> -6.3. The noise after the ninth place is dropped first: a mean over
+    replicates may be 37.4999999999 where the counts give 37.5."""
     if not abs(value) < ROUNDED_BELOW:
         return Decimal(value)
     return Decimal(f"{value:.9f}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # no -0
 
 
 def percent_text(share: float, digits: int) -> str:
-    """A share in percent, without the sign; with more digits where these would round 199 of 200 to all of them."""
+    """Format a share in percent, without the sign; with more digits where 199 of 200 would round to all of them."""
     ends = any(abs(share - end) < ROUNDING for end in (0, 1))
     for more in range(4):
         text = str(half_up(100 * share, digits + more))

@@ -1,4 +1,4 @@
-"""Two conditions lined up on the tasks that both were scored on."""
+"""Align two conditions on the tasks that both were scored on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ KINDS = (*((name, np.int64) for name in ("task", "cluster", "family", "samples")
 class TaskMeans:
     """One replicate of one condition on the tasks that were scored in it. Columns of [n] each.
 
-    task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only who
-    is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give
-    each task its own. family: the task's family, a fact of the suite. value: mean over the task's samples (0 or 1
-    where there is one), in the metric's unit; never NaN: a task without a verdict has no row. samples: how many that mean
-    is over; None: one each. missing: trials that would be samples, of these tasks or of others, had they a value.
+    task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only the
+    grouping counts, so keys need not agree between replicates or sides. Where nothing was shared, give each task its
+    own. family: the task's family, a fact of the suite. value: mean over the task's samples (0 or 1 with one sample),
+    in the metric's unit; never NaN: a task without a verdict has no row. samples: how many that mean is over; None: one
+    each. missing: trials that would be samples, of these tasks or of others, if they had a value.
     """
 
     task: Ints
@@ -47,7 +47,7 @@ class TaskMeans:
             raise ValueError("TaskMeans.value: expected finite numbers; leave a task without a verdict out")
 
     def take(self, rows: Ints | NDArray[np.bool_]) -> TaskMeans:
-        """These rows alone, by their places or as a mask [n]."""
+        """Return these rows alone, by their places or as a mask [n]."""
         samples = np.asarray(self.samples)[rows]
         return TaskMeans(
             self.task[rows], self.cluster[rows], self.family[rows], self.value[rows], samples, self.missing
@@ -58,9 +58,9 @@ class TaskMeans:
 class Paired:
     """n tasks scored in every replicate of both sides, in the order of their keys.
 
-    task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n]. samples: [n], of each replicate.
-    weight: what a task weighs in every mean of these, [n], sum 1.
-    dropped: tasks scored in some replicate but not in all, which no number here uses.
+    task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n]. samples: [n], of each
+    replicate. weight: of a task in every mean of these, [n], sum 1. dropped: tasks scored in some replicate but not in
+    all, which no number here uses.
     """
 
     task: Ints
@@ -86,8 +86,8 @@ class Paired:
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
     def cells(self, values: Floats) -> Floats:
-        """Mean of each replicate in each cluster, times what the cluster weighs in the whole over an equal part of it:
-        [r, n] -> [r, clusters], so that the mean over clusters is the weighted mean over tasks."""
+        """Average each replicate in each cluster, times the cluster's weight over an equal part of the whole: [r, n] ->
+        [r, clusters], so that the mean over clusters is the weighted mean over tasks."""
         weighted = values * self.weight * self.clusters
         return np.stack([np.bincount(self.cluster, weights=row) for row in weighted])
 
@@ -98,13 +98,13 @@ class Paired:
 
     @property
     def binary(self) -> bool:
-        """One replicate a side and one pass-or-fail sample a task: counts say everything."""
+        """True for one replicate a side and one pass-or-fail sample a task: counts are enough."""
         return self.replicates == (1, 1) and bool(np.isin((self.own, self.other), (0.0, 1.0)).all())
 
 
 def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
-    """Weight of each task, [n], sum 1, from the keys tasks and families, [n]: equal per task, or equal per family and then per
-    task within it. A task without a family counts as a family of its own."""
+    """Return the weight of each task, [n], sum 1, from the keys tasks and families, [n]: equal per task, or equal per
+    family and then per task within it. A task without a family counts as a family of its own."""
     if not by_family:
         return np.full(len(tasks), 1 / len(tasks))
     _, place = np.unique(np.where(families >= 0, families, -2 - tasks), return_inverse=True)
@@ -113,9 +113,9 @@ def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
 
 
 def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> Paired | None:
-    """Line up the replicates of two sides; None where no task was scored in all of them. `by_family`: see `weights_of`.
+    """Align the replicates of two sides; None where no task was scored in all of them. `by_family`: see `weights_of`.
 
-    Tasks that one side's episodes hold together stay together: clusters are the finest groups that no episode of any
+    Tasks that one side's episodes keep together stay together: clusters are the finest groups that no episode of any
     replicate crosses. Where one side's episodes contain the other's, these are the larger ones.
     """
     sides = [*own, *other]
@@ -139,7 +139,7 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
 
 
 def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
-    """Tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
+    """Return tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
     first, rest = columns[0], columns[1:]
     if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
         return first if _is_rising(first) else np.sort(first), len(first)
@@ -148,7 +148,7 @@ def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _pick(side: TaskMeans, task: Ints) -> TaskMeans:
-    """The side's rows of `task`, [n], in their order; mostly it has no others."""
+    """Return the side's rows of `task`, [n], in their order; mostly it has no others."""
     if np.array_equal(side.task, task):
         return side
     order = np.argsort(side.task)
@@ -160,8 +160,8 @@ def _is_rising(keys: Ints) -> bool:
 
 
 def join_partitions(partitions: Sequence[Ints]) -> Ints:
-    """Labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked
-    through any shared cluster."""
+    """Return labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked through
+    any shared cluster."""
     first_one = partitions[0]
     if all(np.array_equal(first_one, labels) for labels in partitions[1:]):
         return np.asarray(np.unique(first_one, return_inverse=True)[1], dtype=np.int64)

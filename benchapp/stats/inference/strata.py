@@ -1,4 +1,4 @@
-"""Two ways to run the same tasks, each task several times with each: an exact test that compares only like with like."""
+"""Compare two ways to run the same tasks, each task several times: an exact test that compares like with like."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from benchapp.stats.inference.interval import Floats
 
 LEVEL = 0.05
-SAME = 1 + 1e-9  # outcomes as likely as the one seen, but for rounding, are as extreme
+SAME = 1 + 1e-9  # outcomes as likely as the observed one, within rounding, are as extreme
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Stratum:
 @dataclass(frozen=True, slots=True)
 class StratifiedTest:
     """`p`: two-sided. `smallest`: the p of the most extreme result (all passed against none passed); above LEVEL no
-    result could have been significant. `excess`: passes on the first side beyond those expected if both are alike; pooled
-    shares can point the other way where tasks have unequal numbers of trials."""
+    result could have been significant. `excess`: passes on the first side beyond those expected if both are alike;
+    pooled shares can point the other way where tasks have unequal numbers of trials."""
 
     p: float
     smallest: float
@@ -45,11 +45,11 @@ class StratifiedTest:
 
 
 def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
-    """The exact conditional test of a common odds ratio of 1 over 2x2 tables (Gart 1970, Biometrika 57, 471).
+    """Run the exact conditional test of a common odds ratio of 1 over 2x2 tables (Gart 1970, Biometrika 57, 471).
 
     Given how many passed in each task on both sides together, the number of these on the first side is hypergeometric,
-    and their sum over tasks is the convolution. p adds all sums that are at most as likely as the one seen. It takes
-    trials of one task with one library as independent reruns, so it speaks of these tasks and these libraries alone.
+    and their sum over tasks is the convolution. p adds all sums that are at most as likely as the observed one. Trials
+    of one task with one library count as independent reruns, so the result is about these tasks and libraries alone.
     None where no task was scored on both sides.
     """
     paired = [each for each in strata if each.is_paired]
@@ -65,14 +65,14 @@ def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
 
 
 def _chances(own: int, other: int, passed: int) -> tuple[Floats, int]:
-    """P(so many of `passed` on the first side), from the least possible number on, [numbers]; and that number."""
+    """Return P(k of `passed` on the first side) for each k from the least possible one on, [numbers]; and that k."""
     first, last = max(0, passed - other), min(own, passed)
     ways = comb(own + other, passed)
     return np.array([comb(own, k) * comb(other, passed - k) / ways for k in range(first, last + 1)]), first
 
 
 def _p(chances: Floats, seen: int) -> float:
-    """Of all counts no likelier than the one at place `seen` of chances [numbers]."""
+    """Return p of all counts no likelier than the one at place `seen` of chances [numbers]."""
     return float(min(1.0, chances[chances <= chances[seen] * SAME].sum()))
 
 

@@ -1,1 +1,1 @@
-"""What judging models said of skills and attempts, as numbers: rows of a pass, and columns beside the trials of a run."""
+"""Judging models' scores of skills and attempts as numbers: rows of a pass, and columns of a run's trials."""

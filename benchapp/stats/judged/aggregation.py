@@ -1,8 +1,8 @@
-"""Judged values of one pass as rows, and what a run makes of them: mean of the rows of a task, then mean over tasks.
+"""Judged values of one pass as rows, and a run's averages of them: mean of the rows of a task, then mean over tasks.
 
-Source: SkillLearnBench, sections 3.2 and L.2. The paper's task is a family here, its instances are the family's tasks. A
-row is one library of an instance (coverage), one skill of it (executability, safety), or one attempt. A composite is a
-value of a row that has every part of it; a row without one is left out of the composite and counted, never filled up.
+Source: SkillLearnBench, sections 3.2 and L.2. The paper's task is a family here, its instances are the family's tasks.
+A row is one library of an instance (coverage), one skill of it (executability, safety), or one attempt. A composite is
+a value of a row that has every part of it; a row without one is left out of the composite and counted, never filled up.
 Rows are those of one run, so human-authored libraries never enter the mean of generated ones.
 """
 
@@ -27,7 +27,7 @@ Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One judged item as the record has it. `family` None: the task has none and is a family of its own."""
+    """One recorded judged item. Without `family` the task is a family of its own."""
 
     metric: Metric
     unit: Unit
@@ -55,7 +55,7 @@ class JudgedRow:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """`value` 0..100 over `tasks` tasks with `rows` rows in all."""
+    """`value` 0..100 over `tasks` tasks with `rows` rows in total."""
 
     value: float
     rows: int
@@ -63,7 +63,7 @@ class Mean:
 
 
 def rows_of(told: Iterable[Told]) -> list[JudgedRow]:
-    """Items, the metrics they make up, and the composites."""
+    """Return items, the metrics they make up, and the composites."""
     units: dict[tuple[Metric, Unit], list[Told]] = defaultdict(list)
     for each in told:
         units[each.metric, each.unit].append(each)
@@ -101,7 +101,7 @@ def _row(told: Told, measure: str, value: float) -> JudgedRow:
 
 
 def mean_over_tasks(rows: Iterable[JudgedRow]) -> Mean | None:
-    """Of rows of one measure; None where there is none."""
+    """Average rows of one measure; None where there is none."""
     tasks = list(by_task(rows).values())
     if not tasks:
         return None

@@ -1,7 +1,7 @@
-"""A judge's scores beside the trials of runs: the columns that judged metrics are means of.
+"""A judge's scores next to the trials of runs: the columns that judged metrics average.
 
-A comparison shows one judge: scores of two judges differ by the judges. Which one is decided by what the runs have: the judge
-of most of them; of several a real one before a scripted one, then the first pass before its repeats, then the latest.
+A comparison shows one judge, because scores of two judges differ by the judges. The runs decide which: the judge of
+most of them; among several a real one before a scripted one, then the first pass before its repeats, then the latest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_LIBRARIES = frozenset(COLUMNS[: len(LEVEL_1)])
 
 @dataclass(frozen=True, slots=True)
 class ChosenJudge(Shaped):
-    """The judge whose scores are shown, and its passes over the runs. `other_judges`: how many more have judged them."""
+    """The judge whose scores are shown, and its passes over the runs. `other_judges`: how many more judged them."""
 
     model: str
     prompts: str
@@ -47,7 +47,7 @@ class ChosenJudge(Shaped):
         return any(each.scripted for each in self.passes)
 
     def say(self, judged: int, runs: int) -> str:
-        """One sentence, for every place that shows its scores. `judged` and `runs`: of the runs shown."""
+        """Return one sentence, for every place that shows its scores. `judged` and `runs`: of the runs shown."""
         name = f"{self.model} (scripted: its scores say nothing)" if self.is_scripted else self.model
         which = f", prompts {self.prompts}" + (f", pass {self.repeat}" if self.repeat > 1 else "")
         others = f" {self.other_judges} more judged them too." if self.other_judges else ""
@@ -60,7 +60,7 @@ class ChosenJudge(Shaped):
 
 
 def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | None:
-    """None where nobody judged any of these runs. One query."""
+    """Return the judge to show, None where nobody judged any of these runs. One query."""
     found = Judging.objects.filter(run__in=[run.pk for run in runs]).order_by("pk")
     if as_of is not None:
         found = found.filter(started_at__lte=as_of)
@@ -79,8 +79,8 @@ def _rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
 
 
 def read_retests(judge: ChosenJudge, as_of: datetime | None) -> ChosenJudge:
-    """The same judge with how much its scores of one thing vary from pass to pass (n - 1, mean over what it was asked again).
-    A query, and another where it was."""
+    """Add how much its scores of one thing vary from pass to pass (n - 1, mean over what was asked again). One query,
+    and another where anything was."""
     first = judge.passes[0]
     found = Judging.objects.filter(
         run__in=[each.run_id for each in judge.passes],
@@ -103,7 +103,7 @@ def read_retests(judge: ChosenJudge, as_of: datetime | None) -> ChosenJudge:
 
 
 def find_passes(judge: ChosenJudge, runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge:
-    """The same judge with its passes over these runs instead. One query."""
+    """Return the same judge with its passes over these runs instead. One query."""
     first = judge.passes[0]
     found = Judging.objects.filter(
         run__in=[run.pk for run in runs],
@@ -128,7 +128,7 @@ class JudgedOutcomes(Outcomes):
         return Outcomes.column(self, name) if place is None else self.scores[:, place]
 
     def judgeable(self, name: str) -> Mask:
-        """[n]: of libraries the trials that were given one with a skill in it."""
+        """Mark [n]: for library scores the trials with a skill in their library."""
         if name not in OF_LIBRARIES:
             return np.ones(len(self), dtype=bool)
         return np.asarray((self.library >= 0) & (self.skills_mounted != 0))
@@ -147,7 +147,7 @@ def with_scores(outcomes: Outcomes, scores: Floats) -> JudgedOutcomes:
 def with_judgements(
     outcomes: Mapping[int, Outcomes], judge: ChosenJudge | None, as_of: datetime | None
 ) -> dict[int, Outcomes]:
-    """run pk -> its trials, with the scores of this judge beside those of the runs that it judged. Two queries, or none."""
+    """Return run pk -> its trials, with this judge's scores where it judged the run. Two queries, or none."""
     found = dict(outcomes)
     if judge is None:
         return found
@@ -161,12 +161,12 @@ def with_judgements(
 
 
 def _trials_of(attempts: Collection[int | None]) -> dict[int, int]:
-    """Attempt -> trial, of those that still count."""
+    """Return attempt -> trial, for those that still count."""
     return dict(Attempt.objects.filter(pk__in=attempts, counts=True).values_list("pk", "trial_id"))
 
 
 def _lay_beside(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
-    """[n, COLUMNS]: of a library the mean over its skills, for each trial of the task that was given it."""
+    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it."""
     libraries: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

@@ -1,4 +1,4 @@
-"""The rows of passes as the record has them."""
+"""The recorded rows of passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNIT = ("unit__task", "unit__snapshot", "unit__skill", "unit__attempt")
 
 
 def read_judged_rows(judgings: Iterable[Judging], as_of: datetime | None = None) -> dict[int, list[JudgedRow]]:
-    """judging pk -> rows, every pass given. One query. `as_of`: without questions that were asked, or asked again, later."""
+    """Return judging pk -> rows, for every pass. One query. `as_of`: without questions asked, or asked again, later."""
     wanted = [judging.pk for judging in judgings]
     told: dict[int, list[Told]] = {pk: [] for pk in wanted}
     columns = (

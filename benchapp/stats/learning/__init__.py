@@ -1,1 +1,1 @@
-"""What learning did: size, growth and use of libraries, the funnel from a skill to a pass, replay."""
+"""The results of learning: size, growth and use of libraries, the funnel from a skill to a pass, replay."""

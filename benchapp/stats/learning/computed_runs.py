@@ -1,4 +1,4 @@
-"""What was computed and is kept in this process: the latest values by key, and those of runs until a number changes."""
+"""Computed values cached in this process: the latest by key, and those of runs until a number changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _count_one(value: object) -> int:
 
 
 class Recent(Generic[K, V]):
-    """Values by key; the least recently used is forgotten first, the newest never.
+    """Values by key. The least recently used is dropped first, the newest never.
 
     `limit`: of the sizes of all values together; without `size` it counts values. Threads may share it.
     """
@@ -50,7 +50,7 @@ class Recent(Generic[K, V]):
                 self.total -= self._size(self._values.popitem(last=False)[1])
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """Threads that ask for the same get one value. `make` is called under the lock: it must be quick."""
+        """Return one value for all threads that ask for it. `make` is called under the lock: it must be quick."""
         with self._lock:
             found = self.get(key)
             if found is None:
@@ -80,7 +80,7 @@ class RunCache(Recent[Run, V]):
         read: Callable[[list[Run]], Mapping[int, V]],
         may_keep: Callable[[Run], bool] = lambda run: True,
     ) -> dict[int, V]:
-        """run pk -> value, every run given. `read` is called once, with all runs whose values are not at hand."""
+        """Return run pk -> value, for every run. `read` is called once, with all runs whose values are not cached."""
         wanted = list(runs)
         found = {run.pk: value for run in wanted if may_keep(run) and (value := self.get(run)) is not None}
         missing = [run for run in wanted if run.pk not in found]
@@ -104,11 +104,11 @@ _EVERY: WeakSet[Forgetful] = WeakSet()
 
 
 def forget_runs() -> None:
-    """Drops what this process remembers of runs, as if it had just begun."""
+    """Clear this process's cached values of runs, as if it had just started."""
     for kept in list(_EVERY):
         kept.clear()
 
 
 def has_ended(run: Run) -> bool:
-    """For values that change without another revision while the run is at work."""
+    """True when the run is done. Before, some values change without another revision."""
     return run.status == Run.Status.DONE

@@ -1,9 +1,9 @@
-"""Did what came after reading a skill look like the skill? A heuristic over words, and called one wherever it is shown.
+"""Did the actions after reading a skill look like the skill? A heuristic over words, and named so wherever it is shown.
 
-A skill names things: programs it has run, paths, identifiers, options. Those names are its *cues*. Of the cues that the
-task's own text does not name and that no action up to the reading used already, the share that later actions name is
-what is known. Actions are tool calls; what the agent merely says is none. A skill of plain prose names nothing, so nothing
-is known of it. A high share does not show that the advice was understood, nor a low one that it was ignored.
+A skill names things: programs it has run, paths, identifiers, options. Those names are its *cues*. Count only cues that
+are neither in the task's own text nor in an action up to the reading: the result is their share in later actions.
+Actions are tool calls, not the agent's words. A skill of plain prose names nothing, so its share is unknown. A high
+share does not show that the advice was understood, nor a low one that it was ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_ACTION_CHARS = 1_000_000  # of the tool calls of one trajectory, each side o
 MAX_CUE_CHARS = 80
 TEXTS = (".md", ".markdown", ".txt", ".rst")
 
-# Programs and names that nearly every trajectory has, skill or no skill.
+# Programs and names that nearly every trajectory has, with or without a skill.
 _COMMON = frozenset(
     "ls cd cat echo head tail wc grep sed awk mkdir rm cp mv pwd test true false exit set export source find sort uniq cut tr "
     "touch chmod which env python python3 pip pip3 bash sh node npm apt apt-get sudo git print len str int open import "
@@ -51,23 +51,23 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """`found` of `cues`, both in the order of the skill's text; cues that were there before the reading are in neither."""
+    """`found` of `cues`, both in the order of the skill's text, without cues used before the reading."""
 
     found: tuple[str, ...]
     cues: tuple[str, ...]
 
     @property
     def share(self) -> float | None:
-        """0..1; None where the skill names nothing that could have been looked for."""
+        """0..1; None where the skill names nothing to search for."""
         return len(self.found) / len(self.cues) if self.cues else None
 
     def is_followed(self, least: float) -> bool | None:
-        """At least this share of the cues, and at least one. None: not known."""
+        """Were at least this share of the cues found, and at least one? None: unknown."""
         return None if self.share is None else bool(self.found) and self.share >= least
 
 
 def cues_of(files: Mapping[str, str]) -> tuple[str, ...]:
-    """What a skill names. `files`: path inside the skill -> text; of files that are not prose only the path counts."""
+    """List a skill's names. `files`: path inside the skill -> text. Of files other than prose only the path counts."""
     found: dict[str, None] = {}
     for path in sorted(files, key=lambda name: (name != "SKILL.md", name)):
         if path != "SKILL.md" and path.startswith(("scripts/", "references/", "assets/")):
@@ -78,7 +78,7 @@ def cues_of(files: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def following(cues: Iterable[str], steps: Iterable[Step], *, read_at: int, instruction: str) -> Following:
-    """`steps` of the trajectory in which the skill was read, at step `read_at`."""
+    """Compare the actions with the cues. `steps`: of the trajectory that read the skill at step `read_at`."""
     before, after = _actions(steps, read_at)
     new = tuple(cue for cue in cues if not _occurs(cue, before) and not _occurs(cue, instruction))
     return Following(tuple(cue for cue in new if _occurs(cue, after)), new)
@@ -90,7 +90,7 @@ def _without_frontmatter(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[str]:
-    """In the order of the text, as near as three passes come to it."""
+    """Yield names in the order of the text, as near as three passes come to it."""
     for match in _FENCE.finditer(text):
         if match[1].lower() in _SHELL_WORDS:
             yield from _programs(match[2])
@@ -115,7 +115,7 @@ def _says_something(name: str) -> bool:
 
 
 def _actions(steps: Iterable[Step], read_at: int) -> tuple[str, str]:
-    """(tool calls up to the reading, tool calls after it), as texts."""
+    """Return (tool calls up to the reading, tool calls after it), as texts."""
     sides: tuple[list[str], list[str]] = ([], [])
     room = [MAX_ACTION_CHARS, MAX_ACTION_CHARS]
     for step in steps:
@@ -130,7 +130,7 @@ def _actions(steps: Iterable[Step], read_at: int) -> tuple[str, str]:
 
 
 def _occurs(cue: str, text: str) -> bool:
-    """As a whole name: `sort_by` is not in `resort_bytes`."""
+    """Does the cue occur as a whole name? `sort_by` is not in `resort_bytes`."""
     at = text.find(cue)
     while at >= 0:
         end = at + len(cue)

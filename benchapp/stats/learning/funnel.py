@@ -1,9 +1,9 @@
-"""From a skill that lies there to a trial that passes: available, read, followed, passed. Per run and per skill.
+"""From an available skill to a passing trial: available, read, followed, passed. Per run and per skill.
 
-Available: the library given to the trial holds the skill; where no library is recorded, it was seen to be mounted. Read:
-read, invoked or executed in the counting attempt. Followed: by the heuristic of `benchapp.stats.learning.following`. Passed: the
-trial's own verdict. Counted are trials that have ended, outside tainted episodes. What reading and passing have to do with
-each other these numbers cannot say: trials that read differ from those that do not before they read. Association.
+Available: the trial's library holds the skill; where no library is recorded, it was seen to be mounted. Read: read,
+invoked or executed in the counting attempt. Followed: by the heuristic of `benchapp.stats.learning.following`. Passed:
+the trial's own verdict. Counted are trials that have ended, outside tainted episodes. The numbers are associations:
+trials that read differ from others before they read, so they cannot show an effect of reading on passing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from benchapp.stats.learning.following import Following
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import UseKind
 
-LEAST_SHARE = 0.25  # of the cues, from which on a skill counts as followed
+LEAST_SHARE = 0.25  # of the cues; from this share on a skill counts as followed
 
 
 @dataclass(frozen=True, slots=True)
 class SkillReading:
-    """The first use of a skill in a trial. `trajectory` and `step` say where; None where the source does not."""
+    """The first use of a skill in a trial, with its place (`trajectory`, `step`) where the source has it."""
 
     kind: str
     trajectory: int | None
@@ -37,8 +37,8 @@ class SkillReading:
 class Chance:
     """One skill available to one trial: was it read, was it followed, did the trial pass?
 
-    `is_own`: the skill belongs to the trial's family; None if no family is named like the skill, so that its owner is unknown.
-    `others`: other skills of its library that the trial read. `following` is None if it was not computed.
+    `is_own`: the skill belongs to the trial's family; None if no family is named like the skill, so that its owner is
+    unknown. `others`: other skills of its library that the trial read. `following`: None if it was not computed.
     """
 
     trial: int
@@ -60,7 +60,7 @@ class Chance:
 
     @property
     def is_for_it(self) -> bool:
-        """Might the trial have been expected to read it? Not where the skill is known to be another family's."""
+        """Could the trial be expected to read it? Not where the skill is known to be another family's."""
         return self.is_own is not False
 
 
@@ -83,13 +83,13 @@ class Funnel(Shaped):
 
     @property
     def unknown(self) -> int:
-        """Trials that read the skill and for which it is unknown whether they followed it."""
+        """The number of trials that read the skill where it is unknown whether they followed it."""
         return self.read.total - self.judged.total
 
 
 def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
-    """Every (trial, skill) of the run, in the order of the trials. Four queries, no blob. `trials` narrows them; whose a
-    skill is, the whole run decides."""
+    """List every (trial, skill) of the run, in the order of the trials. Four queries, no blob. `trials` narrows them;
+    the owner of a skill comes from the whole run."""
     wanted = Trial.objects.all() if trials is None else trials
     wanted = wanted.filter(episode__run=run, episode__is_tainted=False, is_done=True)
     facts = (
@@ -113,7 +113,7 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
 
 
 def funnel_of(chances: Iterable[Chance], least: float = LEAST_SHARE) -> Funnel:
-    """Counted in trials: one that read two skills stands once at each stage, at the furthest it came with any of them."""
+    """Count in trials: one that read two skills counts once at each stage, at the furthest for any of them."""
     trials: dict[int, list[Chance]] = defaultdict(list)
     for chance in chances:
         trials[chance.trial].append(chance)
@@ -138,7 +138,7 @@ class SkillFunnel:
     episode: int
     skill: str
     funnel: Funnel
-    own: Funnel | None  # over the trials of its family; None where nobody can tell whose it is
+    own: Funnel | None  # over the trials of its family; None where its owner is unknown
     chances: tuple[Chance, ...]
 
     @property
@@ -155,7 +155,7 @@ class SkillFunnel:
 
 
 def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[SkillFunnel]:
-    """In the order in which the episodes and their skills first occur; within an episode by name."""
+    """Group by skill, in the order of first occurrence of the episodes; within an episode by name."""
     groups: dict[tuple[int, str], list[Chance]] = defaultdict(list)
     for chance in chances:
         groups[chance.episode, chance.skill].append(chance)
@@ -170,12 +170,12 @@ def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[Skil
 
 
 def select_bypassed(chances: Iterable[Chance]) -> list[Chance]:
-    """Silent bypass: the skill was there for the trial, and neither it nor another of the library was read."""
+    """Return silent bypasses: the skill was available to the trial, and it read no skill of the library."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and not chance.others]
 
 
 def rivals(chances: Iterable[Chance]) -> list[Chance]:
-    """The skill was there for the trial, and others of the library were read instead."""
+    """Return trials that had the skill available, and read others of the library instead."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and chance.others]
 
 
@@ -184,7 +184,7 @@ def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
 
 
 def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Following]) -> list[Chance]:
-    """`found` by (trial, skill)."""
+    """Add `found`, by (trial, skill)."""
     return [
         replace(chance, following=found[chance.trial, chance.skill])
         if (chance.trial, chance.skill) in found
@@ -194,7 +194,7 @@ def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Fo
 
 
 def _family_slugs(run: Run) -> dict[int, set[str]]:
-    """episode -> the slugs of the families it has trials of, planned ones too."""
+    """Return episode -> the slugs of the families of its trials, also of planned ones."""
     found: dict[int, set[str]] = defaultdict(set)
     met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
     for episode, slug in met.values_list("episode_id", "task__family__slug"):
@@ -203,7 +203,7 @@ def _family_slugs(run: Run) -> dict[int, set[str]]:
 
 
 def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillReading]]]:
-    """trial -> (mounted, skill -> its first use). A use without a step comes last, whatever the database thinks of null."""
+    """Return trial -> (mounted, skill -> its first use). A use without a step comes last, in every database."""
     rows = SkillUse.objects.filter(attempt__counts=True, attempt__trial__in=trials).order_by("id")
     found: dict[int, tuple[set[str], dict[str, SkillReading]]] = {}
     for trial, skill, kind, trajectory, step, digest in rows.values_list(
@@ -222,7 +222,7 @@ def _is_before(step: int | None, other: int | None) -> bool:
 
 
 def read_skills_held(snapshots: set[int]) -> dict[int, set[str]]:
-    """snapshot -> the skills it holds: folders with a SKILL.md."""
+    """Return snapshot -> the skills it holds: folders with a SKILL.md."""
     found: dict[int, set[str]] = defaultdict(set)
     files = SnapshotFile.objects.filter(snapshot__in=snapshots, path__endswith="/SKILL.md").order_by()
     for snapshot, skill in files.values_list("snapshot_id", "skill"):

@@ -1,7 +1,7 @@
-"""Files of computed values below the var folder, so that a new process need not compute them again.
+"""Files of computed values in the var folder, so that a new process need not compute them again.
 
-A file is only ever what the record would give; losing it costs time, so nothing here fails a page. Facts are small values as
-JSON, kept with a digest of what they were worked out from and of the rules that did it.
+A file holds only what the record would give. Losing it costs time, so nothing here fails a page. Facts are small values
+as JSON, kept with a digest of their sources and of the rules that computed them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
 Fact: TypeAlias = dict[str, Any]  # as JSON gives it
-RULES = ("benchapp/analysis", "benchapp/stats")  # packages whose code works facts out
+RULES = ("benchapp/analysis", "benchapp/stats")  # packages whose code computes facts
 
 
 def write_kept(path: Path, former: str, write: Callable[[IO[bytes]], object]) -> None:
@@ -47,7 +47,7 @@ def facts_folder() -> Path:
 
 
 def take_fact(experiment: Experiment, name: str, key: object) -> Fact | None:
-    """None where nothing is kept of this key, or what is kept cannot be read."""
+    """Return the fact, None where none is kept under this key, or it cannot be read."""
     try:
         found = json.loads(_path(experiment, name, key).read_bytes())
     except (OSError, ValueError):
@@ -56,13 +56,13 @@ def take_fact(experiment: Experiment, name: str, key: object) -> Fact | None:
 
 
 def keep_fact(experiment: Experiment, name: str, key: object, fact: Mapping[str, object]) -> None:
-    """`name`: of the fact, one per experiment. `key`: the revisions of all it was worked out from."""
+    """Keep a fact. `name`: one per experiment. `key`: the revisions of all its sources."""
     text = json.dumps(fact, default=lambda value: value.item()).encode()  # numbers of numpy
     write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))
 
 
 def take_of_runs(runs: Iterable[Run], name: str) -> dict[int, Fact]:
-    """run pk -> the fact kept of it, of runs at their end; the others change without another revision."""
+    """Return run pk -> its kept fact, for runs that have ended: others change without another revision."""
     ended = [run for run in runs if has_ended(run)]
     prefetch_related_objects(ended, "experiment")
     facts = {run.pk: take_fact(run.experiment, f"{name}-{run.public_id}", run.revision) for run in ended}
@@ -70,7 +70,7 @@ def take_of_runs(runs: Iterable[Run], name: str) -> dict[int, Fact]:
 
 
 def keep_of_runs(runs: Iterable[Run], name: str, pack: Callable[[Run], Mapping[str, object]]) -> None:
-    """Of those at their end."""
+    """Keep facts of runs that have ended."""
     ended = [run for run in runs if has_ended(run)]
     prefetch_related_objects(ended, "experiment")
     for run in ended:
@@ -84,7 +84,7 @@ def take_or_read(
     pack: Callable[[V], Mapping[str, object]],
     restore: Callable[[Fact], V],
 ) -> dict[int, V]:
-    """run pk -> value, every run given: restored from the fact kept of the run, else read with all others that have none."""
+    """Return run pk -> value for every run: restored from its kept fact, else read with all others that have none."""
     wanted = list(runs)
     found = {pk: restore(fact) for pk, fact in take_of_runs(wanted, name).items()}
     if missing := [run for run in wanted if run.pk not in found]:
@@ -95,13 +95,13 @@ def take_or_read(
 
 
 def read_revisions(experiment: Experiment) -> tuple[tuple[str, int], ...]:
-    """Of all its runs, the key of what holds one run beside another. One query."""
+    """Return the revisions of all its runs, as the key of what compares one run with another. One query."""
     rows = Run.objects.filter(experiment=experiment).order_by("pk").values_list("public_id", "revision")
     return tuple((str(public_id), revision) for public_id, revision in rows)
 
 
 def clear_facts(experiments: Iterable[Experiment]) -> None:
-    """Of experiments that are about to be removed."""
+    """Delete facts of experiments that are about to be removed."""
     for each in experiments:
         for path in facts_folder().glob(f"{each.public_id}-*"):
             path.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def _path(experiment: Experiment, name: str, key: object) -> Path:
 
 @cache
 def digest_code(packages: tuple[str, ...]) -> str:
-    """Of their code, once per process: another version of it may say otherwise of the same numbers."""
+    """Digest their code, once per process: another version may compute other values from the same numbers."""
     found, home = blake2b(digest_size=12), Path(settings.BASE_DIR)
     for package in packages:
         for path in sorted((home / package).rglob("*.py")):

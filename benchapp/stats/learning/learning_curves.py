@@ -1,9 +1,9 @@
 """What the library of each round does on all tasks that a run deploys.
 
-Source: SkillLearnBench, figure 4. Trials count that ran with one library frozen: a run's own after the seal, and those of
-probes that froze another round whole. An episode whose learning ended keeps its last library in later rounds, and a run has
-no value before every library of every episode was measured. So all points of a curve are over the same tasks: none falls
-out because its author stopped early or was probed less.
+Source: SkillLearnBench, figure 4. Trials with one frozen library count: a run's own after the seal, and those of probes
+that froze another round whole. An episode whose learning ended keeps its last library in later rounds, and a run has no
+value before every library of every episode was measured. So all points of a curve are over the same tasks: none is
+missing because its author stopped early or was probed less.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from runner.base.types import DecisionStatus, Phase
 
 @dataclass(frozen=True, slots=True)
 class FrozenTrials:
-    """Trials of an episode's tasks with one library: of its own run, or of a probe. `library`: key of the snapshot, -1 where
-    the record holds none. `mask`: which trials of `whole`. `is_over`: all have ended, or were skipped."""
+    """Trials of an episode's tasks with one library, of its own run or of a probe. `library`: key of the snapshot, -1
+    where none is recorded. `mask`: which trials of `whole`. `is_over`: all have ended, or were skipped."""
 
     run: Run
     library: int
@@ -44,7 +44,7 @@ class FrozenTrials:
 
     @classmethod
     def of(cls, run: Run, library: int, whole: Outcomes, mask: Mask, later: Collection[int]) -> FrozenTrials:
-        """`later`: keys of trials that were settled after the pin, and are blank in `whole`."""
+        """Build it. `later`: keys of trials that were settled after the pin, and are blank in `whole`."""
         has_ended = run.status == Run.Status.DONE and not (later and np.isin(whole.trial[mask], list(later)).any())
         return cls(run, library, whole, mask, has_ended or bool(whole.done[mask].all()))
 
@@ -58,13 +58,13 @@ class FrozenTrials:
 
     @property
     def is_coming(self) -> bool:
-        """Are trials still to come? A cancelled run brings none."""
+        """Are trials still to come? A cancelled run gets none."""
         return not self.is_over and self.run.status != Run.Status.CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRounds:
-    """`libraries`: after each round, in order. `own`: what the run itself deployed; None where its library still changed."""
+    """`libraries`: after each round, in order. `own`: what the run itself deployed; None while its library changed."""
 
     episode: int
     libraries: tuple[int, ...]
@@ -72,7 +72,7 @@ class EpisodeRounds:
     probed: tuple[FrozenTrials, ...] = ()
 
     def frozen_at(self, number: int) -> list[FrozenTrials]:
-        """With the library after so many rounds, which is the last one from then on; without a round what was deployed."""
+        """Return trials with the library after this round, or the last one; without a round what was deployed."""
         own = [self.own] if self.own else []
         if not self.libraries:
             return own
@@ -80,7 +80,7 @@ class EpisodeRounds:
         return [each for each in (*own, *self.probed) if each.library == library]
 
     def measured_at(self, number: int) -> list[Outcomes]:
-        """Those of them that have ended: the first results of a task list are not typical of the whole."""
+        """Return those that have ended: the first results of a task list are not typical of the whole."""
         return [each.outcomes for each in self.frozen_at(number) if each.is_over]
 
     @property
@@ -92,8 +92,8 @@ class EpisodeRounds:
 
 @dataclass(frozen=True, slots=True)
 class RoundMean:
-    """A metric after so many rounds, in its unit. `means`: of the replicates. `scored` trials over `tasks` tasks; `passed`: of
-    shares. `ended`: episodes, of all replicates, whose learning had ended in an earlier round."""
+    """A metric after this many rounds, in its unit. `means`: of the replicates. `scored` trials over `tasks` tasks;
+    `passed`: of shares. `ended`: episodes, of all replicates, whose learning had ended in an earlier round."""
 
     number: int
     means: tuple[float, ...]
@@ -122,10 +122,10 @@ def read_rounds(
     judge: ChosenJudge | None = None,
     as_of: datetime | None = None,
 ) -> dict[int, tuple[EpisodeRounds, ...]]:
-    """run pk -> its episodes, those that are tainted left out. Two queries, or ten at most where rounds were probed and
-    nothing is at hand.
+    """Return run pk -> its episodes without tainted ones. Two queries, ten at most if rounds were probed and uncached.
 
-    `judge`: whose scores the outcomes have; probes then have them too."""
+    `judge`: whose scores the outcomes have; probes then have them too.
+    """
     wanted = list(runs)
     libraries = _read_libraries(wanted, as_of)
     probed = _read_probed(wanted, judge, as_of) if libraries else {}
@@ -141,8 +141,8 @@ def find_measured(
     *,
     is_probed: bool = True,
 ) -> tuple[bool, bool]:
-    """Has a group a round, and has one a round and the library of each measured? `is_probed`: False where it is known that no
-    round was probed. Then an episode measured its own library alone, and one query for two libraries of each says enough."""
+    """Return (a group has a round, a group with a round has all its libraries measured). `is_probed`: False where no
+    round was probed. Then episodes measured only their own library, and one query for two of each is enough."""
     wanted = [run for group in groups for run in group]
     libraries = _read_libraries(wanted, as_of) if is_probed else _read_first_and_last(wanted, as_of)
     probed = _read_probed(wanted, judge, as_of) if libraries and is_probed else {}
@@ -161,7 +161,7 @@ def find_measured(
 
 
 def _read_first_and_last(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, int]]:
-    """Episode -> of the libraries after its rounds the one with the lowest and the one with the highest key."""
+    """Return episode -> the libraries with the lowest and with the highest key after its rounds."""
     changed = _select_changes(runs).order_by()
     if as_of is not None:
         changed = changed.filter(decided_at__lte=as_of)
@@ -170,7 +170,7 @@ def _read_first_and_last(runs: Sequence[Run], as_of: datetime | None) -> dict[in
 
 
 def _read_libraries(runs: Sequence[Run], as_of: datetime | None) -> dict[int, tuple[int, ...]]:
-    """Episode -> its library after each round."""
+    """Return episode -> its library after each round."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for changes in KEPT.read_all(runs, _read_changes).values():
         for episode, after, decided_at in changes:
@@ -194,7 +194,7 @@ def _select_changes(runs: Sequence[Run]) -> QuerySet[Decision]:
 
 
 def find_round_probes(runs: Iterable[Run], as_of: datetime | None = None) -> list[Probe]:
-    """Probes of these runs that took nothing back, of any tasks. One query."""
+    """Return probes of these runs without reverts, of any tasks. One query."""
     found = Probe.objects.filter(
         origin__run__in=[run.pk for run in runs], reverted_digest="", run__experiment__deleted_at=None
     )
@@ -235,14 +235,14 @@ def _list_episodes(
         mask = deployed & (outcomes.episode == episode)
         given = set(outcomes.library[mask & outcomes.done].tolist())
         own = FrozenTrials.of(run, given.pop(), outcomes, mask, later) if len(given) == 1 else None
-        # The control of a probe of a few tasks measures no round.
+        # The control of a probe of a few tasks does not measure a round.
         tasks, probes = outcomes.task[mask], probed.get(episode, ())
         whole = tuple(each for each in probes if np.isin(tasks, each.whole.task).all())
         yield EpisodeRounds(episode, libraries.get(episode, ()), own, whole)
 
 
 def _mark_deployed(outcomes: Outcomes) -> Mask:
-    """[n]: trials after the seal, of deployment; where the protocol has none, of evaluation."""
+    """Mark [n]: trials after the seal, of deployment; where the protocol has none, of evaluation."""
     deployed = outcomes.covering((Phase.DEPLOYMENT,))
     return deployed if deployed.any() else outcomes.covering((Phase.EVALUATION,))
 
@@ -253,8 +253,8 @@ def _mark_deployed(outcomes: Outcomes) -> Mask:
 def follow_rounds(
     replicates: Sequence[Sequence[EpisodeRounds]], start: Sequence[Outcomes], metric: TrialMetric
 ) -> list[RoundMean]:
-    """From the first round to the last that any episode reached; before them the runs of `start`, which had no skill, on the
-    same tasks. Empty where nothing was learned or a library is not measured, or not judged."""
+    """Return means from the first round to the last of any episode, after those of `start` without a skill on the same
+    tasks. Empty where nothing was learned or a library is not measured, or not judged."""
     last = max((len(each.libraries) for episodes in replicates for each in episodes), default=0)
     steps = []
     for number in range(1, last + 1):
@@ -279,7 +279,7 @@ def follow_rounds(
 
 
 def _measure(episodes: Sequence[EpisodeRounds], number: int, metric: TrialMetric) -> TaskMeans | None:
-    """None where an episode has no finished trials with its library of that round, or these have no value."""
+    """Return None where an episode has no finished trials with its library of that round, or these have no value."""
     parts: list[TaskMeans] = []
     for episode in episodes:
         trials = episode.measured_at(number)
@@ -292,7 +292,7 @@ def _measure(episodes: Sequence[EpisodeRounds], number: int, metric: TrialMetric
 
 
 def _pool(parts: Sequence[TaskMeans]) -> TaskMeans:
-    """Each task once, over all samples of all parts."""
+    """Pool each task once, over all samples of all parts."""
     task, cluster, family, value, samples = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("task", "cluster", "family", "value", "samples")
@@ -325,7 +325,7 @@ def _summarise(
 
 
 def _find_interval(means: Sequence[float], single: TaskMeans, metric: TrialMetric) -> tuple[float, float] | None:
-    """Student's over replicates; of a single run over its families, where the metric is a share."""
+    """Return Student's interval over replicates; of a single run over its families, where the metric is a share."""
     if len(means) == 1:
         return family_interval(single) if metric.is_share else None
     if metric.is_share:

@@ -1,6 +1,6 @@
-"""What the libraries of runs were, task by task: read from the spine, the decisions and the manifests. No blob is loaded.
+"""The libraries of runs task by task, read from the spine, the decisions and the manifests. No blob is loaded.
 
-One history per run, kept until the run's record grows. Four queries, whatever the number of runs.
+One history per run, cached until the run's record grows. Four queries for any number of runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
 
 @dataclass(frozen=True, slots=True)
 class LibraryContents:
-    """What one snapshot holds. `files`: FILE_KINDS -> count. `skills`: folders with a SKILL.md."""
+    """The contents of one snapshot. `files`: FILE_KINDS -> count. `skills`: folders with a SKILL.md."""
 
     skills: frozenset[str] = frozenset()
     files: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(FILE_KINDS, 0))
@@ -38,7 +38,7 @@ EMPTY = LibraryContents()
 
 @dataclass(frozen=True, slots=True)
 class LibraryChange:
-    """One decision (whatever its outcome) or one seeded skill. `after`: the library from then on; None: as before.
+    """One decision with any outcome, or one seeded skill. `after`: the library from then on; None: as before.
 
     `position`: tasks of acquisition or evaluation that had ended.
     """
@@ -57,8 +57,8 @@ SEEDED = "seeded"
 
 @dataclass(frozen=True, slots=True)
 class EpisodeHistory:
-    """`tasks`: when each task of acquisition or evaluation entered the spine, in its order. `present`: what the episode
-    holds now; None: it owns no library."""
+    """`tasks`: when each task of acquisition or evaluation entered the spine, in its order. `present`: the episode's
+    current contents; None: it owns no library."""
 
     episode: int
     key: str
@@ -90,7 +90,7 @@ KEPT: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB e
 
 
 def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
-    """run pk -> its episodes in their order, as the record knew them at `as_of`."""
+    """Return run pk -> its episodes in their order, as the record knew them at `as_of`."""
     found = KEPT.read_all(runs, _read)
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
@@ -118,7 +118,7 @@ Seeds = list[tuple[int, int, datetime, int]]  # episode pk, sequence, time, snap
 
 
 def _spine(runs: Sequence[int]) -> tuple[Spine, Seeds]:
-    """Where the learning tasks and the seeds stand. A task that was run in several samples is one place for each."""
+    """Return the places of learning tasks and seeds. A task that was run in several samples is one place for each."""
     entries = Entry.objects.filter(episode__run__in=runs).filter(
         Q(kind=Entry.Kind.SEED) | Q(kind=Entry.Kind.TRIAL, attempt__trial__phase__in=LEARNING)
     )
@@ -138,7 +138,7 @@ def _spine(runs: Sequence[int]) -> tuple[Spine, Seeds]:
 def _changes(
     runs: Sequence[int], spine: Spine, seeds: Seeds, manifests: Mapping[int, LibraryContents]
 ) -> dict[int, list[LibraryChange]]:
-    """episode pk -> its decisions and seeds in the order of the spine."""
+    """Return episode pk -> its decisions and seeds in the order of the spine."""
     placed: dict[int, list[tuple[int, LibraryChange]]] = defaultdict(list)
 
     def position(episode: int, sequence: int) -> int:
@@ -174,11 +174,11 @@ def _changes(
 def read_rounds_given(
     runs: Iterable[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, Ints]:
-    """run pk -> rounds of learning behind the library that each trial's counting attempt began with, [n] as in its outcomes;
-    -1 for other phases than acquisition and evaluation, and for episodes without a spine (imports without a protocol).
+    """Return run pk -> rounds of learning before the library of each trial's counting attempt, [n] as in its outcomes.
 
-    0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no round. One
-    query for all runs that are not kept on disk.
+    -1: other phases than acquisition and evaluation, and episodes without a spine (imports without a protocol). 0: no
+    decision had changed the library yet. Decisions without a change (rejected, no-op, failed) make no round. One query
+    for all runs that are not kept on disk.
     """
     wanted = list(runs)
     if as_of is not None:
@@ -190,7 +190,7 @@ def read_rounds_given(
         lambda given: {"given": given.tolist()},
         lambda fact: np.array(fact["given"], dtype=np.int64),
     )
-    other = [run for run in wanted if len(found[run.pk]) != len(outcomes[run.pk])]  # kept of columns that were others
+    other = [run for run in wanted if len(found[run.pk]) != len(outcomes[run.pk])]  # kept for other columns
     return found | _read_given(other, outcomes) if other else found
 
 
@@ -230,7 +230,7 @@ KIND = Case(
 
 
 def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
-    """(snapshot, skill, kind, bytes) of each file. Folder names are compared with their exact case, which LIKE does not do in every database.
+    """Yield (snapshot, skill, kind, bytes) of each file. Case matters in folder names, unlike LIKE in some databases.
 
     Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
     """
@@ -241,7 +241,7 @@ def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
 
 
 def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
-    """snapshot pk -> its contents, for every library that an episode of these runs has or had."""
+    """Return snapshot pk -> its contents, for every library that an episode of these runs has or had."""
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
     present = Episode.objects.filter(run__in=runs, library__isnull=False)

@@ -1,4 +1,4 @@
-"""Libraries in numbers: how large they are, how they grew, what changed in them, and who used them.
+"""Libraries in numbers: their size and growth, what changed in them, and who used them.
 
 A skill is a folder with a SKILL.md, identified by its folder's name within one episode: skills of the same name in two
 episodes count as two. Counts follow SkillFlow (#skills, section 2.5 and Table 1) and SkillEvolBench Figure 5.
@@ -23,7 +23,7 @@ from runner.base.types import DecisionStatus
 
 @dataclass(frozen=True, slots=True)
 class LibrarySize:
-    """What an episode's library holds. `files`: FILE_KINDS -> count. `bytes`: of all files, uncompressed."""
+    """The contents of an episode's library. `files`: FILE_KINDS -> count. `bytes`: of all files, uncompressed."""
 
     title: str
     tainted: bool
@@ -38,10 +38,10 @@ class LibrarySize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """What libraries held after `position` tasks of acquisition or evaluation, which is what the next task was given: [n]
-    each, one place per episode and position 0, 1, ... of its tasks.
+    """Contents after `position` learning tasks, as the next task received them.
 
-    `ever`: skills it held at any time up to here, seeded ones included.
+    [n] each, one place per episode and position 0, 1, ... of its tasks of acquisition or evaluation. `ever`: skills it
+    held at any time up to here, seeded ones included.
     """
 
     tainted: Mask
@@ -53,11 +53,11 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """Sums over the episodes of one run, tainted ones left out. `decisions`: status -> count.
+    """Sums over the episodes of one run, without tainted ones. `decisions`: status -> count.
 
-    `ever` skills = `seeded` (given before an author touched them) + `found` (there without a change that brought them,
-    as in imports) + `created`; `retained` are in the final library, `deleted` are not. Lines and files are those of
-    applied decisions. `recorded`: episodes with a recorded history of their library.
+    `ever` skills = `seeded` (given before an author touched them) + `found` (present without a change that brought
+    them, as in imports) + `created`; `retained` are in the final library, `deleted` are not. Lines and files are those
+    of applied decisions. `recorded`: episodes with a recorded history of their library.
     """
 
     episodes: int = 0
@@ -82,8 +82,8 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class LibraryNumbers:
-    """Of one run. `sizes`: of each of its episodes that owns a library: the sealed one, or as it is so far. `growth`:
-    nothing of episodes whose tasks have no order (imports without a protocol). `last`: when its last task or change entered the record."""
+    """One run. `sizes`: of each of its libraries, sealed or current. `growth`: without episodes whose tasks have no
+    order (imports without a protocol). `last`: when its last task or change entered the record."""
 
     sizes: tuple[LibrarySize, ...]
     churn: Churn
@@ -114,7 +114,7 @@ KEPT: RunCache[LibraryNumbers] = RunCache(600)  # runs; some 10 kB each
 
 
 def read_library_numbers(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
-    """run pk -> its numbers as the record knew them at `as_of`. What runs at their end came to is kept on disk; four
+    """Return run pk -> its numbers as the record knew them at `as_of`. Numbers of ended runs are kept on disk; four
     queries for all others, and for those whose library changed after that moment."""
     wanted = list(runs)
     found = KEPT.read_all(wanted, _take_or_count)
@@ -148,7 +148,7 @@ def _growth_from(columns: Mapping[str, Sequence[int]]) -> Growth:
 
 
 def _steps(episode: EpisodeHistory) -> Iterator[tuple[bool, int, int, int, int]]:
-    """The rows of an episode, as the fields of Growth."""
+    """Yield the rows of an episode, as the fields of Growth."""
     library, ever, due = EMPTY, set[str](), list(reversed(episode.changes))
     for position in range(len(episode.tasks) + 1):
         while due and due[-1].position <= position:
@@ -178,7 +178,7 @@ def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
 
 
 def _skills(episode: EpisodeHistory) -> dict[str, int]:
-    """How many skills were seeded, found, ever held and retained; by the fields of `Churn`."""
+    """Count the skills seeded, found, ever held and retained; by the fields of `Churn`."""
     seeded: set[str] = set()
     ever: set[str] = set()
     for change in episode.changes:

@@ -1,10 +1,10 @@
 """Replay against acquisition: the same tasks before and after the library was written, as a 2x2 of pass and fail.
 
-A pair is one task and sample of one episode that was scored in both phases. What changes between the two is not the
-library alone: the task is met a second time, and a second throw of the dice turns some failures into passes. A placebo,
-the no-skill runs' own replay of the same tasks, measures that; without one the numbers include retest noise, and say so.
+A pair is one task and sample of one episode that was scored in both phases. Not only the library changes between the
+two: the task is met a second time, and chance turns some failures into passes. A placebo, the no-skill runs' own replay
+of the same tasks, measures that; without one the numbers include retest noise, and say so.
 
-Source: SkillEvolBench section 4.5 (RSR); recovery, regression and the four counts as its released code's report names them.
+Source: SkillEvolBench section 4.5 (RSR); recovery, regression and the four counts as in its released code's report.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ReplayPairs:
 
     @property
     def recovery(self) -> float | None:
-        """Share of first failures that replay passed: fail_pass / (fail_pass + fail_fail). None where nothing failed first."""
+        """Share of first failures that replay passed: fail_pass / (fail_pass + fail_fail). None without any."""
         return len(self.fail_pass) / self.failed_first if self.failed_first else None
 
     @property
@@ -72,7 +72,7 @@ class ReplayPairs:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """Pairs of a condition beside those of a placebo on the same tasks; None where the baseline replayed none of them."""
+    """Pairs of a condition, and of a placebo on the same tasks; None where the baseline replayed none of them."""
 
     own: ReplayPairs
     placebo: ReplayPairs | None = None
@@ -96,8 +96,8 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Retries:
-    """The replay trials of one run, tainted episodes left out: [n] each. `first`: the success of the acquisition trial of
-    the same place, `again`: its own; NaN: there is none, or it was not scored."""
+    """The replay trials of one run, without tainted episodes: [n] each. `first`: the success of the acquisition trial
+    of the same place, `again`: its own; NaN: missing or not scored."""
 
     trial: Ints
     task: Ints
@@ -110,7 +110,7 @@ class _Retries:
         return ~np.isnan(self.first) & ~np.isnan(self.again)
 
     def count(self, tasks: Collection[int] | None = None) -> ReplayPairs:
-        """`tasks` (keys) narrows it."""
+        """Count the pairs. `tasks` (keys) narrows them."""
         wanted = np.ones(len(self.trial), dtype=bool) if tasks is None else np.isin(self.task, list(tasks))
         cells = ((0, 1), (1, 1), (1, 0), (0, 0))
         fail_pass, pass_pass, pass_fail, fail_fail = (
@@ -132,12 +132,12 @@ def _read_retries(outcomes: Outcomes) -> _Retries:
 
 
 def pairs_of(outcomes: Outcomes) -> ReplayPairs:
-    """The 2x2 of one run, tainted episodes left out."""
+    """Count the 2x2 of one run, without tainted episodes."""
     return _read_retries(outcomes).count()
 
 
 def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> ReplayResult | None:
-    """Of a group's replicates, beside a baseline group's on the tasks both replayed; None where nothing was replayed.
+    """Return a group's pairs, with a baseline group's on the tasks both replayed; None where nothing was replayed.
 
     With a placebo both sides cover only the tasks that both have a pair for.
     """
@@ -150,7 +150,7 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
 
 
 def _find_paired_tasks(runs: Iterable[_Retries]) -> set[int]:
-    """Tasks with at least one pair in any of these runs."""
+    """Return tasks with at least one pair in any of these runs."""
     return {task for retries in runs for task in retries.task[retries.paired].tolist()}
 
 

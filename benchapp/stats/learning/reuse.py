@@ -1,7 +1,8 @@
-"""Who used the skills: trials that were given a skill, and trials that read one of their library.
+"""Who used the skills: trials that received a skill, and trials that read one of their library.
 
-Read counts every use but being mounted: read, invoked through a harness' own tool, or executed. Detection differs between
-harnesses, so these numbers are not compared across them. "Later trials that read this" is association, not effect.
+Reading counts every use except being mounted: read, invoked through a harness' own tool, or executed. Detection differs
+between harnesses, so these numbers are not compared across them. "Later trials that read this" is association, not
+effect.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ READ = ~Q(kind=UseKind.MOUNTED)
 
 @dataclass(frozen=True, slots=True)
 class PhaseReuse:
-    """Trials of one phase. `known`: those whose trajectory could be searched for uses. `mounted`: given a library with a
-    skill in it. `read`: read any skill, a harness' own included. `read_own`: read a skill of the library they were given.
-    """
+    """Trials of one phase. `known`: those whose trajectory could be searched for uses. `mounted`: with a skill in their
+    library. `read`: read any skill, a harness' own included. `read_own`: read a skill of their library."""
 
     trials: int = 0
     known: int = 0
@@ -55,14 +55,14 @@ class SkillReuse:
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Of one run: phase -> counts, and each skill that was mounted or read, by episode and name."""
+    """One run: phase -> counts, and each skill that was mounted or read, by episode and name."""
 
     phases: Mapping[str, PhaseReuse] = field(default_factory=dict)
     skills: tuple[SkillReuse, ...] = ()
 
     @classmethod
     def restore(cls, fact: Fact) -> Reuse:
-        """From its `asdict`."""
+        """Restore from its `asdict`."""
         phases = {phase: PhaseReuse(**counts) for phase, counts in fact["phases"].items()}
         return cls(phases, tuple(SkillReuse(**skill) for skill in fact["skills"]))
 
@@ -76,8 +76,8 @@ KEPT: RunCache[Reuse] = RunCache(600)  # runs
 
 
 def reuse(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse]:
-    """run pk -> reuse, every run given; tainted episodes left out. Three grouped queries, none for what is kept, in this
-    process or on disk."""
+    """Return run pk -> reuse for every run, without tainted episodes. Three grouped queries, none for what is cached in
+    this process or on disk."""
     if as_of is not None:
         return _read(runs, as_of)
     return KEPT.read_all(runs, lambda missing: take_or_read(missing, "reuse", _read, asdict, Reuse.restore))
@@ -114,7 +114,7 @@ def _phases(trials: QuerySet[Trial], uses: QuerySet[SkillUse]) -> dict[int, dict
 
 
 def _count_own_readings(uses: QuerySet[SkillUse]) -> Iterator[tuple[tuple[int, str], int]]:
-    """((run, phase), trials)."""
+    """Yield ((run, phase), trials)."""
     own = uses.filter(READ).filter(is_of_library()).order_by()
     rows = own.values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
     for run, phase, count in rows.annotate(reading=Count("attempt__trial", distinct=True)):
@@ -122,7 +122,7 @@ def _count_own_readings(uses: QuerySet[SkillUse]) -> Iterator[tuple[tuple[int, s
 
 
 def is_of_library() -> Q:
-    """Of uses: a skill that the trial was given. The library is the snapshot; where none is recorded, what was seen to be mounted."""
+    """Match uses of a skill that the trial received: one in its snapshot or, if none is recorded, seen mounted."""
     in_snapshot = SnapshotFile.objects.filter(snapshot=OuterRef("attempt__trial__snapshot"), skill=OuterRef("skill"))
     seen_mounted = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=OuterRef("skill"), kind=UseKind.MOUNTED)
     return Q(Exists(in_snapshot)) | Q(Exists(seen_mounted), attempt__trial__snapshot__isnull=True)

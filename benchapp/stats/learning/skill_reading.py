@@ -1,7 +1,7 @@
-"""Search what a trial did after reading a skill for the names in that skill: the only part of the funnel that loads texts.
+"""Search a trial's actions after reading a skill for the names in that skill: the only stage that loads texts.
 
-Trajectories and snapshots never change, so results are cached in this process. One call reads a bounded number of bytes;
-what it did not reach is reported, not guessed.
+Trajectories and snapshots never change, so results are cached in this process. One call reads a bounded number of
+bytes; what it did not reach is reported, not guessed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _Key = tuple[str, int, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """`found` by (trial, skill). `left`: readings that there was no room for. `cut`: of trajectories too long to be read
-    to their end, so that what they did late was not seen."""
+    """`found` by (trial, skill). `left`: readings that exceeded the limit. `cut`: those of trajectories too long to be
+    read to their end, so that late actions were not seen."""
 
     found: Mapping[tuple[int, str], Following]
     left: int
     cut: int
 
 
-# By the digests of the texts something was found in.
+# By the digests of the texts that were searched.
 KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 
 
@@ -72,8 +72,8 @@ def _place(chances: Iterable[Chance]) -> Iterator[_PlacedReading]:
 
 @dataclass(frozen=True, slots=True)
 class _ReadingPlan:
-    """Which chunks are read: chunk -> trajectory, in order. `cut`: trajectories whose later chunks are not. `left`: those
-    of which none is."""
+    """Which chunks are read: chunk -> trajectory, in order. `cut`: trajectories with later chunks unread. `left`: those
+    with none read."""
 
     chunks: Mapping[int, int]
     cut: frozenset[int]
@@ -125,7 +125,7 @@ def _look(places: Sequence[_PlacedReading], plan: _ReadingPlan) -> dict[_Key, tu
 
 
 def _trajectories(plan: _ReadingPlan) -> Iterator[tuple[int, list[Step]]]:
-    """(pk, its steps with tool calls), one trajectory in memory at a time. One query."""
+    """Yield (pk, its steps with tool calls), one trajectory in memory at a time. One query."""
     rows = Chunk.objects.filter(pk__in=list(plan.chunks)).order_by("trajectory_id", "ordinal")
     present: int | None = None
     steps: list[Step] = []
@@ -140,7 +140,7 @@ def _trajectories(plan: _ReadingPlan) -> Iterator[tuple[int, list[Step]]]:
 
 
 def _cues(wanted: set[tuple[int, str]]) -> dict[tuple[int, str], tuple[str, ...]]:
-    """(snapshot, skill) -> its cues. Equal texts are read and searched once."""
+    """Return (snapshot, skill) -> its cues. Equal texts are read and searched once."""
     rows = SnapshotFile.objects.filter(
         snapshot__in={snapshot for snapshot, _ in wanted}, skill__in={skill for _, skill in wanted}
     )

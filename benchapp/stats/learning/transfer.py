@@ -1,8 +1,8 @@
-"""Which family a skill was written after, and which family's tasks read it: does a lesson from one family help in another?
+"""Which family a skill was written after, and which family's tasks read it: do lessons transfer between families?
 
-A skill counts for the family after which it was first there; what a library began with was written by nobody here. Trials that
-read a skill differ from those that do not before they read it, so a difference to the baseline on the same tasks describes, and
-nothing tests it.
+A skill counts for the family just before its first appearance; the initial contents of a library have no author here.
+Trials that read a skill differ from others before they read it. So a difference to the baseline on the same tasks is
+descriptive, and nothing tests it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Transfer(Shaped):
-    """Trials in one direction that read a skill, or those of one family that read one of another; with a verdict. share: of their
-    tasks' means; other: of the baseline on the same tasks, None where it has none."""
+    """Trials with a verdict in one direction that read a skill, or those of one family that read one of another. share:
+    of their tasks' means; other: of the baseline on the same tasks, None where it has none."""
 
     trials: int
     tasks: int
@@ -52,7 +52,7 @@ class Transfer(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class TransferCell(Shaped):
-    """`writer` and `reader` as families of the suite; `direction` of all their readings, the first where runs differ."""
+    """`writer` and `reader` as families of the suite; `direction` of their readings, the first where runs differ."""
 
     writer: Family
     reader: Family
@@ -73,8 +73,8 @@ class TransferTable(Shaped):
 
 
 def read_transfer(runs: Iterable[Run], baseline: Mapping[int, float]) -> TransferTable | None:
-    """`baseline`: task -> mean share passed there, 0..1. None where no trial read a skill that was written in its run. Four
-    queries."""
+    """Read the table. `baseline`: task -> mean share passed there, 0..1. None where no trial read a skill that was
+    written in its run. Four queries."""
     readings = list(_list_readings([run.pk for run in runs]))
     if not readings:
         return None
@@ -130,7 +130,7 @@ def _list_readings(runs: list[int]) -> Iterator[Reading]:
 
 
 def _read_writers(runs: list[int]) -> tuple[dict[tuple[int, str], int], dict[int, dict[int, int]]]:
-    """(episode, skill) -> the family that wrote it; episode -> family -> number of its first decision."""
+    """Return (episode, skill) -> the family that wrote it; episode -> family -> number of its first decision."""
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("episode_id", "number")
     rows = list(decisions.values_list("episode_id", "family_id", "number", "before_id", "after_id"))
     held = read_skills_held({snapshot for *_, before, after in rows if before != after for snapshot in (before, after)})

@@ -1,2 +1,2 @@
-"""Metrics that hold for every run: each with its formula, unit and what it counts, over facts read once. `catalogue`
-lists all of them."""
+"""Metrics for every run: each with its formula, unit and what it counts, over facts read once. `catalogue` lists all of
+them."""

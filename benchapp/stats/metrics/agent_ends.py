@@ -1,4 +1,4 @@
-"""How an agent ended that did not end by itself, from the type of what ended it. One type, one end: nothing is guessed."""
+"""How an agent was ended, from the type of what ended it. One type, one end: nothing is guessed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class AgentEnd(StrEnum):
-    """In the order in which pages name them."""
+    """In the order that pages name them."""
 
     TIME = "time limit"
     TURNS = "turn limit"
@@ -20,7 +20,7 @@ class AgentEnd(StrEnum):
     MACHINERY = "machinery"
 
 
-# Types of `runner.base.types.Failure`, as our agents give them (docs/reference/harnesses.md).
+# Types of `runner.base.types.Failure` from our agents (docs/reference/harnesses.md).
 OF_TYPE: Mapping[str, AgentEnd] = {
     "AgentTimeout": AgentEnd.TIME,
     "TurnLimit": AgentEnd.TURNS,
@@ -50,11 +50,11 @@ _FOREIGN: tuple[tuple[re.Pattern[str], AgentEnd], ...] = (
 
 
 def end_of(exception_type: str) -> AgentEnd | None:
-    """None: it ended by itself, or with something that says nothing of how."""
+    """Return the end; None if the agent ended by itself, or the type does not show how."""
     if exception_type in OF_TYPE:
         return OF_TYPE[exception_type]
     if exception_type.lower().startswith(
         "submitted"
-    ):  # SWE-agent's "submitted (exit_cost)": what was there was handed in
+    ):  # SWE-agent's "submitted (exit_cost)": the work so far was handed in
         return None
     return next((end for pattern, end in _FOREIGN if pattern.search(exception_type)), None)

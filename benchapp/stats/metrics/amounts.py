@@ -1,4 +1,4 @@
-"""How numbers are written for people: shares, counts, dollars, lengths of time. What is not known is the caller's word."""
+"""Numbers written for people: shares, counts, dollars, lengths of time. The caller words what is unknown."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ MAGNITUDES = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
 def render_number(value: float, digits: int = 2) -> str:
-    """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
+    """Format a reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def render_count(count: float) -> str:
-    """A count of tokens or steps in three figures: 412345 -> "412k"."""
+    """Format a count of tokens or steps in three figures: 412345 -> "412k"."""
     for limit, letter in MAGNITUDES:
         if count >= limit * 0.9995:
             value = count / limit
@@ -25,20 +25,20 @@ def render_count(count: float) -> str:
 
 
 def render_usd(cost: float, below: float = 0.01) -> str:
-    """Dollars: two places, four where the amount is smaller than `below`; what would round to nothing is below $0.0001."""
+    """Format dollars with two places, four below `below`. Amounts that round to nothing are "< $0.0001"."""
     if 0 < cost < 0.00005:
         return "< $0.0001"
     return f"${cost:.4f}" if 0 < cost < below else f"${cost:,.2f}"
 
 
 def render_signed(value: float, digits: int = 1) -> str:
-    """With its sign, a true minus and thousands separators; what rounds to zero has no sign."""
+    """Format with sign, a true minus and thousands separators. What rounds to zero has no sign."""
     text = f"{half_up(value, digits):+,f}".replace("-", "\N{MINUS SIGN}")
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def render_duration(seconds: float) -> str:
-    """As it was measured: 12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
+    """Format a duration as measured: 12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
     if seconds < MINUTE:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     if seconds < HOUR:
@@ -47,7 +47,7 @@ def render_duration(seconds: float) -> str:
 
 
 def render_rough_duration(seconds: float) -> str:
-    """An estimate in its two largest units: "40 s", "3 min 20 s", "2 h 5 min", "4 d 1 h"."""
+    """Format an estimate in its two largest units: "40 s", "3 min 20 s", "2 h 5 min", "4 d 1 h"."""
     whole = max(0, round(seconds))
     parts = []
     for name, length in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
@@ -60,7 +60,7 @@ def render_rough_duration(seconds: float) -> str:
 
 
 def render_metric(value: float, unit: MetricUnit) -> str:
-    """A metric's value as the tables write it: shares as percent without the sign, dollars with theirs."""
+    """Format a metric's value as in the tables: shares as percent without the sign, dollars with theirs."""
     if unit is MetricUnit.SHARE:
         return percent_text(value, 1)
     if unit is MetricUnit.USD:
@@ -71,12 +71,12 @@ def render_metric(value: float, unit: MetricUnit) -> str:
 
 
 def render_relative(part: float) -> str:
-    """A change as a part of what it is a change of: -0.33 -> "−33 %"."""
+    """Format a relative change: -0.33 -> "−33 %"."""
     return f"{render_signed(100 * part, 0)} %"
 
 
 def render_change(value: float, unit: MetricUnit) -> str:
-    """A difference of two values of a metric, with its sign; of shares in percentage points."""
+    """Format a difference of two values of a metric, with its sign; of shares in percentage points."""
     if unit is MetricUnit.SHARE:
         return render_signed(100 * value, 1)
     if unit is MetricUnit.USD:

@@ -1,6 +1,6 @@
-"""Every metric there is, in the sets a table shows together. `docs/reference/metrics.md` explains each.
+"""All metrics, in the sets a table shows together. `docs/reference/metrics.md` explains each.
 
-A table has metrics over trials, which differences can be tested on, and numbers of whole runs, which are shown as they are.
+A table has metrics over trials, which differences can be tested on, and numbers of whole runs, shown as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRADED = "what the verifier grades as {}, 0 to 1, mean over trials; partial cred
 
 
 def _grade(column: str, name: str) -> tuple[TrialMetric, ...]:
-    """The grade in every first try, and in deployment alone."""
+    """Return the grade in every first try, and in deployment alone."""
     whole = TrialMetric(
         f"mean-{column}",
         f"mean {name}",
@@ -82,16 +82,16 @@ DEFAULT_METRIC = "ESR"
 
 
 def pick_primary(metrics: Sequence[TrialMetric]) -> TrialMetric | None:
-    """Deployment success; else the first that counts deployment, else the first; None of none."""
+    """Pick deployment success; else the first that counts deployment, else the first; None without metrics."""
     default = (metric for metric in metrics if metric.key == DEFAULT_METRIC)
     deployed = (metric for metric in metrics if metric.phase == Phase.DEPLOYMENT)
     return next(iter((*default, *deployed, *metrics)), None)
 
 
 def table_for(outcomes: Iterable[Outcomes]) -> str:
-    """The set that fits these trials: SkillGenBench's where skills come from corpora; of those with acquisition or deployment
-    SkillEvolBench's where tasks have roles, and SkillLearnBench's where they have none; SkillLearnBench's too where unordered
-    families have several instances; else SkillFlow's."""
+    """Return the set that fits these trials: SkillGenBench's where skills come from corpora. With acquisition or
+    deployment, SkillEvolBench's where tasks have roles, else SkillLearnBench's. Without, SkillLearnBench's where
+    unordered families have several instances, else SkillFlow's."""
     protocol = {PHASES.index(Phase.ACQUISITION), PHASES.index(Phase.DEPLOYMENT)}
     known = list(outcomes)
     if any((each.corpus > 0).any() for each in known):

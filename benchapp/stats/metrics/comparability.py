@@ -10,13 +10,14 @@ from benchapp.record.json_shape import Shaped
 from runner.base.digests import canonical_json
 from runner.prompts.roles import ROLES
 
-# What an experiment varies on purpose, by its place in a setup (`runner.engine.setup`; condition, replicate and seed are no
-# part of one). Everything else must be equal. Whose prompts an author is asked with stands in the condition's name.
+# What an experiment varies on purpose, by its place in a setup (`runner.engine.setup`, without condition, replicate and
+# seed). Everything else must be equal. The condition's name says whose prompts an author is asked with.
 _PACKS = {f"prompts.{role}": f"prompts.{role}.pack" for role in ROLES}
 AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model", *_PACKS.values()})
-# Protocols that are two settings of one benchmark, for the same tasks: their difference is what is asked.
+# Protocols that are two settings of one benchmark, for the same tasks: their difference is the question.
 SETTINGS = {"skillgenbench": "task-conditioned", "skillgenbench-agnostic": "task-agnostic"}
-# Another model has another version; one model in two versions is not the same model. So it is with packs of prompts.
+# Another model has another version; one model in two versions is not the same model. The same holds for packs of
+# prompts.
 VERSIONS = {
     "agent.model_version": "agent.model",
     "author.model_version": "author.model",
@@ -33,8 +34,8 @@ class SettingsCompared(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup. `settings`: the
-    protocols, where they are settings of one benchmark that are compared."""
+    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup.
+    `settings`: the protocols, if settings of one benchmark are compared."""
 
     differs: tuple[str, ...]
     unknown: int
@@ -51,7 +52,7 @@ class Comparability:
 
     @property
     def parts(self) -> list[str]:
-        """The parts of a setup with something that differs: author, sandbox."""
+        """The parts of a setup where something differs: author, sandbox."""
         return list(dict.fromkeys(name.partition(".")[0] for name in self.differs))
 
     @property
@@ -60,7 +61,7 @@ class Comparability:
 
 
 def compare_setups(runs: Iterable[Run]) -> Comparability:
-    """Names what differs between the setups of these runs beyond the compared axes. Unknown is never equal."""
+    """Name the differences between the setups of these runs beyond the compared axes. Unknown is never equal."""
     found = list(runs)
     setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
     names = sorted({name for setup in setups for name in setup} - AXES)
@@ -86,7 +87,7 @@ def _differs(name: str, setups: list[dict[str, object]]) -> bool:
 
 
 def _leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:
-    """("limits.max_turns", 40), ... for every value of a setup that is no mapping with entries of its own."""
+    """Yield ("limits.max_turns", 40), ... for every value of a setup except mappings with entries of their own."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
             yield from _leaves(item, f"{place}.{name}" if place else str(name))

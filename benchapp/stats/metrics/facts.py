@@ -1,4 +1,4 @@
-"""All that the numbers of a whole run are computed from, gathered for many runs at once."""
+"""The inputs of a whole run's numbers, gathered for many runs at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunFacts:
 def facts_of(
     runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, RunFacts]:
-    """run pk -> facts; `outcomes`: run pk -> trials. Seven queries at most, whatever the number of runs."""
+    """Return run pk -> facts; `outcomes`: run pk -> trials. Seven queries at most for any number of runs."""
     libraries, spent = read_library_numbers(runs, as_of), spending_of(runs, as_of)
     return {
         run.pk: RunFacts(

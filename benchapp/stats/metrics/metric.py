@@ -1,4 +1,4 @@
-"""What a metric over trials is: the mean of one column over the trials it covers."""
+"""A metric over trials: the mean of one column over the trials it covers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from benchapp.stats.metrics.facts import RunFacts
 
 
-NEAR_ZERO = 0.05  # a share below it doubles by one or two passes, so no change is related to it
-MIN_FAMILIES = 6  # of a mean over them with an interval
+NEAR_ZERO = 0.05  # a share below it doubles by one or two passes, so relative changes are left out
+MIN_FAMILIES = 6  # a mean over families needs this many for an interval
 FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
 
 
 class MetricUnit(StrEnum):
-    """What a metric's values count in; as the record has them, before they are written for a page."""
+    """The unit of a metric's recorded values, before they are written for a page."""
 
     SHARE = "share"  # 0..1, a count of passes, shown in percent
     SCORE = "score"  # 0..1, a mean of grades
@@ -85,22 +85,22 @@ class TrialMetric:
 
     @property
     def has_better(self) -> bool:
-        """Whether one of its directions is a gain."""
+        """Is one of its directions a gain?"""
         return self.better is not Better.NEITHER
 
     @property
     def is_of_verdicts(self) -> bool:
-        """A share of passes: what a trial without a verdict could have made of it is known."""
+        """Is it a share of passes? Then the effect of missing verdicts is bounded."""
         return self.is_share and self.column == "success"
 
     @property
     def is_judged(self) -> bool:
-        """A judging model gave its values: they say nothing without its name."""
+        """Did a judging model give its values? They mean nothing without its name."""
         return self.column.startswith(JUDGED)
 
     def relate(self, own: float, other: float) -> float | None:
-        """The change from other to own as a part of other: 0.5 is half as much again. It describes, and nothing tests it. None
-        where other is not above 0 or is a share near 0, and of a judge's scores, whose 0 does not mean none."""
+        """Return the relative change from other to own: 0.5 is half as much again. Descriptive, without a test. None
+        where other is not above 0 or is a share near 0, and for a judge's scores, whose 0 does not mean none."""
         if other <= 0 or (self.is_share and other < NEAR_ZERO) or self.unit is MetricUnit.OF_HUNDRED:
             return None
         return (own - other) / other
@@ -132,8 +132,8 @@ class TrialMetric:
         return outcomes.where(self.mask(outcomes, phases))
 
     def measure(self, outcomes: Outcomes) -> tuple[Rate, float | None]:
-        """Counts and mean over the trials that have a value, None where none has. Of a share k of n: a trial counts as passed
-        where the column is 1."""
+        """Return counts and the mean over trials with a value, None without any. For a share k of n: a trial counts as
+        passed where the column is 1."""
         rate, mean = _average(outcomes.column(self.column)[self.mask(outcomes)])
         return rate, self._macro_mean(outcomes) if self.macro else mean
 
@@ -149,7 +149,7 @@ class TrialMetric:
         return "trials"
 
     def parts(self, outcomes: Outcomes, pieces: Iterable[Piece]) -> Iterator[tuple[int, Rate, float | None]]:
-        """(key, counts, mean) of every piece that it has a trial in. `pieces`: what a split cuts the outcomes into."""
+        """Yield (key, counts, mean) of every piece that has a trial. `pieces`: what a split cuts the outcomes into."""
         covered, values = self.mask(outcomes), outcomes.column(self.column)
         for piece in pieces:
             own = values[covered & piece.mask]
@@ -157,12 +157,12 @@ class TrialMetric:
                 yield piece.key, *self._measure_piece(piece, own)
 
     def _measure_piece(self, piece: Piece, values: Floats) -> tuple[Rate, float | None]:
-        """`values`: of the trials in it that the metric covers."""
+        """Measure one piece. `values`: of its trials that the metric covers."""
         return self.measure(piece.outcomes) if self.macro else _average(values)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
-        """Wilson's, of a share that is k of n: not where a task has several trials, which are no independent draws. Of a mean
-        over families, which is another number, Student's over them."""
+        """Return Wilson's interval for a share that is k of n, but not where a task has several trials: these are not
+        independent. For a mean over families, which is another number, Student's over them."""
         if not self.is_share:
             return None
         if self.macro:
@@ -180,11 +180,11 @@ class TrialMetric:
         return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        """Per task the mean over its samples that have a value, [tasks], in the metric's unit; tasks without one are left out."""
+        """Return per task the mean over its samples with a value, [tasks], if any, in the metric's unit."""
         return self.means_of(self.column, outcomes, phases)
 
     def means_of(self, column: str, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        """The same of another column, over the trials that this metric covers."""
+        """Return the same of another column, over the trials that this metric covers."""
         covered, values = self.mask(outcomes, phases), outcomes.column(column)
         known = np.flatnonzero(covered & ~np.isnan(values))
         missing = int(np.count_nonzero(covered)) - len(known)
@@ -196,15 +196,15 @@ class TrialMetric:
 
 
 def _average(values: Floats) -> tuple[Rate, float | None]:
-    """Counts and mean of one value a trial, [n], NaN where there is none."""
+    """Return counts and mean of one value a trial, [n], NaN where there is none."""
     known = values[~np.isnan(values)]
     rate = Rate(int(np.count_nonzero(known >= 1)), len(known), len(values))
     return rate, float(known.mean()) if len(known) else None
 
 
 def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:
-    """Of a share's mean over families, from six of them on. They are what shares a library, so several tasks or samples of one
-    count once."""
+    """Return the interval of a share's mean over families, from six of them on. Families share a library, so several
+    tasks or samples of one count once."""
     families = np.unique(np.where(tasks.family >= 0, tasks.family, -2 - tasks.task), return_inverse=True)[1]
     if len(np.unique(families)) < MIN_FAMILIES:
         return None
@@ -214,7 +214,7 @@ def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class RunValue:
-    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it rests on. None: `note` says why."""
+    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it uses. None: see `note`."""
 
     value: float | None
     over: int = 0
@@ -223,7 +223,7 @@ class RunValue:
 
 
 def mean_of(values: Sequence[RunValue]) -> RunValue:
-    """Of the replicates of one group: the mean of those that have a value, what they rest on added up, and why others have none."""
+    """Combine replicates of a group: the mean of known values, the sum of `over`, and why others are unknown."""
     known = [value for value in values if value.value is not None]
     notes = "; ".join(dict.fromkeys(value.note for value in values if value.note))
     if not known:
@@ -236,7 +236,7 @@ def mean_of(values: Sequence[RunValue]) -> RunValue:
 
 @dataclass(frozen=True, slots=True)
 class RunMetric:
-    """A number of a whole run that is no mean over trials, and so has no task to be paired by: shown without a test.
+    """A number of a whole run other than a mean over trials. It has no task for pairing, so it is shown without a test.
 
     `compute` takes the facts of one run (`benchapp.stats.metrics.run_metrics`).
     """

@@ -1,4 +1,4 @@
-"""What a reader sees of a metric: a plain name, with the code of the papers small beside it."""
+"""A metric as readers see it: a plain name, with the code of the papers in small type."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runner.base.types import Role
 
 @dataclass(frozen=True, slots=True)
 class MetricName:
-    """`short` is for a tab or a tile. `tasks`: what the metric counts, "new tasks"; `did`: what a condition did to them; `done`:
-    the same, said of them."""
+    """`short` is for a tab or a tile. `tasks`: what the metric counts, "new tasks"; `did`: what a condition did to
+    them; `done`: the same about the tasks."""
 
     code: str
     title: str
@@ -23,7 +23,7 @@ class MetricName:
     done: str = "solved"
 
     def count(self, number: int) -> str:
-        """What it counts, in the number: "new task" of 1."""
+        """Return what it counts, in the right number: "new task" for 1."""
         return self.tasks if number != 1 else re.sub(r"\b(task|instance)s\b", r"\1", self.tasks)
 
 
@@ -51,7 +51,7 @@ UNTOLD = (MetricUnit.SHARE, MetricUnit.COUNT)
 
 
 def note_metric(metric: TrialMetric | RunMetric) -> str:
-    """What stands small beside a metric's name: its code and unit, each only where the name does not say it already."""
+    """Return the small note of a metric: its code and unit, each only where the name does not have it already."""
     said = name_metric(metric).title.lower()
     code = metric.key if metric.key.replace("-", " ").lower() != said else ""
     unit = "" if metric.unit in UNTOLD or metric.unit.value.lower() in said.split() else metric.unit.value
@@ -66,12 +66,12 @@ ROLES: Mapping[str, str] = {
 
 
 def name_role(role: str) -> str:
-    """A role in the words of its metric; the code stays in addresses and files."""
+    """Return a role in the words of its metric; the code stays in addresses and files."""
     return ROLES.get(role, role)
 
 
 def name_metric(metric: TrialMetric | RunMetric) -> MetricName:
-    """The plain names of a metric; one without gets its own name, beginning with a capital."""
+    """Return the plain names of a metric; one without gets its own name, beginning with a capital."""
     if known := KNOWN.get(metric.key):
         return known
     plain = metric.name[:1].upper() + metric.name[1:]

@@ -1,4 +1,4 @@
-"""A run beside its no-skill sibling: the same tasks, scored on both sides, and nothing else."""
+"""Compare a run with its no-skill sibling: on the same tasks, scored on both sides, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BesideNoSkill(Shaped):
 
 
 def sibling_of(run: Run) -> Run | None:
-    """The no-skill run of the same experiment, models, harness and replicate. None for a no-skill run itself."""
+    """Return the no-skill run of the same experiment, models, harness and replicate. None for a no-skill run itself."""
     if run.condition == BASELINE:
         return None
     return run.experiment.runs.filter(
@@ -49,7 +49,7 @@ def sibling_of(run: Run) -> Run | None:
 
 
 def outcomes_of(squares: Iterable[Square]) -> dict[tuple[str, str, int, int], bool]:
-    """Those without a score are left out."""
+    """Return the successes by slot, without unscored ones."""
     return {
         (square.phase, square.role, square.task_id, square.sample): square.success
         for square in squares
@@ -68,13 +68,13 @@ def read_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
 
 
 def compare_with_no_skill(own: Successes, sibling: Successes) -> dict[str, BesideNoSkill]:
-    """metric key -> comparison, for each metric with at least one task scored on both sides."""
+    """Return metric key -> comparison, for each metric with at least one task scored on both sides."""
     found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
     return {key: comparison for key, comparison in found.items() if comparison is not None}
 
 
 def _compare(metric: TrialMetric, own: Successes, sibling: Successes) -> BesideNoSkill | None:
-    """Replay meets the sibling's replay, or, where it replays nothing, its first try at the same tasks."""
+    """Compare replay with the sibling's replay or, if it has none, with its first try at the same tasks."""
     for phase in (*metric.phases, Phase.ACQUISITION) if metric.phases == (Phase.REPLAY,) else metric.phases:
         pairs = [
             (passed, theirs)

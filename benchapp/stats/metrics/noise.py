@@ -1,12 +1,12 @@
-"""How often the same agent on the same task, shown the same, ends differently: the noise that every comparison stands on.
+"""How often the same agent, on the same task with the same input, ends differently: the noise behind every comparison.
 
-Two scored trials are a pair when experiment, harness, agent model and task are equal and both were shown the same: the same
-library (one content digest), or none at all, and no earlier trajectories. Which pairs there are depends on the plan:
-samples of one run; a replay beside its first try where the library did not change (the no-skill arm, a curated library
-that is never revised); replicates; and, between conditions, the first task of each episode, before anything was learned.
+Two scored trials are a pair when experiment, harness, agent model and task are equal and both were shown the same: the
+same library (one content digest), or none at all, and no earlier trajectories. The plan decides which pairs there are:
+samples of one run; a replay and its first try, if the library did not change (no skill, or a fixed curated one);
+replicates; and, between conditions, the first task of each episode, before anything was learned.
 
-A trial of an unordered import names no library: it is paired inside its own run alone, where nothing is written between
-the trials. Everything else of unknown evidence is left out and counted.
+A trial of an unordered import names no library: it is paired only inside its own run, where nothing is written between
+the trials. Everything else with unknown evidence is left out and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.base.digests import EMPTY_LIBRARY
 
 NO_SKILL = "no-skill"
 NOTHING = 0  # shown no library
-UNKNOWN = -1  # shown something the record does not tell
+UNKNOWN = -1  # shown something that is not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,10 @@ class Flips:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """`total` adds the four sources up: `samples` of one run and phase, `phases` of one run (a replay beside its first
-    try), `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of `total`.
-
-    `rate`: the share of flips, each of the `places` (a task under one kind of evidence) weighing once, because one with
-    many trials has many pairs. None where there is no pair. `unknown`: scored trials whose evidence is not known.
-    """
+    """`total` adds up four sources: `samples` of one run and phase, `phases` of one run (a replay and its first try),
+    `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of it. `rate`:
+    the share of flips, with equal weight for each of the `places` (a task under one kind of evidence), because one with
+    many trials has many pairs. None without a pair. `unknown`: scored trials with unknown evidence."""
 
     samples: Flips = Flips()
     phases: Flips = Flips()
@@ -62,7 +60,7 @@ class Noise:
 
 
 def noise_of(runs: Sequence[Run], outcomes: Mapping[int, Outcomes]) -> Noise:
-    """Of these runs, tainted episodes left out; `outcomes`: run pk -> trials. Two queries."""
+    """Measure these runs without tainted episodes; `outcomes`: run pk -> trials. Two queries."""
     empty = Snapshot.objects.filter(digest=EMPTY_LIBRARY).values_list("pk", flat=True).first() or -1
     through = Trial.retrieved.through.objects.filter(from_trial__episode__run__in=[run.pk for run in runs])
     retrieved = set(through.values_list("from_trial_id", flat=True).distinct())
@@ -70,7 +68,7 @@ def noise_of(runs: Sequence[Run], outcomes: Mapping[int, Outcomes]) -> Noise:
 
 
 def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: int, retrieved: set[int]) -> Noise:
-    """`empty`: key of the empty library's snapshot, -1: none is recorded. `retrieved`: keys of trials that were shown earlier trajectories."""
+    """Count flips. `empty`: the empty library's snapshot, or -1. `retrieved`: trials shown earlier trajectories."""
     benches: dict[tuple[object, ...], int] = {}
     cells: dict[tuple[object, ...], int] = {}
     columns: list[Ints] = []
@@ -94,21 +92,21 @@ def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: in
 
 
 def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> tuple[Outcomes, Ints]:
-    """The scored trials that were shown no trajectories, and for each what library it was shown, as a code, [n]."""
+    """Return the scored trials that were shown no trajectories, and a code for the library each was shown, [n]."""
     shown = np.isin(outcomes.trial, list(retrieved)) if retrieved else np.zeros(len(outcomes), dtype=bool)
     kept = outcomes.where(~outcomes.tainted & ~np.isnan(outcomes.success) & ~shown)
     evidence = kept.library.copy()
     bare: Mask = kept.library < 0
     evidence[bare] = NOTHING if run.condition == NO_SKILL else UNKNOWN
     alone = bare & ~kept.ordered & (evidence == UNKNOWN)
-    evidence[alone] = -1 - run.pk  # below UNKNOWN, and no other run's
+    evidence[alone] = -1 - run.pk  # below UNKNOWN, and unique to the run
     if empty >= 0:
         evidence[kept.library == empty] = NOTHING
     return kept, evidence
 
 
 def _noise(table: Ints, unknown: int) -> Noise:
-    """Rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each partition refines the one before."""
+    """Count over rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each refines the last."""
     place = label_rows(*table[:3])
     cell = label_rows(place, table[3])
     run = label_rows(cell, table[4])
@@ -134,10 +132,10 @@ def _noise(table: Ints, unknown: int) -> Noise:
 
 
 def _counts(labels: Ints, success: Ints) -> tuple[Ints, Ints]:
-    """Per label [n]: passes and trials, [labels] each."""
+    """Count per label [n]: passes and trials, [labels] each."""
     return np.bincount(labels, weights=success).astype(np.int64), np.bincount(labels)
 
 
 def _flips(passed: Ints, tried: Ints) -> Flips:
-    """Of passes and trials per place, [places] each."""
+    """Count flips from passes and trials per place, [places] each."""
     return Flips(int((passed * (tried - passed)).sum()), int((tried * (tried - 1) // 2).sum()))

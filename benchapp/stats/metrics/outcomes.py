@@ -1,7 +1,7 @@
-"""The trials of one run as columns: what every metric over trials is computed from. Pure numpy.
+"""The trials of one run as columns: the input of every metric over trials. Pure numpy.
 
-Fifty thousand model instances cost seconds; the same rows as columns cost a fraction, are small enough to keep, and let
-metrics and intervals be array arithmetic.
+Fifty thousand model instances cost seconds; the same rows as columns cost a fraction, are small enough to cache, and
+let metrics and intervals be array arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Kinds of source material that skills are generated from (SkillGenBench, section 3.1).
-CORPORA: tuple[str, ...] = ("", *(kind.value for kind in CorpusKind))  # "": none, or not told
+CORPORA: tuple[str, ...] = ("", *(kind.value for kind in CorpusKind))  # "": none, or unknown
 CODE_CORPORA = (CorpusKind.REPOSITORY.value,)  # the columns of the paper's Table 2
 DOC_CORPORA = (CorpusKind.CODE_DOCUMENT.value, CorpusKind.DOMAIN_DOCUMENT.value)
 CORPUS_NAMES = {
@@ -30,10 +30,10 @@ CORPUS_NAMES = {
     CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
     "": "source unknown",
 }
-JUDGED = "judged."  # how the columns begin that a judging model filled: `benchapp.stats.judged.judged_columns`
-LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
+JUDGED = "judged."  # prefix of columns from a judging model: `benchapp.stats.judged.judged_columns`
+LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # a library is written between these tasks
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
-ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
+ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": unknown in the source
 PHASE_CODES = {name: code for code, name in enumerate(PHASES)}
 ROLE_CODES = {name: code for code, name in enumerate(ROLES)}
 CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
@@ -41,17 +41,17 @@ CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """One place per planned trial, in all columns alike: [n] each. NaN: not known, never zero.
+    """One place per planned trial, in all columns alike: [n] each. NaN: unknown, never zero.
 
-    `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
-    for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
-    the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
-    last is the kind of source material that the task's environment has. `ordinal` is the task's place in
-    its family, from 1; 0: unknown. `seed`: its library was learned from this very task, instance 1 unless the condition names more
-    (SkillLearnBench); of a condition without a library, what the others learn from without a number. `position` is the place inside episode and phase in the
-    order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
-    `ordered`: its episode ran its tasks one after another. `skills_invoked`: skills of its library that the harness' skill tool
-    opened; NaN where the harness has no such tool. `finished`: seconds since 1970; NaN: not ended, or not known when.
+    `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is
+    equal for trials that share a library, in every run alike: the episode where one owns a library, else the family,
+    else the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the last is the kind of source
+    material in the task's environment. `ordinal` is the task's place in its family, from 1; 0: unknown. `seed`: its
+    library was learned from this very task, instance 1 unless the condition names more (SkillLearnBench); without a
+    library, what the others learn from without a number. `position` is the place inside episode and phase in the order
+    of running, from 0. `library` is the key of the trial's snapshot, -1 where none is recorded. `ordered`: its episode
+    ran its tasks one after another. `skills_invoked`: skills of its library that the harness' skill tool opened; NaN
+    without such a tool. `finished`: seconds since 1970; NaN: not ended, or unknown.
     """
 
     trial: Ints
@@ -93,11 +93,11 @@ class Outcomes:
 
     @property
     def ended(self) -> Mask:
-        """[n]: nothing more will come of them: those that an operator skipped, too."""
+        """[n]: ended or skipped by an operator, so without further results."""
         return np.asarray(self.done | self.skipped)
 
     def column(self, name: str) -> Floats:
-        """A measured column, one of DERIVED, or a judge's: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
+        """Return a measured, DERIVED or judge's column: [n], in its unit; success, used: 0 or 1, grades: 0..1."""
         if name in DERIVED:
             return DERIVED[name](self)
         if name.startswith(JUDGED):
@@ -106,7 +106,7 @@ class Outcomes:
 
     @property
     def first(self) -> Mask:
-        """[n]: the trials of the first learning task of an ordered episode: nothing was learned yet that could help them."""
+        """[n]: the trials of the first learning task of an ordered episode, before anything learned could help them."""
         learning = self.ordered & self.covering(LEARNING)
         begins = np.flatnonzero(learning & (self.position == 0))
         places, of_trial = np.unique(self.episode, return_inverse=True)
@@ -118,25 +118,25 @@ class Outcomes:
         return np.asarray(learning & (self.task == task[of_trial]))
 
     def where(self, mask: Mask) -> Outcomes:
-        """Only the trials the mask [n] keeps."""
+        """Return only the trials that the mask [n] keeps."""
         places = np.flatnonzero(mask)  # once, and not for every column
         return type(self)(*(getattr(self, name).take(places, axis=0) for name in self.__dataclass_fields__))
 
     def judgeable(self, name: str) -> Mask:
-        """[n]: the trials that the judge shown was to give this column; none where nobody judged the run."""
+        """Return [n]: the trials that the shown judge had to score in this column; none where nobody judged the run."""
         return np.zeros(len(self), dtype=bool)
 
     @property
     def rehearsals(self) -> Mask:
-        """[n]: acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
-        it among all instances. What was tried while learning is no result of the library."""
+        """[n]: acquisition trials of tasks that are deployed too. SkillLearnBench learns on the seed instance and then
+        counts it among all instances. A try while learning is not a result of the library."""
         deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
         return np.asarray((self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed))
 
     def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
-        """[n]: the trials of these phases (none given: all) and of this role (None: all).
+        """Return [n]: the trials of these phases (none given: all) and of this role (None: all).
 
-        Of acquisition together with deployment the rehearsals are left out: a task that is deployed counts there.
+        For acquisition together with deployment, rehearsals are left out: a deployed task counts there.
         """
         mask: Mask = self.phase == PHASE_CODES[phases[0]] if phases else np.ones(len(self), dtype=bool)
         for phase in phases[1:]:
@@ -157,7 +157,7 @@ class Outcomes:
         return bool(both > 0 and 2 * both >= min(ends[0] - starts[0], ends[1] - starts[1]))
 
     def fill_missing(self, success: float) -> Outcomes:
-        """As if every trial without a verdict had this one, 0 or 1."""
+        """Return a copy where every trial without a verdict has this one, 0 or 1."""
         return replace(self, success=np.where(np.isnan(self.success), success, self.success))
 
     def without(self, trials: Collection[int]) -> Outcomes:
@@ -186,30 +186,30 @@ def pool(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def _mark_used(outcomes: Outcomes) -> Floats:
-    """[n]: 1 where a skill was used, 0 where none was, NaN where it is not known."""
+    """Return [n]: 1 where a skill was used, 0 where none was, NaN where it is unknown."""
     return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
 
 
 def _usage(outcomes: Outcomes) -> Floats:
-    """[n]: 0..1, NaN where no skill was mounted."""
+    """Return [n]: 0..1, NaN where no skill was mounted."""
     given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
     return np.minimum(outcomes.skills_read / given, 1.0)
 
 
 def _usage_rate(outcomes: Outcomes) -> Floats:
-    """[n]: 0..1, NaN where no skill was mounted or no tool opens skills."""
+    """Return [n]: 0..1, NaN where no skill was mounted or no tool opens skills."""
     given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
     return np.minimum(outcomes.skills_invoked / given, 1.0)
 
 
 def _total_tokens(outcomes: Outcomes) -> Floats:
-    """[n]: NaN where either part is not known."""
+    """Return [n]: NaN where either part is unknown."""
     return outcomes.input_tokens + outcomes.output_tokens
 
 
-# Columns that follow from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted,
-# unknown where none was; reads of skills that are not of the library cannot lift it over 1. usage_rate: the same of skills that
-# the skill tool opened. total_tokens: input, which includes cached input, and output.
+# Columns computed from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those
+# mounted, unknown where none was; reads of skills outside the library cannot lift it over 1. usage_rate: the same for
+# skills that the skill tool opened. total_tokens: input, which includes cached input, and output.
 DERIVED: dict[str, Callable[[Outcomes], Floats]] = {
     "used": _mark_used,
     "usage": _usage,
@@ -220,8 +220,8 @@ MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floa
 
 
 def label_rows(first: Ints, *others: Ints) -> Ints:
-    """Labels 0.. of the rows of these columns, equal for equal rows: [n] each -> [n]. One column after the other: numpy
-    sorts whole numbers faster than rows (three columns of 50,000: 6 ms against 56)."""
+    """Return labels 0.. of the rows of these columns, equal for equal rows: [n] each -> [n]. One column after the
+    other: numpy sorts whole numbers faster than rows (three columns of 50,000: 6 ms against 56)."""
     labels = np.unique(first, return_inverse=True)[1]
     for column in others:
         values, codes = np.unique(column, return_inverse=True)
@@ -234,7 +234,7 @@ def empty_outcomes() -> Outcomes:
 
 
 def outcomes_from(columns: Mapping[str, ArrayLike]) -> Outcomes:
-    """From one sequence of n per field; None in a measured one is "not known". Columns of the right type are not copied."""
+    """Build from one sequence of n per field; None is unknown. Columns of the right type are not copied."""
     return Outcomes(*(np.asarray(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 

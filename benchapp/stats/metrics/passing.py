@@ -24,7 +24,7 @@ from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from benchapp.stats.metrics.outcomes import Floats, Ints, Outcomes
 from runner.base.types import Phase
 
-# What a finished library is tried on: acquisition came before it, and what was tried there is no result of it.
+# Phases that try out a finished library: acquisition comes before it, so its trials are not results of the library.
 PHASES = (Phase.DEPLOYMENT, Phase.EVALUATION)
 
 LIMITS = (
@@ -35,7 +35,7 @@ LIMITS = (
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """The chance that k of n tries, of which c passed, hold a pass: 1 - C(n-c, k) / C(n, k). NaN where n < k."""
+    """Return the chance that k of n tries with c passes hold a pass: 1 - C(n-c, k) / C(n, k). NaN where n < k."""
     if not 0 <= c <= n or k < 1:
         raise ValueError(f"pass_at_k({n}, {c}, {k}): expected 0 <= c <= n and k >= 1")
     return float("nan") if n < k else 1 - comb(n - c, k) / comb(n, k)
@@ -44,8 +44,8 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 @dataclass(frozen=True, slots=True)
 class PassPoint:
     """`value`: mean over `tasks` of pass@k, a share; NaN where no task has k scored tries. `samples`: scored tries of
-    these tasks. `left_out`: tasks with a scored try, but fewer than k. `parts`: what `value` is the mean of, the values of the
-    tasks of one run or those of several `runs`."""
+    these tasks. `left_out`: tasks with a scored try, but fewer than k. `parts`: the values behind the mean, of one
+    run's tasks or of several `runs`."""
 
     k: int
     value: float
@@ -57,7 +57,7 @@ class PassPoint:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 %: of several runs Student's over their values, of one its tasks drawn again, from ten of them on."""
+        """95 %: of several runs Student's over their values, of one its tasks resampled, from ten of them on."""
         if self.runs > 1:
             return share_interval(self.parts)
         drawn = by_task(np.array(self.parts)) if len(self.parts) >= MIN_FOR_INTERVAL else None
@@ -67,8 +67,8 @@ class PassPoint:
 def pass_curve(
     outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = PHASES
 ) -> list[PassPoint]:
-    """pass@k of one run: a task's scored samples are its tries; unscored ones do not count. Tainted episodes are left
-    out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
+    """Return pass@k of one run: a task's scored samples are its tries; unscored ones do not count. Tainted episodes are
+    left out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
     if isinstance(outcomes, Outcomes):
         tries, passes = _tries(outcomes, phases)
         return [_point(tries, passes, k) for k in ks]
@@ -77,9 +77,9 @@ def pass_curve(
 
 
 def count_solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
-    """SkillGenBench's pass@k: (tasks of which any of the first k samples passed, tasks with a scored one among them).
+    """Return SkillGenBench's pass@k: (tasks with a pass in the first k samples, tasks with a scored one among them).
 
-    Of a task that was tried fewer than k times the tries there are count, so with unequal tries this is a lower bound.
+    A task with fewer than k tries counts with those, so with unequal tries this is a lower bound.
     """
     mask = outcomes.covering(phases) & ~outcomes.tainted & (outcomes.sample < k) & ~np.isnan(outcomes.success)
     tasks = outcomes.task[mask]
@@ -87,14 +87,14 @@ def count_solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PH
 
 
 def _tries(outcomes: Outcomes, phases: Sequence[Phase]) -> tuple[Ints, Floats]:
-    """Per task: scored samples, and how many of them passed, [tasks] each."""
+    """Return per task the scored samples, and how many of them passed, [tasks] each."""
     mask = outcomes.covering(phases) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     _, place = np.unique(outcomes.task[mask], return_inverse=True)
     return np.bincount(place).astype(np.int64), np.bincount(place, weights=outcomes.success[mask]).astype(np.float64)
 
 
 def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:
-    """From the tries and passes per task, [tasks] each."""
+    """Compute from the tries and passes per task, [tasks] each."""
     enough = tries >= k
     values = [pass_at_k(int(n), int(c), k) for n, c in zip(tries[enough], passes[enough], strict=True)]
     value = float(np.mean(values)) if values else float("nan")

@@ -1,8 +1,8 @@
-"""SkillGenBench's pass@k (section 4.1): a task is solved if any of the samples that were run of it passed.
+"""SkillGenBench's pass@k (section 4.1): a task is solved if any of its samples passed.
 
-The unit is the task, so it can be paired, drawn again and tested like any success. A task counts once all its planned
-samples are scored: one with a missing score and no pass may still be solved, and one with a pass cannot stand in for
-it. Every number comes with how many tasks do not count.
+The unit is the task, so it can be paired, resampled and tested like any success. A task counts after all its planned
+samples are scored: one with a missing score and no pass may still be solved, and one with a pass cannot replace it.
+Every number comes with how many tasks do not count.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PAPER = "SkillGenBench, section 4.1 (pass@3) and Table 2"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tries:
-    """One run on its tasks, by the keys of these; all columns [n]. planned, scored and passed count samples. corpus: the key
-    of the task's environment, -1 where there is none."""
+    """One run's tries by the keys of its tasks; all columns [n]. planned, scored and passed count samples. corpus: the
+    key of the task's environment, -1 where there is none."""
 
     task: Ints
     cluster: Ints
@@ -49,7 +49,7 @@ class Tries:
         return np.asarray(self.passed > 0)
 
     def means(self, cluster: Ints) -> TaskMeans:
-        """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
+        """Return 1 where a complete task is solved and 0 where it is not. cluster: [n]."""
         kept = self.complete
         solved, samples = self.solved[kept].astype(float), self.scored[kept]
         missing = int((self.planned - self.scored).sum())
@@ -57,7 +57,7 @@ class Tries:
 
 
 def tries_of(outcomes: Outcomes) -> Tries:
-    """Of the trials given: choose phases and leave tainted episodes out before."""
+    """Count the given trials: choose phases and leave tainted episodes out before."""
     task, first, place = np.unique(outcomes.task, return_index=True, return_inverse=True)
     n = len(task)
     scored, passed = ~np.isnan(outcomes.success), outcomes.success == 1
@@ -74,7 +74,7 @@ def tries_of(outcomes: Outcomes) -> Tries:
 
 @dataclass(frozen=True, slots=True)
 class SolvedMetric(TrialMetric):
-    """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
+    """A share of tasks, not of trials: `rate` counts tasks, with all as `planned` and the complete ones as `scored`."""
 
     def tries(self, outcomes: Outcomes) -> Tries:
         return tries_of(self.select_covered(outcomes))
@@ -92,14 +92,14 @@ class SolvedMetric(TrialMetric):
         return "tasks"
 
     def _repeats(self, outcomes: Outcomes) -> bool:
-        return False  # its unit is the task, whatever the number of samples
+        return False  # its unit is the task, for any number of samples
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         tries = tries_of(self.select_covered(outcomes, phases))
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
-        """The same with the corpus as the cluster; a task without one is a cluster of its own."""
+        """Return the same with the corpus as the cluster; a task without one is a cluster of its own."""
         tries = self.tries(outcomes)
         return tries.means(np.where(tries.corpus >= 0, tries.corpus, -2 - tries.task))
 
@@ -131,23 +131,23 @@ METRICS = (SOLVED, SOLVED_CODE, SOLVED_DOC)
 
 
 def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple[int, int]:
-    """(fewest, most) samples planned of a task; (0, 0) where there is no task."""
+    """Return (fewest, most) samples planned for a task; (0, 0) where there is no task."""
     planned = [tries.planned for outcomes in runs if len((tries := metric.tries(outcomes)).task)]
     return (int(min(each.min() for each in planned)), int(max(each.max() for each in planned))) if planned else (0, 0)
 
 
 def name_of(samples: tuple[int, int]) -> str:
-    """Name of the number: "pass@3" if every task had three samples, else the range of k."""
+    """Return the name of the number: "pass@3" if every task had three samples, else the range of k."""
     fewest, most = samples
     return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnMean:
-    """A mean over tasks, or a difference of two, with its tasks drawn again. Shares, -1..1 for a difference.
+    """A mean over tasks, or a difference of two, with resampled tasks. Shares, -1..1 for a difference.
 
-    tasks: complete in every run it rests on; left_out: those complete in some and not in all, or in none. by_corpus: corpora
-    drawn whole. notes: why an interval is missing, or should not be trusted.
+    tasks: complete in every run it uses; left_out: those complete in some and not in all, or in none. by_corpus:
+    corpora drawn whole. notes: why an interval is missing, or should not be trusted.
     """
 
     value: float
@@ -160,21 +160,21 @@ class DrawnMean:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether there are corpora enough for the interval over them."""
+        """Are the corpora enough for the interval over them?"""
         return self.corpora >= MIN_CLUSTERS
 
 
 def draw_mean(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> DrawnMean | None:
-    """pass@k of the replicates of one group. None where no task is complete in all of them."""
+    """Return pass@k of the replicates of one group. None where no task is complete in all of them."""
     means = [metric.corpus_means(outcomes) for outcomes in runs]
-    paired = pair(means, means[:1])  # against itself: only to line the replicates up
+    paired = pair(means, means[:1])  # against itself: only to align the replicates
     return _draw(paired, paired.own.mean(axis=0), _count_planned(runs, metric)) if paired else None
 
 
 def draw_difference(
     own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED
 ) -> DrawnMean | None:
-    """Own minus other, paired by task. None where no task is complete on both sides."""
+    """Return own minus other, paired by task. None where no task is complete on both sides."""
     sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
     paired = pair(*sides)
     return _draw(paired, paired.delta, _count_planned([*own, *other], metric)) if paired else None
@@ -185,7 +185,7 @@ def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
 
 
 def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:
-    """values: one per task of the pair, [n]."""
+    """Draw intervals. values: one per task of the pair, [n]."""
     corpora = paired.clusters
     tasks, whole = by_task(values), by_cluster(values, paired.cluster)
     return DrawnMean(

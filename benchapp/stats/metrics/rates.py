@@ -12,7 +12,7 @@ from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
 
 @dataclass(frozen=True, slots=True)
 class Rate(Shaped):
-    """`passed` of `scored`; `planned` counts every trial the plan holds, scored or not.
+    """`passed` of `scored`; `planned` counts every planned trial, scored or not.
 
     Missing is not zero: a trial without a verdict counts in `planned` and in no percentage.
     """
@@ -53,10 +53,10 @@ class Rate(Shaped):
 
 
 def pooled_interval(rates: Sequence[Rate]) -> tuple[float, float] | None:
-    """95 % around the share of all counts together: of one learning run Wilson's, of several Student's over their shares.
+    """Return 95 % around the share of all counts: for one learning run Wilson's, for several Student's over shares.
 
-    Give only runs with a scored trial. Runs that scored unlike numbers have another mean than the share: None where its
-    interval leaves the share out."""
+    Pass only runs with a scored trial. With unequal numbers of scored trials the mean is not the share: None where its
+    interval excludes the share."""
     if len(rates) == 1:
         return rates[0].interval
     share, ends = sum(rates, Rate()).value, share_interval([rate.value for rate in rates if rate.value is not None])

@@ -1,10 +1,10 @@
-"""Numbers of a whole run that are no mean over its trials: replay, passes among tries, the bill, the library.
+"""Numbers of a whole run other than means over trials: replay, passes among tries, the bill, the library.
 
-A solved task costs what the first tries of a run and its author cost over the tasks solved at first tries. Failures are paid
-for too, so every billed attempt counts: a mean over solved trials would reward an agent that fails expensively. Replays are
-left out on both sides: they solve no new task, and a replayed condition would pay for more than one that is not replayed.
-
-An attempted task costs what all phases of a run and its author cost over the trials of all phases: replays are on both sides.
+A solved task costs what the first tries of a run and its author cost over the tasks solved at first tries. Failures
+cost too, so every billed attempt counts: a mean over solved trials would reward an agent that fails expensively.
+Replays are left out on both sides: they solve no new task, and a replayed condition would pay for more than one that is
+not replayed. An attempted task costs what all phases of a run and its author cost over the trials of all phases:
+replays are on both sides.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from runner.engine.host_calls import JUDGE
 
 @dataclass(frozen=True, slots=True)
 class Spending(Shaped):
-    """Sums over known usage, the known part of a thing among it; `*_known` count the `things` whose usage is fully known. None: no
-    usage data at all.
-    `estimated_usd`: of `cost_estimated` things that report no cost, by a price list; no part of `cost_usd`."""
+    """Sums over known usage, with the known part of each thing; `*_known` count the `things` whose usage is fully
+    known. None: no usage data at all. `estimated_usd`: of `cost_estimated` things that report no cost, by a price list;
+    not in `cost_usd`."""
 
     things: int = 0  # attempts, or calls
     input_known: int = 0
@@ -39,7 +39,7 @@ class Spending(Shaped):
     estimated_usd: float | None = None
 
     def __add__(self, other: Spending) -> Spending:
-        """Nothing known on both sides stays None."""
+        """Add up; what is unknown on both sides stays None."""
         return Spending(
             self.things + other.things,
             self.input_known + other.input_known,
@@ -56,17 +56,17 @@ class Spending(Shaped):
 
     @classmethod
     def of_nothing(cls, things: int) -> Spending:
-        """Of things that asked no model: known, and zero."""
+        """Return the usage of things that asked no model: known, and zero."""
         return cls(things, things, things, things, things, 0, 0, 0, 0.0)
 
     @property
     def whole_cost(self) -> float | None:
-        """None unless the cost of each thing is known."""
+        """The cost; None unless the cost of each thing is known."""
         return self.cost_usd or 0.0 if self.things and self.cost_known == self.things else None
 
     @property
     def whole_tokens(self) -> int | None:
-        """Input, cached input among it, and output; None unless all are known."""
+        """Input, with cached input, and output; None unless all are known."""
         if not self.things or self.tokens_known < self.things:
             return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
@@ -99,8 +99,8 @@ def _add(one: float | None, other: float | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
-    """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library; `judge`:
-    calls that judged artifacts, or skills and attempts."""
+    """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library;
+    `judge`: calls that judged artifacts, or skills and attempts."""
 
     first_tries: Spending = Spending()
     author: Spending = Spending()
@@ -111,7 +111,7 @@ class RunSpending(Shaped):
 
     @classmethod
     def restore(cls, fact: Fact) -> RunSpending:
-        """From its `asdict`."""
+        """Restore from its `asdict`."""
         return cls(**{part: Spending(**sums) for part, sums in fact.items()})
 
     @property
@@ -120,17 +120,17 @@ class RunSpending(Shaped):
 
     @property
     def parts(self) -> tuple[Spending, ...]:
-        """Of the bill, which a budget limits."""
+        """The parts of the bill, which a budget limits."""
         return self.agent, self.author, self.judge
 
     @property
     def of_first_tries(self) -> Spending:
-        """With the author's calls, and nothing where no first try was made. No replay solves a task that counts."""
+        """First tries with the author's calls; empty without a first try. No replay solves a task that counts."""
         return self.first_tries + self.author if self.first_tries.things else Spending()
 
     @property
     def of_all_phases(self) -> Spending:
-        """Replays and the author's calls too. Judges measure, and solve nothing."""
+        """All attempts with the author's calls. Judges measure, and solve nothing."""
         return self.agent + self.author if self.agent.things else Spending()
 
 
@@ -147,12 +147,12 @@ SUMS = {
 
 
 def select_known_part(name: str) -> Combinable:
-    """The number of each row, or its known part."""
+    """Return the number of each row, or its known part."""
     return Coalesce(name, BOUND_OF[name])
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
-    """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
+    """Return value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
     parts = {"input": "input_tokens", "output": "output_tokens", "cost": "cost_usd"}
     sums, n = {**SUMS, **{name: Sum(select_known_part(field)) for name, field in parts.items()}}, len(fields)
     if rows.model is Attempt:
@@ -161,15 +161,13 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dic
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
 
 
-KEPT: RunCache[RunSpending] = RunCache(
-    20_000
-)  # of finished runs: what is still at work spends on without settling a trial
+KEPT: RunCache[RunSpending] = RunCache(20_000)  # of finished runs: running ones spend more without settling a trial
 
 
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
-    """run pk -> its usage, for every run given. `as_of` leaves out what was settled or begun later.
+    """Return run pk -> its usage, for every run. `as_of` leaves out what was settled or started later.
 
-    Three grouped queries for all runs that are not cached, two of them none for what is kept on disk.
+    Three grouped queries for all runs that are not cached; only one of them for what is kept on disk.
     """
     wanted = list(runs)
     if as_of is not None:
@@ -178,7 +176,7 @@ def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int,
 
 
 def _take_or_read(runs: list[Run]) -> dict[int, RunSpending]:
-    """What judges of a finished run used is never taken from the disk: a pass that breaks off has spent all the same."""
+    """Return the usage. The judges' part is never taken from disk: even an interrupted pass has spent."""
     return _add_judges(take_or_read(runs, "spending", _read_spending, asdict, RunSpending.restore), runs, None)
 
 
@@ -188,7 +186,7 @@ def _add_judges(spent: dict[int, RunSpending], runs: Collection[Run], as_of: dat
 
 
 def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
-    """Without the judges of skills and attempts."""
+    """Read the usage without the judges of skills and attempts."""
     calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
@@ -208,7 +206,7 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
 
 
 def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int, Spending]:
-    """run pk -> usage of the replies that judges of its skills and attempts gave. One query."""
+    """Return run pk -> usage of the replies from judges of its skills and attempts. One query."""
     tries = JudgingTry.objects.filter(unit__judging__run__in=[run.pk for run in runs], reply__isnull=False).order_by()
     if as_of is not None:
         tries = tries.filter(asked_at__lte=as_of)
@@ -230,8 +228,7 @@ def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int,
 
 
 def _agents_spending(runs: Collection[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
-    """(run pk, is it replay?) -> usage of these attempts: every billed execution, interrupted and unscored ones too.
-    One query.
+    """Return (run pk, is it replay?) -> usage of every billed execution, interrupted and unscored ones too. One query.
 
     With `as_of`, an attempt is left out if its trial was settled again later.
     """

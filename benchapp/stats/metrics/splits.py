@@ -1,7 +1,7 @@
-"""How the trials of a comparison fall apart: by environment, by family, or by an attribute of their tasks.
+"""Split the trials of a comparison by environment, by family, or by an attribute of their tasks.
 
-Every chart and table that splits trials does it with a `Split`. Groups of tasks are no columns of `Outcomes`: what is
-said of a task may change, and the numbers of its trials stay what they were.
+Every chart and table that splits trials uses a `Split`. Groups of tasks are not columns of `Outcomes`: a task's
+attributes may change, while the numbers of its trials stay the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchapp.stats.metrics.outcomes import CORPORA, Ints, Mask, Outcomes
 NAMES = {"gap": "knowledge gap", "rank": "difficulty rank"}
 PLACES = ("environment", "family")  # columns of Outcomes that hold keys of the record
 GRADES = ("trivial", "easy", "medium", "moderate", "hard", "difficult", "expert")
-# Values that have an order of their own; others stand in the order of the alphabet.
+# Values with an order of their own; others are sorted alphabetically.
 ORDERED = {value: place for values in (GRADES, CORPORA) for place, value in enumerate(values)}
 
 
@@ -32,13 +32,13 @@ class Piece:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """Its trials alone, of few metrics asked for."""
+        """Its trials alone, for when few metrics are needed."""
         return self.whole.where(self.mask)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`by`: one of PLACES, or an attribute; then `members` gives the tasks (keys) of each of its values, in order. A task
+    """`by`: one of PLACES, or an attribute; then `members` has the tasks (keys) of each of its values, in order. A task
     with several values counts in each of them, one without any in none."""
 
     by: str
@@ -46,7 +46,7 @@ class Split:
 
     @property
     def values(self) -> list[str]:
-        """Of an attribute: part n of the split is the nth."""
+        """The values of an attribute: part n of the split is the nth."""
         return list(self.members or ())
 
     @property
@@ -56,7 +56,7 @@ class Split:
         return len(set(every)) < len(every)
 
     def parts(self, outcomes: Outcomes) -> Iterator[tuple[int, Mask]]:
-        """(key of the place or number of the value, the trials in it as a mask [n]) of every part that may have a trial."""
+        """Yield (key of the place or number of the value, mask [n]) of every part that may have a trial."""
         if self.members is None:
             places: Ints = getattr(outcomes, self.by)
             for place in np.unique(places[places >= 0]).tolist():
@@ -65,11 +65,11 @@ class Split:
             yield from self.parts_of_tasks(outcomes.task)
 
     def cut(self, outcomes: Outcomes) -> list[Piece]:
-        """Once for all metrics."""
+        """Cut the outcomes once for all metrics."""
         return [Piece(key, mask, outcomes) for key, mask in self.parts(outcomes)]
 
     def parts_of_tasks(self, tasks: Ints) -> Iterator[tuple[int, Mask]]:
-        """Of an attribute, for tasks [n]."""
+        """Yield the parts by an attribute, for tasks [n]."""
         for number, members in enumerate((self.members or {}).values()):
             mask = np.isin(tasks, members)
             if mask.any():
@@ -77,12 +77,12 @@ class Split:
 
 
 def order_value(value: str) -> tuple[int, float, str]:
-    """To sort by: numbers by size, then what has an order of its own, then the rest by name."""
+    """Return a sort key: numbers by size, then what has an order of its own, then the rest by name."""
     if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", value, re.ASCII):
         return 0, float(value), value
     return (1, ORDERED[value], value) if value in ORDERED else (2, 0, value.casefold())
 
 
 def name_attribute(attribute: str) -> str:
-    """As pages say it, in the singular."""
+    """Return the attribute's name on pages, in the singular."""
     return NAMES.get(attribute, attribute.replace("_", " "))

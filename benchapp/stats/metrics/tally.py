@@ -1,4 +1,4 @@
-"""Counting trials by SQL: how many there are, how many ended, how many were scored, how many passed."""
+"""Count trials by SQL: how many there are, how many ended, how many were scored, how many passed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TrialTally(Shaped):
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> TrialTally:
-        """Of a run's trials as columns."""
+        """Count a run's trials, given as columns."""
         scored = ~np.isnan(outcomes.success)
         return cls(len(outcomes), int(outcomes.ended.sum()), int(scored.sum()), int((outcomes.success == 1).sum()))
 
@@ -56,7 +56,7 @@ class TrialTally(Shaped):
 
 
 def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, TrialTally]:
-    """Value of the field (a lookup such as "episode__run"), or tuple of several fields' values -> tally.
+    """Return value of the field (a lookup such as "episode__run"), or tuple of several fields' values -> tally.
 
     One grouped query, without a join per count.
     """
@@ -78,7 +78,7 @@ KEPT: RunCache[dict[str, TrialTally]] = RunCache(20_000)  # of finished runs
 
 
 def tally_by_phase(runs: Iterable[Run]) -> dict[int, dict[str, TrialTally]]:
-    """run pk -> phase -> tally, every run given. One grouped query for all whose numbers are not at hand."""
+    """Return run pk -> phase -> tally, for every run. One grouped query for all that are not cached."""
     return KEPT.read_all(runs, _read_tallies, has_ended)
 
 

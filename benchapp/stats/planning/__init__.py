@@ -1,1 +1,1 @@
-"""What a design can find out, before it runs and after."""
+"""What a design can find, before it runs and after."""

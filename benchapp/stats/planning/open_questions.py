@@ -20,18 +20,18 @@ from benchapp.stats.planning.power import Design
 from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
 from benchapp.stats.planning.spread import Measured, measure_pairs
 
-MOST_BASELINES = 4  # of a comparison with plans; beyond, every experiment's own page has them
+MOST_BASELINES = 4  # with plans in one comparison; beyond, every experiment's own page has them
 
 
 class OpenQuestions:
-    """Of all groups judged in one metric, each with its baseline. Groups with one baseline and as many
-    replicates share what is measured, since one pair shows little of what reruns do, and the design: one plan for all."""
+    """All groups judged in one metric, each with its baseline. Groups with one baseline and the same number of
+    replicates share their measurements, since one pair shows little about reruns, and the design: one plan for all."""
 
     def __init__(self, comparison: GroupComparison, metric: TrialMetric, pairs: Sequence[tuple[Group, Group]]) -> None:
         self.comparison, self.metric, self.pairs = comparison, metric, tuple(pairs)
 
     def settle(self, group: Group, baseline: Group) -> Settling | None:
-        """None for a metric that is no share, and with too many baselines."""
+        """Return the plan. None for metrics other than shares, and with too many baselines."""
         alike = self._families.get(self._family_of(group, baseline), []) if self.metric.is_share else []
         if not alike or len({each.identity for _, each in self.pairs}) > MOST_BASELINES:
             return None
@@ -50,7 +50,7 @@ class OpenQuestions:
 
     @cached_property
     def _paired(self) -> dict[object, Paired]:
-        """By group."""
+        """The pairs by group."""
         by_family = self.metric.macro
         found = {
             group.identity: pair(*self.comparison.sides(group, baseline, self.metric), by_family=by_family)
@@ -80,7 +80,7 @@ class OpenQuestions:
         return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights, is_block)
 
     def _scale(self, design: Design, measured: Measured, group: Group) -> Design:
-        """By what this difference itself showed: its own error, and the comparisons it is judged with."""
+        """Scale to this difference: its own error, and the comparisons it is judged with."""
         found = judge_difference(self.comparison, group, self.metric)
         expected, _ = design.expect_error(measured.spread)
         if found is None or found.test is None or not expected:
@@ -94,7 +94,7 @@ class OpenQuestions:
         return spending_of(self.comparison.runs, self.comparison.choices.as_of)
 
     def _cost(self, group: Group) -> RunCost:
-        """Of one replicate, its authors and replays included."""
+        """Return the cost of one replicate, with its authors and replays."""
         runs = [
             RunCost(len(outcomes), _bill(self._spending[run.pk]), _sum(outcomes.seconds))
             for run in group.runs
@@ -120,5 +120,5 @@ def _bill(spending: RunSpending) -> float | None:
 
 
 def _sum(values: Floats) -> float | None:
-    """None where one is not known."""
+    """Return the sum, None where one value is unknown."""
     return None if np.isnan(values).any() else float(values.sum())

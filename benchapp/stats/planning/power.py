@@ -1,4 +1,4 @@
-"""How often a design finds a difference: the noncentral t of the claim that will decide, with the spread of runs like these."""
+"""How often a design finds a difference: the noncentral t of the deciding claim, with the spread of similar runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ MOST_POINTS = 96  # a larger difference of shares is never planned for
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """tasks: of each episode. replicates: of both sides. samples: of each task. weights: of each episode in the mean that is
-    compared, any scale; None: as many as it has tasks. is_block: replicates of both sides run interleaved. comparisons: that are
-    judged together. scale: what runs of this kind showed of the standard error, over what their spread makes expected."""
+    """tasks: of each episode. replicates: of both sides. samples: of each task. weights: of each episode in the
+    compared mean, on any scale; None: its number of tasks. is_block: replicates of both sides run interleaved.
+    comparisons: judged together. scale: the observed standard error of such runs over the one that their spread
+    predicts."""
 
     tasks: tuple[int, ...]
     replicates: tuple[int, int]
@@ -42,7 +43,7 @@ class Design:
         return Claim.RUN if self.is_block and self.replicates[0] == self.replicates[1] else Claim.RERUN
 
     def expect_error(self, spread: Spread) -> tuple[float, float]:
-        """Standard error of the difference, a share, and its degrees of freedom, by the rule of `inference.model`."""
+        """Return the difference's standard error, a share, and its degrees of freedom, as in `inference.model`."""
         episodes, (own, other) = len(self.tasks), self.replicates
         size = (episodes * self.shares) ** 2  # of what an episode weighs over an equal part
         trial = float((size * spread.sample**2 / (np.asarray(self.tasks) * self.samples)).mean())
@@ -58,8 +59,8 @@ class Design:
 
 
 def predict_power(design: Design, spread: Spread, difference: float) -> float | None:
-    """How often the design finds a true `difference` of shares, above 0, in its direction: 0..1; None where no two shares
-    differ so."""
+    """Return how often the design finds a true `difference` of shares, above 0, in its direction: 0..1; None for an
+    impossible difference."""
     if difference > 1:
         return None
     expected, freedom = design.expect_error(spread)
@@ -74,11 +75,11 @@ def predict_power(design: Design, spread: Spread, difference: float) -> float | 
 
 
 def count_found(power: float | None) -> int:
-    """Of 100 comparisons those that find it; a plan is never sure."""
+    """Return how many of 100 comparisons find it; a plan is never sure."""
     return min(99, round(100 * (power or 0.0)))
 
 
 def find_least(design: Design, spread: Spread) -> float | None:
-    """The smallest difference of whole points that is found 8 times of 10; None where none is."""
+    """Return the smallest difference in whole points with 80 % power; None where there is none."""
     found = (points / 100 for points in range(1, MOST_POINTS + 1))
     return next((each for each in found if (predict_power(design, spread, each) or 0.0) >= POWER), None)

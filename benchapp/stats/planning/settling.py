@@ -1,4 +1,4 @@
-"""What would settle a difference that is still open: more replicates, more episodes, or more samples, and what each takes."""
+"""What would settle an open difference: more replicates, more episodes, or more samples, and the cost of each."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.planning.power import POWER, Design, count_found, predict_power
 from benchapp.stats.planning.spread import Measured, Spread
 
-SOUGHT = 0.10  # shares: what a plan has to find; a difference shown to be smaller is settled
-FAR = 50  # more than that is no plan
+SOUGHT = 0.10  # shares: what a plan must find; a difference shown to be smaller is settled
+FAR = 50  # with more it is not a plan
 MOST_SAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RunCost(Shaped):
-    """Of some trials with what was written for them. seconds: of agents, one after another. None: not known of all."""
+    """Some trials with what was written for them. seconds: of agents, one after another. None: unknown for some."""
 
     trials: float = 0.0
     usd: float | None = 0.0
@@ -37,7 +37,7 @@ def _add(one: float | None, other: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DesignCost:
-    """What the runs of both sides took. own, other: one replicate. counted: the trials of all that the metric counts."""
+    """The cost of both sides' runs. own, other: one replicate. counted: the trials of all that the metric counts."""
 
     own: RunCost
     other: RunCost
@@ -46,7 +46,7 @@ class DesignCost:
 
 @dataclass(frozen=True, slots=True)
 class Route(Shaped):
-    """`more` of `unit` ("replicate" a side, "episode" or "sample" of each task) find the difference; cost: of what is added."""
+    """`more` of `unit` ("replicate" a side, "episode", or "sample" of each task) find the difference at this cost."""
 
     unit: str
     more: int
@@ -67,7 +67,7 @@ class Route(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Settling(Shaped):
-    """Of one design with the spread that was measured. power: how often it finds a true difference of SOUGHT, 0..1."""
+    """One design with the measured spread. power: how often it finds a true difference of SOUGHT, 0..1."""
 
     design: Design
     measured: Measured
@@ -82,7 +82,7 @@ class Settling(Shaped):
 
     @property
     def is_enough(self) -> bool:
-        """These runs find it already: what is open is smaller."""
+        """Can these runs find it already? Then an open difference is smaller."""
         return (self.power or 0.0) >= POWER
 
     @property
@@ -100,21 +100,21 @@ class Settling(Shaped):
 
     @property
     def routes(self) -> list[Route]:
-        """By what they cost, or by their trials where one's cost is unknown."""
+        """The routes by their cost, or by their trials where one's cost is unknown."""
         found = [route for unit in ADDED if (route := self.find_route(unit)) is not None]
         is_priced = all(route.cost.usd is not None for route in found)
         return sorted(found, key=lambda route: (route.cost.usd or 0.0) if is_priced else route.cost.trials)
 
     @property
     def in_vain(self) -> list[str]:
-        """What does not find it however many there are, within what is a plan: "50 more episodes"."""
+        """What does not find it in any number, within a plan's limits: "50 more episodes"."""
         if self.is_enough:
             return []
         most = {"sample": f"{MOST_SAMPLES} samples of each task"}
         return [most.get(unit, f"{FAR} more {unit}s") for unit in ADDED if self.find_route(unit) is None]
 
     def find_route(self, unit: str) -> Route | None:
-        """None where no plan of this kind finds it, and where nothing has to be added."""
+        """Return the route; None where no plan of this kind finds it, and where nothing has to be added."""
         if self.is_enough:
             return None
         more = count_added(self.design, self.measured.spread, self.difference, unit)
@@ -131,14 +131,14 @@ class Settling(Shaped):
 
 
 def _add_replicates(design: Design, more: int) -> Design:
-    """As many on both sides, at the least."""
+    """Add to the smaller side first."""
     own, other = design.replicates
     least = min(own, other) + more
     return replace(design, replicates=(max(own, least), max(other, least)))
 
 
 def _add_episodes(design: Design, more: int) -> Design:
-    """Of the same sizes in turn."""
+    """Add episodes of the same sizes in turn."""
     places = [place % len(design.tasks) for place in range(len(design.tasks) + more)]
     weights = None if design.weights is None else tuple(design.weights[place] for place in places)
     return replace(design, tasks=tuple(design.tasks[place] for place in places), weights=weights)
@@ -157,7 +157,7 @@ ADDED: dict[str, Callable[[Design, int], Design]] = {
 
 @lru_cache(maxsize=2_000)
 def count_added(design: Design, spread: Spread, difference: float, unit: str) -> int | None:
-    """The fewest to add that find it 8 times of 10; None where FAR more (of samples MOST_SAMPLES in all) do not."""
+    """Return the fewest to add for 80 % power; None where FAR more (of samples MOST_SAMPLES in total) are too few."""
     most = MOST_SAMPLES - design.samples if unit == "sample" else FAR
 
     def finds(more: int) -> bool:

@@ -1,4 +1,4 @@
-"""How shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on runs that ended."""
+"""How shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on ended runs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import Floats, Ints
 from benchapp.stats.inference.sides import Paired
 
-FEW = 4  # degrees of freedom: fewer reruns show hardly anything of what differs between them
+FEW = 4  # degrees of freedom: fewer reruns show hardly anything about their differences
 ENDS = 0.005  # shares closer to 0 and 1 have no spread to plan with
-MOST = 0.98  # of what a share can vary at all: that tasks, episodes and reruns may take
+MOST = 0.98  # of a share's possible variation: the most for tasks, episodes and reruns
 
 
 @dataclass(frozen=True, slots=True)
 class Spread(Shaped):
     """Standard deviations, as shares, 0..1. share: what passes, halfway between the two sides of a comparison.
 
-    task: between tasks. episode: what a library adds to all tasks that read it. rerun: what all episodes of one learning run
-    have in common. sample: what is left, one trial of one task with one library.
+    task: between tasks. episode: a library's effect on all tasks that read it. rerun: what all episodes of one learning
+    run have in common. sample: the rest, one trial of one task with one library.
     """
 
     share: float
@@ -48,8 +48,8 @@ GUESS = Spread(share=0.5, task=0.2, episode=0.1, rerun=0.03)
 
 @dataclass(frozen=True, slots=True)
 class Measured(Shaped):
-    """`spread` as measured on `runs` learning runs, and the degrees of freedom that reruns had. `guessed`: they showed nothing
-    of reruns, whose part is a guess."""
+    """`spread` as measured on `runs` learning runs, and the degrees of freedom that reruns had. `guessed`: they showed
+    nothing about reruns, whose part is a guess."""
 
     spread: Spread
     runs: int
@@ -67,8 +67,8 @@ class Measured(Shaped):
 
 
 def measure_pairs(pairs: Sequence[Paired]) -> Measured:
-    """Of conditions that are held against one baseline, at least one of them; averaged, since a difference has the spreads of
-    both sides."""
+    """Measure conditions with one common baseline, at least one of them. Averaged, since a difference has the spreads
+    of both sides."""
     baseline = len(pairs[0].other)
     share, *parts = np.mean([_measure_pair(each) for each in pairs], axis=0).tolist()
     runs = baseline + sum(len(each.own) for each in pairs)
@@ -76,13 +76,13 @@ def measure_pairs(pairs: Sequence[Paired]) -> Measured:
 
 
 def _measure_pair(paired: Paired) -> tuple[float, ...]:
-    """Share and variances of tasks, episodes and reruns. Near 0 and 1 shares can vary least, so what two sides vary on average is
-    taken to halfway between them."""
+    """Return share and variances of tasks, episodes and reruns. Near 0 and 1 shares can vary least, so the average of
+    two sides is scaled to halfway between them."""
     own, other, cluster = paired.own, paired.other, paired.cluster
     sides = [_vary_by_rerun(side, cluster) for side in (own, other) if len(side) > 1]
     if len(sides) == 2:
         episode, rerun = np.mean(sides, axis=0)
-    else:  # what the episodes of one difference show, effects that differ between them among it
+    else:  # the episodes of one difference, with effects that differ between them
         within, across = _products(paired.delta, cluster)
         episode = np.nan_to_num(within - across) / (1 / len(own) + 1 / len(other))
         rerun = sides[0][1] if sides else GUESS.rerun**2
@@ -93,7 +93,7 @@ def _measure_pair(paired: Paired) -> tuple[float, ...]:
 
 
 def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
-    """Of conditions that were learned more than once, each `(values [r, n], cluster [n])`; None where reruns are too few."""
+    """Measure conditions learned more than once, each `(values [r, n], cluster [n])`; None with too few reruns."""
     several = [(values, cluster) for values, cluster in groups if len(values) > 1 and values.shape[1]]
     freedoms = [len(values) - 1 for values, _ in several]
     if sum(freedoms) < FEW:
@@ -104,13 +104,13 @@ def measure_groups(groups: Sequence[tuple[Floats, Ints]]) -> Measured | None:
 
 
 def state_spread(spread: Spread, stated: Mapping[str, float]) -> Spread:
-    """With some of its fields as somebody states them, no more in sum than a share can vary."""
+    """Replace the stated fields, with a sum no larger than a share can vary."""
     named = {name: stated.get(name, getattr(spread, name)) for name in ("share", "task", "episode", "rerun")}
     return _make(named.pop("share"), *(each**2 for each in named.values())) if stated else spread
 
 
 def _make(share: float, task: float, episode: float, rerun: float) -> Spread:
-    """From variances; what is below 0 by chance is 0, and together they are no more than a share can vary."""
+    """Build from variances. Negative ones, by chance, become 0, and together they are no more than a share can vary."""
     share = min(1 - ENDS, max(ENDS, share))
     parts = np.maximum(0.0, (task, episode, rerun))
     parts *= min(1.0, MOST * share * (1 - share) / max(float(parts.sum()), 1e-12))
@@ -118,7 +118,7 @@ def _make(share: float, task: float, episode: float, rerun: float) -> Spread:
 
 
 def _vary_by_task(runs: Floats) -> float:
-    """Variance between tasks of what all runs [r, n] expect of them: the covariance of two runs, over all pairs of them."""
+    """Return the variance between tasks, expected over all runs [r, n]: the covariance of two runs, over all pairs."""
     if runs.shape[1] < 2:
         return 0.0
     products = np.cov(runs)
@@ -126,9 +126,9 @@ def _vary_by_task(runs: Floats) -> float:
 
 
 def _vary_by_rerun(values: Floats, cluster: Ints) -> tuple[float, float]:
-    """Variances of episodes and of reruns, of values [r, n]. Tasks of one episode move together by both, those of two
-    episodes by reruns alone. Where there is one episode all of it is taken for reruns: more episodes are not promised to help.
-    """
+    """Return variances of episodes and of reruns, from values [r, n]. Tasks of one episode vary together by both, those
+    of two episodes by reruns alone. With one episode all of it counts as reruns: more episodes are not promised to
+    help."""
     left = values - values.mean(axis=0)
     found = np.array([_products(row, cluster) for row in left])
     both, rerun = (float(each) for each in found.sum(axis=0) / (len(values) - 1))
@@ -138,7 +138,7 @@ def _vary_by_rerun(values: Floats, cluster: Ints) -> tuple[float, float]:
 
 
 def _products(values: Floats, cluster: Ints) -> tuple[float, float]:
-    """Mean product of two tasks of one cluster, and of two tasks of different clusters; NaN where there are no such two."""
+    """Return the mean product of two tasks of one cluster, and of different clusters; NaN without such a pair."""
     sums, sizes = np.bincount(cluster, weights=values), np.bincount(cluster)
     squares, total, n = float(values @ values), float(values.sum()), len(values)
     inside, within = float(sums @ sums), int(sizes @ sizes)

@@ -1,7 +1,7 @@
 """Codebooks to begin with, one YAML file each, in the format of `benchapp.review.codebooks.codebook_file`.
 
-The names of codes are the field's; what they mean is said in our own words. Who failed (agent, skill text, author, ...)
-is no code in any of them: reviewers say it with the attribution.
+The names of codes are the field's; their definitions are our own words. Who failed (agent, skill text, author, ...) is
+never a code: reviewers use the attribution for that.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ class Starter:
 
 @cache
 def starters() -> dict[str, Starter]:
-    """Every starter by its key, the one for the whole field first. A broken file raises CodebookFileError."""
+    """Return every starter by its key, the one for the whole field first. A broken file raises CodebookFileError."""
     paths = sorted(FOLDER.glob("*.yaml"), key=lambda path: (path.stem != "skill-evolution", path.stem))
     return {path.stem: Starter(path.stem, read_codebook(path.read_bytes(), name=path.name)) for path in paths}
