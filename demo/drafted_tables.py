@@ -2,8 +2,7 @@
 
 All tasks share one procedure: read, drop records without an amount and repeated ones, apply the rule, add up, write.
 They differ in the trade, the data, the rule and the number of odd records. Everything follows from the dice. Tests and
-solution agree because both come from one rule. The data has records on both sides of the rule's limit, so a result
-without the rule is wrong: this is the declared trap.
+solution agree because both come from one rule. A result without the rule is wrong, as data has both sides of its limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a record: a list of dicts that becomes a data frame where pandas is installed."""
+"""Rows of a record: a list of dicts that converts to a data frame if pandas is installed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Base of the agents that are third-party programs: a pinned harness in the sandbox, its calls through the gateway.
 
 In an attempt, the instruction is put below the logs folder and the program's command line runs once, with the task's
-time limit. Its own log is then read, kept and turned into trajectories by the reader of its format. An adapter has only
+time limit. Its log is then read, kept and turned into trajectories by the reader of its format. An adapter has only
 what is particular: command line, environment, files, which log to read, and what in it means a failure.
 
-A program that ends badly is the agent's Failure, with three exceptions:
+A program that ends badly is the agent's Failure, except when
 - its last model call got no answer: the provider's fault (ModelUnavailable, ModelRefused);
 - `before_call` refused a call: BudgetSpent;
 - it ended before its first call: it could not be started in this image (SetupError).
@@ -104,8 +104,7 @@ class ProgramAgent:
         return address
 
     def models(self, preset: Preset) -> frozenset[str]:
-        """Names of the models that its calls may ask for. Side calls must use the model under test, which has
-        prices."""
+        """Names of the models that its calls may ask for. Side calls must use the priced model under test."""
         return frozenset({preset.agent_model})
 
     # --- the agent ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Claude Code, without a person: `claude -p`, its events as JSON lines. Anthropic's Messages format.
 
-Seen with 2.1.330: skills are read from ~/.claude/skills; as root it bypasses permissions only where IS_SANDBOX says so;
-two of its own skills stay listed with bundled skills off and are switched off by name.
+Seen with 2.1.330: skills are read from ~/.claude/skills. As root it bypasses permissions only if IS_SANDBOX is set. Two
+of its own skills stay listed with bundled skills off and are switched off by name.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is n
 class SessionWatcher:
     """Passes on what a session does while it runs, and bills what it has cost so far.
 
-    Usage comes from answered calls, here or at a gateway; the agent's steps count only where no call reported any.
+    Usage comes from answered calls, here or at a gateway; the agent's steps count only if no call reported any.
     """
 
     toolbox: Toolbox

@@ -1,4 +1,4 @@
-"""What tests/evaluation.toml can ask for. `runner.suites.tasks.evaluation_toml` makes these. Paths are relative to
+"""The possible content of tests/evaluation.toml, made by `runner.suites.tasks.evaluation_toml`. Paths are below
 tests/."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tries a model out: is it running, what does it serve, does it call tools and keep to JSON, how large are prompts, how
-fast is it?
+"""Tries a model out: is it running, what does it serve, does it call tools, does it keep to JSON, and its size and
+speed.
 
 Each question gets an observed answer and, if it fails, advice on what to change. Programs that serve models at home
 have flags for most of it (docs/reference/models.md has them in one table).

@@ -32,7 +32,7 @@ class PrintedCopy:
 
 
 def read_copies(path: Path) -> Iterator[PrintedCopy]:
-    """Read the file, or every readable file below the folder. No links are followed. SetupError if nothing is there."""
+    """Read the file, or every readable file below the folder, links excluded. SetupError if there is no such path."""
     if not path.exists():
         raise SetupError(f"{path}: expected a paper's text or PDF, or a folder; there is none")
     for each in _list_files(path) if path.is_dir() else [path]:

@@ -44,7 +44,7 @@ class Trigger(StrEnum):
 
 
 class Replay(StrEnum):
-    """Whether the acquisition tasks run again after deployment. A placebo replays where nothing was learned."""
+    """When the acquisition tasks run again after deployment. A placebo replays without anything learned."""
 
     YES = "yes"
     PLACEBO = "placebo"

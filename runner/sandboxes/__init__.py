@@ -74,8 +74,7 @@ class Sandbox(Protocol):
 
     def remove_links(self) -> list[str]:
         """Remove the agent's links that lead into tests, logs or solution, to a folder above them, or to what is
-        each process's own (/proc/self/cwd). Return a sentence for each. Called between `end_processes` and putting
-        tests in."""
+        each process's own (/proc/self/cwd). Return a sentence for each. Called after `end_processes`, before tests."""
         ...
 
     def copy_to(self, other: Sandbox, path: str) -> None:

@@ -288,8 +288,7 @@ class LocalSandbox:
             raise SandboxError(f"{self.folder}: a command cannot be started: {error}") from error
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Build from an allow-list, which keeps the caller's secrets out. Python's settings keep output whole and
-        equal."""
+        """Build from an allow-list, to keep the caller's secrets out. Python's settings keep output whole and equal."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.folder / WORKSPACE),

@@ -223,7 +223,7 @@ def _decode(content: bytes) -> str | None:
 
 
 def line_at(text: str, place: int) -> str:
-    """The line around a place. A long line is cut to its surroundings, so that a one-line file is not searched
+    """The line around a place. A long line is cut to its surroundings, so that one-line files are not searched
     whole."""
     begin, end = max(0, place - NEAR), min(len(text), place + NEAR)
     stop = text.find("\n", place, end)

@@ -181,7 +181,7 @@ class _Reader:
         return read
 
     def _network(self, service: FieldTable, place: Service) -> bool | None:
-        """Can the service reach a network? Not with mode "none", or if all its networks are closed to the outside."""
+        """False with mode "none" or if all its networks are closed to the outside; None if the file leaves it open."""
         mode = service.raw("network_mode")
         if place.networks and all(map(self._is_closed, place.networks)):
             return False
@@ -360,8 +360,8 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """Turn a task's folder into a volume with its content, a file into a copy: the host's folders are not
-        mounted."""
+        """Turn a task's folder into a volume with its content, a file into a copy: the host's folders stay
+        unmounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):

@@ -13,8 +13,7 @@ MAX_MESSAGE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryProblem:
-    """`place`: a step, line or byte offset of the file; `expected`: what the format requires; `message`: the
-    finding."""
+    """`place`: a step, line or byte offset of the file; `expected`: by the format; `message`: what was found."""
 
     place: str
     expected: str

@@ -120,8 +120,7 @@ def read_ctrf(content: bytes, problems: list[ReportProblem]) -> list[Check]:
 def read_sections(
     content: bytes, problems: list[ReportProblem], path: str, *, public: CheckGroup, hidden: CheckGroup
 ) -> list[Check]:
-    """Read {task_id, public: {section, results, passed, total}, hidden: {...}}. `public`, `hidden`: the checks'
-    groups."""
+    """Read {task_id, public: {section, results, passed, total}, hidden: {...}}. `public`, `hidden`: check groups."""
     report = _report(content, path, problems)
     if report.values and "public" not in report.values and "hidden" not in report.values:
         report.tell("", "a section 'public' or 'hidden'", f"found keys {_shorten(', '.join(sorted(report.values)))}")

@@ -1,8 +1,7 @@
 """A failed call in words: what happened and where, then the provider's message. For blocks, pages and logs.
 
 litellm wraps an error up to three times and puts each class's name before it: "InternalServerError:
-litellm.InternalServerError: InternalServerError: OpenAIException - Connection error." means that no server is
-listening.
+litellm.InternalServerError: InternalServerError: OpenAIException - Connection error." means that no server listens.
 """
 
 from __future__ import annotations

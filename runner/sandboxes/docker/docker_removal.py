@@ -27,7 +27,7 @@ _LONGEST_REMOVAL = 3_600.0  # seconds of silence of the engine, for the thread a
 def remove_marked(mark: str) -> list[str]:
     """Remove the container, volumes and networks with the label `mark`, and return their names or ids.
 
-    Objects already gone and removals still running after PATIENCE are no errors. SandboxError if something stays.
+    SandboxError if something stays. Objects already gone, or still being removed after PATIENCE, do not count.
     """
     wanted = [f"{docker_engine.MARK_LABEL}={mark}"]
     with contextlib.closing(docker_engine.connect()) as client:
@@ -44,8 +44,7 @@ def remove_marked(mark: str) -> list[str]:
 
 class Removal:
     """Removes things, each as (kind, name or id), in this order. Creating it starts a thread and waits for PATIENCE at
-    most.
-    `problems`: one line for each thing that stays; the others are tried all the same."""
+    most. `problems`: one line for each thing that stays; the others are tried all the same."""
 
     def __init__(self, things: Sequence[tuple[str, str]]) -> None:
         self.things, self.problems = things, list[str]()

@@ -173,7 +173,7 @@ def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str
 
 
 def _may_be_odd(content: bytes, value: object) -> bool:
-    """Has the content a NUL, or more names than the parsed value? A false alarm only costs another check."""
+    """Has it a NUL, or a different number of names than the parsed value? A false alarm only costs another check."""
     if b"\\u0000" in content or b"\\u0022" in content:
         return True
     try:
