@@ -1,8 +1,9 @@
 """Table tasks as the scripted model drafts them: records of some trade, one rule that decides, sums by group.
 
 All tasks share one procedure: read, drop records without an amount and repeated ones, apply the rule, add up, write.
-They differ in the trade, the data, the rule and the number of odd records. Everything follows from the dice. Tests and
-solution agree because both come from one rule. A result without the rule is wrong, as data has both sides of its limit.
+They differ in the trade, the data, the rule and the number of odd records. The dice decide everything. Tests and
+solution agree, as both come from one rule. A result without the rule is wrong, as there are records on both sides of
+its limit; this is the declared trap.
 """
 
 from __future__ import annotations

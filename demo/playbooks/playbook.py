@@ -74,7 +74,7 @@ Habits = Mapping[Lesson, tuple[tuple[str, str], ...]]
 def build_case(
     files: tuple[str, ...], output: str, right: str, habits: Habits, closer: Mapping[Lesson, str]
 ) -> PlaybookCase:
-    """Build a case that needs the lessons of `habits`. Its program is right, except for habits not yet unlearned.
+    """Build a case that needs the lessons of `habits`. Its program has the old habit for each lesson not learned.
 
     `closer`: for the lessons that the data would show, the command that shows them.
     """

@@ -28,7 +28,7 @@ def read_descriptions(library: Files) -> dict[str, str]:
 
 
 def list_skills(slugs: tuple[str, ...], descriptions: Mapping[str, str]) -> str:
-    """One line per skill. A name or a description with line breaks stays on its line."""
+    """One line per skill. A name or a description with line breaks is put on one line."""
     listed = slugs[:MAX_LISTED_SKILLS]
     room = min(MAX_DESCRIPTION_CHARS, MAX_LIST_CHARS // max(len(listed), 1))
     lines = [f"- {_one_line(slug, 100)}: {_one_line(descriptions.get(slug, ''), room)}" for slug in listed]

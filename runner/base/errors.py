@@ -41,7 +41,7 @@ class NotOnThisMachine(SetupError):
 
 
 class ImageError(SetupError):
-    """`log` is the full output of the build."""
+    """`log`: the build's output, at length."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class InfrastructureError(RunnerError):
 
 
 class SandboxError(InfrastructureError):
-    """`log` is the full message of the machine (a failed build, say). It is kept with the attempt."""
+    """`log`: the machine's own output at length (of a failed build, say). It is kept with the attempt."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -127,7 +127,7 @@ class AccountRefused(ModelRefused):
 
 
 class TrialsLeft(RunnerError):
-    """`reasons`: the result of the latest attempt of each trial set aside. The message names the first few."""
+    """`reasons`: the error in the latest attempt of each trial set aside. The message names the first few."""
 
     SHOWN = 20
 

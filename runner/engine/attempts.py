@@ -45,7 +45,7 @@ from runner.trajectories.readers.skill_use import skill_uses
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
-    """Run and record one attempt with a private copy of `library`. On any exception it is abandoned, unscored."""
+    """Run and record one attempt with a private copy of `library`. An exception abandons it unscored and is raised."""
     if toolbox.agent_model is not None:
         toolbox.budget(Usage())  # start nothing that could not make its first call
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)

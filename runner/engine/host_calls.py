@@ -41,9 +41,8 @@ def ask_on_record(
 class WatchedModel:
     """`model` as given to an agent for one attempt. The cleaned request is both sent and recorded.
 
-    `answered` gets the usage, and whether it is only the known part of a failed try. With a recorder, each call is kept
-    as
-    `<key>/<number>`, its reply committed before the agent acts on it.
+    `answered` gets the usage, and whether it is only the known part of a failed try. With a recorder, each call is
+    kept as `<key>/<number>`, its reply committed before the agent acts on it.
     """
 
     def __init__(

@@ -1,5 +1,4 @@
-"""The possible content of tests/evaluation.toml, made by `runner.suites.tasks.evaluation_toml`. Paths are below
-tests/."""
+"""The content of tests/evaluation.toml, as `runner.suites.tasks.evaluation_toml` reads it. Paths are below tests/."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def request_for(question: JudgeQuestion, instruction: str, artifact: bytes, refe
 
 
 def read_opinion(text: str) -> Opinion:
-    """Read exactly one JSON object, at most inside a fence. The error describes anything else."""
+    """Read exactly one JSON object, at most inside a fence. UnreadableOpinion describes anything else."""
     try:
         value = decode_alone(text, PLAIN)
     except (ValueError, RecursionError) as error:

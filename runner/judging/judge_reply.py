@@ -227,7 +227,7 @@ class Settled:
 def settle(request: ModelRequest, form: Form, ask: Callable[[ModelRequest, int], ModelReply]) -> Settled:
     """`ask` gets the request and the try's number, from 1; its exceptions pass through.
 
-    A refusal is an answer: it is not repeated.
+    A refusal is an answer: it is not asked again.
     """
 
     def read(reply: ModelReply) -> tuple[ReplyReading, str]:

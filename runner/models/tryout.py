@@ -1,11 +1,10 @@
-"""Tries a model out: is it running, what does it serve, does it call tools, does it keep to JSON, and its size and
-speed.
+"""Tries a model out: is it up, what does it serve, does it call tools, does it keep to JSON, how much fits, how fast?
 
 Each question gets an observed answer and, if it fails, advice on what to change. Programs that serve models at home
 have flags for most of it (docs/reference/models.md has them in one table).
 
-The model is the operator's own preset or server, asked as in an experiment. No answer quotes the key, even if the
-server does.
+The model is the operator's own preset or server, asked as in an experiment. Even if the server quotes the key, no
+answer does.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ CHOSEN = (
 
 
 class Asked(NamedTuple):
-    """One prompt to choose, by its role and occasion."""
+    """One kind of prompt, by its role and occasion."""
 
     role: str
     occasion: str

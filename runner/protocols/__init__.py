@@ -35,8 +35,8 @@ def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] 
 
 
 def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
-    """The steps that may be taken now, in the order of the plan: the first open one, and all steps after it that do not
-    depend on the trials before them."""
+    """The steps that may be taken now, in the order of the plan: the first open one and, after trials that no later
+    step depends on, the next ones."""
     steps: Iterator[NextStep] = protocol_module(plan.protocol).open_steps(plan, fold(history))
     for step in steps:
         yield step

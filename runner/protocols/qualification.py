@@ -60,7 +60,7 @@ def find_condition_of(check: str) -> str:
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
-    """Each family by itself, with only its reference skill, and without practice tasks, which are never a result."""
+    """Each family by itself, with only its reference skill, and without practice tasks, which never count."""
     families = [(environment, family) for environment in suite.environments for family in environment.families]
     counted = [
         (environment, replace(family, tasks=tuple(list_counted_tasks(family)))) for environment, family in families

@@ -41,7 +41,7 @@ _BOX = "│╭╮╰╯─ "  # drawn around a traceback
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")
 # How every kind of environment words an unsupported request (harbor/environments).
 _UNSUPPORTED = re.compile(r"not support(?:ed)?\b|only supported\b|cannot (?:enforce|change)\b")
-# Harbor asks this before each trial, by its own look at the engine's kernel.
+# Answers as Harbor does before each trial: by its own look at the engine's kernel.
 _ASK_CONFINED = (
     "from harbor.environments.docker.docker import DockerEnvironment as Docker\n"
     "print(Docker._egress_control_kernel_support())"

@@ -223,8 +223,7 @@ def _decode(content: bytes) -> str | None:
 
 
 def line_at(text: str, place: int) -> str:
-    """The line around a place. A long line is cut to its surroundings, so that one-line files are not searched
-    whole."""
+    """The line around a place. A long line is cut to its surroundings, so that no one-line file is searched whole."""
     begin, end = max(0, place - NEAR), min(len(text), place + NEAR)
     stop = text.find("\n", place, end)
     return text[max(begin, text.rfind("\n", begin, place) + 1) : stop if stop >= 0 else end]

@@ -45,7 +45,7 @@ class SuiteQuote:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFinding:
-    """One certain or possible fault. `tasks`: keys of the first MAX_TASKS of them."""
+    """One certain or possible fault. `tasks`: keys of the tasks concerned, the first MAX_TASKS."""
 
     kind: str
     weight: Weight

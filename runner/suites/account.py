@@ -20,7 +20,7 @@ from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER
 
 PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
 LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
-# Folders that a format does not read and whose place alone does not explain why.
+# Why a format does not read a folder, if the folder's place alone does not explain it.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
 NONE_FOR = "there is none for "  # roles of a family
 NO_REFERENCE = "dollar that is not a reference to a variable; write $$ for a dollar"

@@ -360,8 +360,7 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """Turn a task's folder into a volume with its content, a file into a copy: the host's folders stay
-        unmounted."""
+        """Turn a task's folder into a volume with its content, a file into a copy. No host folder is mounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):

@@ -62,7 +62,7 @@ def wait_seconds() -> float:
 
 @dataclass(slots=True)
 class Patience:
-    """The patience with one completion: `outlast` each failed try. It waits for a server, other failures have TRIES."""
+    """The patience with one completion: `outlast` each failed try. Servers get time to start, other failures TRIES."""
 
     name: str
     sleep: Callable[[float], None]

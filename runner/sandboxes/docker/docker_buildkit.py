@@ -74,7 +74,7 @@ def plugin_environment(settings: Path) -> dict[str, str]:
 
 
 def what_is_missing(client: APIClient) -> str | None:
-    """Explain what prevents building images with BuildKit, or return None."""
+    """Explain what to do so that images can be built with BuildKit, or return None."""
     if buildx() is None:
         return NO_CLIENT
     with engine_errors("asking the engine for its version"):

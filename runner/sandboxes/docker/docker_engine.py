@@ -154,7 +154,7 @@ def is_gone(client: APIClient, container: str) -> bool:
 
 
 def remove(client: APIClient, kind: str, name: str) -> None:
-    """Remove it, or let another process do so. SandboxError if it stays."""
+    """Make sure that it is gone, whether we or another process removed it. SandboxError if it stays."""
     with engine_errors(f"removing the {kind} {name[:40]}"):
         try:
             if kind == "container":

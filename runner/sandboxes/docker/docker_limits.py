@@ -10,8 +10,8 @@ from docker.types import HostConfig
 
 from runner.base.types import Machine
 
-# Everything is dropped except what a package manager or build tool needs that runs as root in its container. None of
-# these reaches outside: they concern files and processes of the container's own users.
+# Everything is dropped except what a package manager or build tool needs as root in its container. None of these
+# reaches outside: they concern files and processes of the container's own users.
 CAPABILITIES = (
     "CHOWN",  # unpacking an archive as root gives files their owners
     "DAC_OVERRIDE",  # root writes into folders of other users
