@@ -110,7 +110,7 @@ def unpack_tree(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
 def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
     total = passed_over = 0
     for entry in archive:
-        archive.members = []  # else it remembers each entry
+        archive.members = []  # type: ignore[attr-defined]  # else it remembers each entry
         path = _inner(entry.name)
         if path is None or entry.isdir():
             continue
