@@ -1,8 +1,9 @@
 """Table tasks as the scripted model drafts them: records of some trade, one rule that decides, sums by group.
 
-All of them have one procedure: read, leave out what has no amount or came before, apply the rule, add up, write. What differs is
-the trade, the data, the rule, and how many odd records there are. Everything follows from the dice, so tests and solution agree
-because both come from one rule, and a result without the rule is wrong because the data has records on both sides of its limit; that wrong way is declared as the trap.
+All tasks share one procedure: read, drop records without an amount and repeated ones, apply the rule, add up, write.
+They differ in the trade, the data, the rule and the number of odd records. The dice decide everything. Tests and
+solution agree, as both come from one rule. A result without the rule is wrong, as there are records on both sides of
+its limit; this is the declared trap.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class TableRule:
         return [f"        if amount {sign} {self.number}:", "            continue"]
 
     def apply(self, amount: int) -> int | None:
-        """The amount as it counts; None where the record does not."""
+        """The amount that counts, or None if the record does not count."""
         if self.kind == "step":
             return -(-amount // self.number) * self.number
         counts = amount <= self.number if self.kind == "most" else amount >= self.number
@@ -84,7 +85,7 @@ TRADES = (
 
 
 def find_rule(text: str) -> TableRule | None:
-    """The first rule of a text that this model can carry out."""
+    """Return the first rule in a text that this model can carry out."""
     for kind, pattern, needs_word in _SAID:
         found = re.search(pattern, text, re.IGNORECASE)
         if found and (_EXCLUDES.search(text) or not needs_word):
@@ -96,7 +97,7 @@ def find_rule(text: str) -> TableRule | None:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """`told`: how the instruction speaks of the rule. `level`: an index of LEVELS. `note`: a further column without meaning."""
+    """`told`: the instruction's wording of the rule. `level`: an index of LEVELS. `note`: a column without meaning."""
 
     title: str
     trade: Trade
@@ -110,7 +111,7 @@ class TableTask:
         return f"{self.trade.file}-by-{self.trade.group}.csv"
 
     def files(self, dice: Dice) -> dict[str, str]:
-        """The whole folder, path -> text."""
+        """Return the whole folder, path -> text."""
         rows = self._rows(dice)
         return {
             "instruction.md": self.instruction(),
@@ -145,7 +146,7 @@ class TableTask:
         )
 
     def _rows(self, dice: Dice) -> list[tuple[str, str, str]]:
-        """Records on both sides of the limit, and odd ones the more, the harder the task is."""
+        """Records on both sides of the limit. The harder the task, the more odd ones."""
         count, number = 12 + 10 * self.level, self.rule.number
         groups = self.trade.groups[: 3 + self.level]
         top = 6 * number if self.rule.kind == "step" else 2 * number
@@ -196,7 +197,7 @@ class TableTask:
 
 
 def read_table_task(files: Mapping[str, str]) -> TableTask | None:
-    """A task of this form again, from its folder; None where it has another."""
+    """Read a task of this form back from its folder. None for any other form."""
     program, instruction = files.get("solution/solve.sh", ""), files.get("instruction.md", "")
     inputs = [path for path in files if re.fullmatch(r"environment/[\w-]+\.csv", path)]
     rule = next((TableRule(kind, int(found[1])) for kind, code in _CODED if (found := re.search(code, program))), None)

@@ -1,4 +1,4 @@
-"""A deterministic stand-in for a language model: same interface, no language (docs/explanation/scripted-model.md)."""
+"""A deterministic substitute for a language model: same interface, no language (docs/explanation/scripted-model.md)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from demo.scripted_teaching import advise, ask
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
-SKILL_TOOL = "skill"  # is offered where there is a library, also where the instruction is silent on it
+SKILL_TOOL = "skill"  # offered if there is a library, even if the instruction does not mention it
 VERSION = "4"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
-# What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
+# Purpose of a prompt -> who answers it, given the user's messages. Any other JSON object comes from the skill author.
 VOICES: Mapping[str, Callable[[list[str], Dice, ScriptedProfile], str]] = {
     **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),
     "questions": ask,
@@ -34,11 +34,11 @@ VOICES: Mapping[str, Callable[[list[str], Dice, ScriptedProfile], str]] = {
 
 
 class Scripted:
-    """Works as agent where tools are offered, and else as whom the prompt asks: author, generator, student, teacher,
-    judge, drafter.
+    """Works as an agent if tools are offered, else in the role the prompt asks for: author, generator, student,
+    teacher, judge or drafter.
 
     Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
-    Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
+    Tokens are ceil(characters / 4). Cost is unknown, as nobody charges for it.
     """
 
     scripted = True
@@ -57,7 +57,7 @@ class Scripted:
         self.profile = PROFILES[kind]
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelRefused where the request is neither an agent's turn with a shell nor a call of an author or a judge."""
+        """Raises ModelRefused if the request is neither an agent's turn with a shell nor a known prompt."""
         dice = Dice(_seed(request))
         if request.tools:
             return self._act(request, dice)
@@ -70,7 +70,7 @@ class Scripted:
         return self._reply(request, text)
 
     def _answer_prompt(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
-        """What it says to a prompt without tools; None where nobody here answers such a one."""
+        """Answer a prompt without tools. None if no role here answers it."""
         if request.json_object and said and is_generation(said[0]):
             return generate(said[0], dice, self.profile, request.max_tokens)
         if request.json_object and (question := read_question(said)):
@@ -107,7 +107,7 @@ class Scripted:
 def _turn_after(
     instruction: str, observations: Sequence[str], dice: Dice, model: Scripted, *, has_library: bool
 ) -> ScriptedTurn:
-    """Plays the attempt again up to the present turn: what it does next follows from what it has seen."""
+    """Replay the attempt up to the current turn: the next step follows from what the model has seen."""
     play = attempt(instruction, dice, model.profile, has_library=has_library)
     turn = next(play)
     for observation in observations:
@@ -119,7 +119,7 @@ def _turn_after(
 
 
 def _observations(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each earlier turn was answered with: its tool results, or nothing where it called no tool."""
+    """Return the tool results of each earlier turn, or nothing for a turn without a tool call."""
     results = {
         str(message.get("tool_call_id")): _text(message) for message in messages if message.get("role") == "tool"
     }
@@ -134,7 +134,7 @@ def _contents(request: ModelRequest, role: str) -> list[str]:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """A message's text; the list form of the chat format is joined."""
+    """Return a message's text, joined if it is in the chat format's list form."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
@@ -144,13 +144,13 @@ def _text(message: Mapping[str, Any]) -> str:
 def _seed(request: ModelRequest) -> int:
     if request.seed is not None:
         return request.seed
-    # Without a seed the first two messages stand in for one; later ones would change the dice in mid-attempt.
+    # Without a seed, derive one from the first two messages. Later ones would change the dice in mid-attempt.
     text = json.dumps([dict(message) for message in request.messages[:2]], sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def _usage(request: ModelRequest, said: str) -> Usage:
-    """Cached is what the previous turn had sent already: everything before the last reply."""
+    """Counts as cached what the previous turn had sent already: everything before the last reply."""
     sizes = [len(_text(message)) + _size(message.get("tool_calls")) for message in request.messages]
     tools = _size([dict(tool) for tool in request.tools])
     replies = [place for place, message in enumerate(request.messages) if message.get("role") == "assistant"]

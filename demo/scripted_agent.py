@@ -1,7 +1,7 @@
-"""The scripted model at work on a task: looks around, reads skills or not, writes a program, looks at the result, submits.
+"""The scripted model working on a task: looks around, may read skills, writes a program, checks the result, submits.
 
-An attempt is a generator: it yields turns and is sent what each of them was answered with. Everything it does follows
-from its dice, the instruction and these answers.
+An attempt is a generator: it yields turns and is sent the answer to each. Everything it does follows from its dice, the
+instruction and these answers.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ class ScriptedAttempt:
     too_narrow: list[str] = field(default_factory=list)  # files that advice it read restricts itself to
 
     def read(self, text: str, *, from_trace: bool = False) -> None:
-        """Takes the lessons out of a text: those its case needs, and the habits.
+        """Learn lessons from a text: those its case needs, and the habits.
 
-        Whether it then acts on a lesson depends on the page the lesson stands on, as the same rule works better in one
-        skill than in another.
+        Whether it acts on a lesson depends on the page, as the same rule works better in one skill than in another.
         """
         page = hashlib.sha256(text.encode()).hexdigest()[:12]
         wanted = [LESSONS[key] for key in self.case.needs] + [HAND_CHECK, KEEP_FILES, TIDY_UP]
@@ -77,7 +76,7 @@ class ScriptedAttempt:
             self.handled.add(lesson.key)
 
     def open_in_data(self) -> list[str]:
-        """Lessons it does not act on and that its files would show. What only a corpus says cannot be found in them."""
+        """Lessons it does not act on but that its files would show. Files cannot show what only a corpus says."""
         return [key for key in self.unhandled() if key in self.case.closer]
 
     def unhandled(self) -> list[str]:
@@ -91,7 +90,7 @@ class ScriptedAttempt:
 
 
 def attempt(instruction: str, dice: Dice, profile: ScriptedProfile, *, has_library: bool = False) -> Play:
-    """One attempt at the task that `instruction` describes. `has_library`: known from elsewhere than the instruction."""
+    """One attempt at the task that `instruction` describes. `has_library`: known from outside the instruction."""
     task, library, traces = _parts(instruction)
     found = recognise(task)
     if found is None:
@@ -111,7 +110,7 @@ def attempt(instruction: str, dice: Dice, profile: ScriptedProfile, *, has_libra
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """List items, headings and paragraphs, each on one line however it was wrapped."""
+    """List items, headings and paragraphs, each joined to one line."""
     block: list[str] = []
     for line in text.splitlines():
         starts = not line.strip() or re.match(r"\s*([-*+#|>]|\d+[.)])\s", line)
@@ -177,7 +176,7 @@ def _use_library(state: ScriptedAttempt) -> Play:
 
 
 def _chosen(state: ScriptedAttempt, slugs: list[str]) -> list[str]:
-    """The skills it opens, in order: those whose names fit, now and then a wrong one before them."""
+    """The skills it opens, in order: those whose names fit, sometimes with a wrong one first."""
     own = sorted((slug for slug in slugs if state.playbook.fits(slug)), key=lambda slug: -state.playbook.fits(slug))
     rest = [slug for slug in slugs if slug not in own]
     second = [slug for slug in rest if any(book.fits(slug) for book in _other_books(state))]
@@ -206,7 +205,7 @@ def _follow(state: ScriptedAttempt, slug: str, text: str) -> Play:
 
 
 def _stumble(state: ScriptedAttempt) -> Play:
-    """Sometimes a look at the data before writing shows what no skill said."""
+    """Look at the data before writing. Sometimes this shows what no skill said."""
     for key in state.open_in_data():
         if not state.is_trap(key) and state.dice.chance(f"stumble/{key}", state.profile.stumbles):
             yield ScriptedTurn(
@@ -235,7 +234,7 @@ def _write(state: ScriptedAttempt, *, first: bool) -> Play:
 
 
 def _plan(state: ScriptedAttempt) -> str:
-    """What it says as it writes: the base procedure and each lesson it acts on, in its own words."""
+    """What the model says as it writes: the base procedure and each lesson it acts on, in its own words."""
     thoughts = ["I write the program."]
     for key in state.case.needs:
         if key in state.handled:
@@ -276,7 +275,7 @@ def _look_closer(state: ScriptedAttempt) -> Play:
 
 
 def _slip(state: ScriptedAttempt) -> str:
-    """The part of what was asked for that it forgets in this attempt, or ""."""
+    """The part of the request that it forgets in this attempt, or ""."""
     rate = state.profile.slips / 2 if state.guided else state.profile.slips
     if KEEP_FILES.key in state.told or not state.dice.chance("slip", rate):
         return ""

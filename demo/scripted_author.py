@@ -1,7 +1,7 @@
 """The scripted model as skill author: reads the sections of the prompt and writes one JSON object, sometimes a bad one.
 
-It knows how the lessons of a family sound, but a lesson enters a skill only when the evidence it is shown holds it: a
-failed check that names the difference, or an agent that says what it found.
+It knows the wording of a family's lessons. A lesson enters a skill only if the evidence shows it: a failed check that
+names the difference, or an agent that reports what it found.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ SECTION = re.compile(
 )
 TRIAL = re.compile(r"^### Trial (\S+) \(([^)\n]*)\)[ \t]*$", re.MULTILINE)
 SKILL_FILE = re.compile(r"^### (\S+)\n(`{3,})[^\n]*\n(.*?)^\2[ \t]*$", re.MULTILINE | re.DOTALL)
-# Parts of a compaction. What tools returned, the programs and the prompts are not what anybody concluded, so no lesson
-# is read from them.
+# Parts of a compaction. Tool results, programs and prompts are nobody's conclusions, so no lesson is read from them.
 NEXT = r"(?=^## Step \d+, |^Tool call \d+: |^Result \d+: |\Z)"
 UNSAID = re.compile(
     rf"^(?:Result \d+: |Tool call \d+: ).*?{NEXT}|^## Step \d+, (?:user|system)$.*?(?=^## Step \d+, |\Z)",
@@ -53,7 +52,7 @@ class AuthorPrompt:
 
     @property
     def has_operation(self) -> bool:
-        """Has the answer's schema a place for one? Only where skills are given to the author, not named by it."""
+        """Does the answer's schema have a place for an operation? Only if the author is given its skills' names."""
         return self.mode in ("zero-shot", "induce", "revise")
 
     def operation(self, word: str) -> str:
@@ -61,7 +60,7 @@ class AuthorPrompt:
 
 
 def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
-    """The reply's text: one JSON object, or now and then something that is none."""
+    """Return the reply's text: one JSON object, or sometimes something else."""
     call = read_call(user_messages[0] if user_messages else "")
     if call.mode == "evolve":
         call = _recognise(call)
@@ -72,7 +71,7 @@ def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> st
     if call.mode == "zero-shot":
         text = new_skill(call.slug, call.name, call.description, playbook, shortcut)
         return patch_text(f"First skill for {call.name}.", "create", {f"{call.slug}/SKILL.md": text})
-    # Told what was wrong with its first answer, it takes care.
+    # Shown what was wrong with its first answer, it takes care.
     blunder = _blunder(call, dice, profile) if len(user_messages) == 1 else ""
     lessons = [
         lesson for lesson in lessons_in(call, playbook) if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)
@@ -85,8 +84,8 @@ def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> st
 
 
 def _prune(call: AuthorPrompt, lessons: list[Lesson]) -> AuthorPrompt:
-    """Its skill without what the evidence speaks against: a shortcut that cost a check, a lesson seen too closely that it
-    now sees in general."""
+    """Remove what the evidence contradicts: a shortcut that cost a check, a lesson seen too narrowly and now seen in
+    general."""
     path = next(iter(skill_paths(call)))
     text = call.skills[path]
     if KEEP_FILES in lessons:
@@ -97,7 +96,7 @@ def _prune(call: AuthorPrompt, lessons: list[Lesson]) -> AuthorPrompt:
 
 
 def _recognise(call: AuthorPrompt) -> AuthorPrompt:
-    """Told neither slug nor description, it names the skill after the workflow that it recognises in the latest task."""
+    """Without slug and description, name the skill after the workflow recognised in the latest task."""
     latest = call.evidence[max(0, call.evidence.rfind("\n### Trial ")) :]
     instruction = INSTRUCTION.search(latest)
     found = recognise(instruction[1]) if instruction else None
@@ -108,17 +107,17 @@ def _recognise(call: AuthorPrompt) -> AuthorPrompt:
 
 
 def _name_by_slug(call: AuthorPrompt) -> AuthorPrompt:
-    """Told a slug and neither name nor description, it goes by the workflow that the slug reminds it of."""
+    """With a slug but neither name nor description, use the workflow that the slug suggests."""
     playbook = _playbook(call)
     title = playbook.title if playbook else call.slug.replace("-", " ").capitalize()
     return replace(call, name=title, description=f"{title}.")
 
 
 def read_call(message: str) -> AuthorPrompt:
-    """The prompt's sections. What is missing is empty: the author works with what it is given."""
+    """Read the prompt's sections. Missing ones are empty: the author works with what it is given."""
     found = list(SECTION.finditer(message))
     ends = [match.start() for match in found[1:]] + [len(message)]
-    # Evidence may quote a heading: of each name the first is the prompt's own, but of the last section the last.
+    # Evidence may quote a heading. The first of each name is the prompt's own, but for the last section the last is.
     parts: dict[str, str] = {}
     for match, end in zip(found, ends[: len(found)], strict=True):
         if match[1] not in parts or match[1] == "Skills of this family":
@@ -139,7 +138,7 @@ def read_call(message: str) -> AuthorPrompt:
 
 
 def _top_of_latest(evidence: str) -> str:
-    """What the record of the latest trial says before its first step: verdict and failed checks."""
+    """The record of the latest trial before its first step: verdict and failed checks."""
     latest = list(TRIAL.finditer(evidence))[-1:]
     return evidence[latest[0].end() :].partition("\n## Step ")[0] if latest else ""
 
@@ -226,7 +225,7 @@ def revision(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson
 
 
 def _file_seen(call: AuthorPrompt) -> str:
-    """A data file of the latest trial: what a lesson seen too closely is tied to."""
+    """A data file of the latest trial, for a lesson seen too narrowly."""
     latest = call.evidence[call.evidence.rfind("### Trial ") :]
     names = [name for name in FILE_NAME.findall(latest) if name.endswith((".csv", ".jsonl", ".log", ".json"))]
     return names[0] if names else "data.csv"
@@ -237,7 +236,7 @@ def reference_of(slug: str) -> str:
 
 
 def checklist(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson]) -> str:
-    """A list to tick off: the steps, then the warnings the skill has gathered."""
+    """A checklist: the steps, then the warnings the skill has gathered."""
     known = "\n".join(call.skills.values())
     taught = [
         lesson for lesson in (playbook.lessons if playbook else ()) if lesson in lessons or teaches(known, lesson)
@@ -262,7 +261,7 @@ def _summary(occasion: str, lessons: list[Lesson]) -> str:
 
 
 def patch_text(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
-    """The answer. Cut, it breaks off in the middle, as a reply does at its token limit."""
+    """Return the answer. `cut`: break it off in the middle, as a reply does at its token limit."""
     said = {"operation_type": operation} if operation else {}
     value = {"summary": summary, **said, "upsert_files": dict(files), "delete_paths": []}
     text = json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,8 +1,8 @@
-"""The scripted model as architect, critic, reader, planner and writer of drafts: its tasks are tables, its language is fixed.
+"""The scripted model in all roles of a draft: architect, critic, reader, planner, writer. It only drafts table tasks.
 
-It knows one procedure (`drafted_tables.py`) and says so where something else is asked for. What it drafts is true: solutions pass,
-untouched files fail. One defect is planted: in the last task of a first round the instruction names a file that is not there.
-Its critic finds that by looking, and so it finds any such file, whoever wrote it.
+It knows one procedure (`drafted_tables.py`) and says so if something else is asked for. Its drafts are valid: solutions
+pass, untouched files fail. One defect is planted: in the last task of a first round the instruction names a missing
+file. Its critic looks at the files, so it finds any such name, no matter who wrote it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNABLE = "I'm unable to do that: this is the scripted model, and it knows only t
 
 
 def draft(said: list[str], dice: Dice, profile: ScriptedProfile) -> str:
-    """The reply's text to a prompt of a draft, by its occasion."""
+    """Return the reply to a prompt of a draft, by its occasion."""
     parts = sections(said[0])
     family = FAMILY.search(parts.get("Brief", ""))
     return _ANSWERS[mode_of(said[0])](parts, family[1] if family else "tables", dice)
@@ -104,7 +104,7 @@ def _plant(files: dict[str, str], key: str) -> None:
 
 
 def _revise(parts: Mapping[str, str]) -> str:
-    """The names that the critique quotes, put right; nothing else is touched."""
+    """Correct the names that the critique quotes and change nothing else."""
     shown, critique = _shown(parts, "Tasks so far"), read_quoted(parts["Critique"])
     files: dict[str, str] = {}
     for key in _keys(parts, "Tasks to revise"):
@@ -138,7 +138,7 @@ def _defects(key: str, task: Files) -> Iterator[str]:
 
 
 def _missing_names(task: Files) -> list[str]:
-    """Files that the instruction names, and that neither are given nor written by the solution."""
+    """Files that the instruction names but that are neither given nor written by the solution."""
     written = "\n".join(text for path, text in task.items() if path.startswith("solution/"))
     given = {path.rpartition("/")[2] for path in task if path.startswith("environment/")}
     named = dict.fromkeys(NAMED.findall(task.get("instruction.md", "")))
@@ -215,7 +215,7 @@ def _trade_of(scenario: str, dice: Dice) -> Trade:
 
 
 def _vary(parts: Mapping[str, str], family: str, dice: Dice) -> str:
-    """The same task in other data. Its instruction stays; other words are its list in another order."""
+    """The same task with other data. Its instruction stays; "other words" means its list in another order."""
     (key,) = _keys(parts, "Task to write")
     shown = _shown(parts, "Base task")
     base = _task_of(shown, next(iter(shown)).split("/")[1]) if shown else {}

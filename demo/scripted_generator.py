@@ -1,7 +1,7 @@
-"""The scripted model as SkillGenBench's generator: reads a corpus, and in the task-conditioned setting a task, and writes skills.
+"""The scripted model as SkillGenBench's generator: reads a corpus, perhaps a task, and writes skills.
 
-It knows how its lessons sound, but one enters a skill only when a line of the corpus teaches it. Records of trials make it
-overlook less of that, and add nothing that the corpus does not say.
+It reads a task only in the task-conditioned setting. It knows the wording of its lessons, but one enters a skill only
+if a line of the corpus teaches it. Records of trials make it overlook less, and add nothing that the corpus lacks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_generation(message: str) -> bool:
 
 
 def generate(message: str, dice: Dice, profile: ScriptedProfile, room: int | None) -> str:
-    """The reply's text: one JSON object, or now and then something that is none. `room`: output tokens it may use."""
+    """Return the reply's text: one JSON object, or sometimes something else. `room`: output tokens it may use."""
     call = read_call(message)
     if call.mode == "refine":
         return _refine(call, dice, profile)
@@ -58,7 +58,7 @@ def generate(message: str, dice: Dice, profile: ScriptedProfile, room: int | Non
 
 
 def read_call(message: str) -> GeneratorCall:
-    """The prompt's own sections: a heading inside a fenced text is none. What is missing is empty."""
+    """Read the prompt's own sections, not headings inside a fenced text. What is missing is empty."""
     parts = sections(message)
     return GeneratorCall(
         mode=mode_of(message) or "distill",
@@ -71,7 +71,7 @@ def read_call(message: str) -> GeneratorCall:
 
 
 def _playbooks(call: GeneratorCall) -> list[Playbook]:
-    """The one that the task asks for; without a task every one of which the corpus has something to say."""
+    """The playbook that the task asks for. Without a task, every playbook that the corpus covers."""
     if call.task:
         found = recognise(call.task)
         return [found[0]] if found else []
@@ -83,7 +83,7 @@ def _taught(lesson: Lesson, text: str) -> bool:
 
 
 def _lessons(call: GeneratorCall, playbook: Playbook, dice: Dice, profile: ScriptedProfile) -> list[Lesson]:
-    """What the corpus teaches, without what it overlooks: in the corpus alone, not where a trial shows the gap too."""
+    """The lessons of the corpus, minus those it overlooks. A lesson that a trial shows too is never overlooked."""
     return [
         lesson
         for lesson in (*playbook.lessons, *HABITS)
@@ -104,7 +104,7 @@ def _skill(playbook: Playbook, lessons: list[Lesson], blunder: str) -> dict[str,
 
 
 def _refine(call: GeneratorCall, dice: Dice, profile: ScriptedProfile) -> str:
-    """The draft with what the program found mended, and with what it overlooked the first time."""
+    """The draft with the program's findings fixed, and with what it overlooked the first time."""
     changed = {}
     for path, before in call.skills.items():
         if not path.endswith("/SKILL.md"):
@@ -126,7 +126,7 @@ def _refine(call: GeneratorCall, dice: Dice, profile: ScriptedProfile) -> str:
 
 
 def _notes(call: GeneratorCall) -> str:
-    """It has no idea what this is about: the first lines of prose, as they stand."""
+    """Return the first lines of prose unchanged, for a topic the model does not know."""
     prose = [
         line.strip() for line in call.corpus.splitlines() if len(line) > 60 and not line.startswith(("-", "#", "`"))
     ]

@@ -1,7 +1,7 @@
-"""The scripted model as judge: counts words and looks for marks. It judges nothing, and its scores say nothing.
+"""The scripted model as judge: counts words and looks for marks. It judges nothing, and its scores mean nothing.
 
 It exists so that a whole pass of judging, its failures and its pages can be seen without a key (see
-docs/explanation/scripted-model.md). A score is a count of plain features of the text, moved by the dice now and then,
+docs/explanation/scripted-model.md). A score is a count of plain features of the text, sometimes changed by the dice,
 because a judge asked twice does not answer the same. At times it leaves a field out at first, and is asked again.
 """
 
@@ -23,11 +23,11 @@ STEP_LINE = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+(\S.{8,240})$", re.MULTILINE)
 CALL_LINE = re.compile(r"^\[call\] ([^\n]+(?:\n(?![#\[])[^\n]+)?)", re.MULTILINE)  # with its first argument
 WORD = re.compile(r"[a-z][a-z-]{3,}")
 
-WAVERS = 0.2  # how often a score is moved by one
+WAVERS = 0.2  # how often a score is changed by one
 ENOUGH = 0.6  # share of a key point's words
 MAX_POINTS = 8
 
-# What lowers a score by one, by item: a mark of the text. Invented, as all about this model.
+# Marks in the text that lower a score by one, by item. Invented, like everything about this model.
 LOWERS: dict[str, Sequence[str]] = {
     "completeness": (r"\bTODO\b", r"\betc\b"),
     "determinism": (r"\bmaybe\b|\bperhaps\b", r"\busually\b|\boften\b", r"\bas needed\b"),
@@ -51,7 +51,7 @@ class Question:
 
 
 def read_question(user_messages: Sequence[str]) -> Question | None:
-    """None where the conversation is not a judge's."""
+    """Read the question, or return None if the conversation is not a judge's."""
     first = user_messages[0] if user_messages else ""
     heading = HEADING.match(first)
     if heading is None or heading[1] not in set(Metric):
@@ -61,7 +61,7 @@ def read_question(user_messages: Sequence[str]) -> Question | None:
 
 
 def judge(question: Question, dice: Dice, profile: ScriptedProfile) -> str:
-    """The reply's text."""
+    """Return the reply's text."""
     if question.metric in LABELS:
         value = _label(question, dice)
     elif question.metric in SCALES:

@@ -1,7 +1,7 @@
-"""The scripted model as author of a library learned from one seed task: writes, reflects, takes advice, mends its draft.
+"""The scripted model as author of a library learned from one seed task: writes, reflects, takes advice, fixes drafts.
 
-It names its skill after the workflow that it recognises in the task. A lesson enters it only when the agent says in its
-record what it found, or when the teacher's advice holds it.
+It names its skill after the workflow that it recognises in the task. A lesson enters the skill only if the agent
+reports it in its record, or the teacher's advice contains it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTHING_FOUND = "Nothing has to change."
 
 
 def learn(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
-    """The reply's text: one JSON object, or now and then something that is none."""
+    """Return the reply's text: one JSON object, or sometimes something else."""
     parts = sections(messages[0])
     call, playbook = read_occasion(messages[0])
     if call.mode == "refine":
@@ -58,7 +58,7 @@ def learn(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
 
 
 def read_occasion(message: str) -> tuple[AuthorPrompt, Playbook | None]:
-    """The prompt as a call, and the workflow that its task belongs to."""
+    """Read the prompt as a call, and find the workflow that its task belongs to."""
     parts = sections(message)
     found = recognise(read_quoted(parts.get("Task", "")))
     call = AuthorPrompt(
@@ -67,7 +67,7 @@ def read_occasion(message: str) -> tuple[AuthorPrompt, Playbook | None]:
         slug="task-procedure",
         name="Task procedure",
         description="Tasks like the one seen.",
-        verdict="",  # nobody tells a student more than that it failed
+        verdict="",  # a student only learns that it failed
         evidence=parts.get("Evidence", ""),
         trials=tuple((match[1], match[2]) for match in TRIAL.finditer(parts.get("Evidence", ""))),
         skills={match[1]: match[3] for match in SKILL_FILE.finditer(parts.get("Skills of this family", ""))},
@@ -86,7 +86,7 @@ def _take_advice(call: AuthorPrompt, playbook: Playbook | None, advice: str) -> 
 
 
 def _craft(call: AuthorPrompt, playbook: Playbook | None, blunder: str, *, dangling: bool) -> str:
-    """By the guide it also asks for a check of the result. At times it cites a checklist that it has yet to write."""
+    """Follow the guide, which also asks for a check of the result. Sometimes cite a checklist not written yet."""
     path, reference = f"{call.slug}/SKILL.md", reference_of(call.slug)
     text = add_lesson(new_skill(call.slug, call.name, call.description, playbook, ()), HAND_CHECK)
     files = {path: text}

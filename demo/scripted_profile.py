@@ -1,4 +1,4 @@
-"""How often the scripted model errs, and when. Every rate is invented (docs/explanation/scripted-model.md)."""
+"""How often the scripted model makes which error. Every rate is invented (docs/explanation/scripted-model.md)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class ScriptedProfile:
 
     skips_skills: float  # lists the library and opens nothing
     opens_wrong_first: float  # another skill before the fitting one
-    opens_second: float  # the other family's skill, where a task needs two
+    opens_second: float  # the other family's skill, if a task needs two
     follows_references: float  # reads the files a skill cites
     misapplies: float  # has read a lesson and still does not act on it
     learns_from_trace: float  # takes a lesson out of an earlier trial's record
     stumbles: float  # finds a gap by looking at the data first
     checks_by_hand: float  # looks closer at its result unasked
-    checks_when_told: float  # the same where a text it read asks for it
-    checks_after_failures: float  # the same where an earlier trial it was shown had failed
+    checks_when_told: float  # the same if a text it read asks for it
+    checks_after_failures: float  # the same if an earlier trial it was shown had failed
     sees_gap: float  # of a closer look
     sees_trap: float
     slips: float  # forgets part of what was asked for; half as often with a skill of the family at hand
@@ -31,9 +31,9 @@ class ScriptedProfile:
     blunders: float  # as author: one of the five bad answers
     overlooks: float  # as author: leaves out a lesson that the evidence shows
     leaks: float  # as teacher: copies the reference skills instead of advising
-    shortcuts: float = 0.0  # as author: asks for tidying up in a first skill, which no trial had shown
-    tidies: float = 0.0  # as agent: does so where a skill asks for it
-    prunes: float = 0.0  # as author: takes out lines that the evidence speaks against
+    shortcuts: float = 0.0  # as author: asks for tidying up in a first skill, without evidence
+    tidies: float = 0.0  # as agent: does so if a skill asks for it
+    prunes: float = 0.0  # as author: removes lines that the evidence contradicts
 
 
 PROFILES = {
@@ -102,7 +102,7 @@ PROFILES = {
 
 @dataclass(frozen=True, slots=True)
 class Dice:
-    """Throws that depend on the seed and on what they are thrown for, never on what was thrown before."""
+    """Throws that depend on the seed and their purpose, never on earlier throws."""
 
     seed: int
 

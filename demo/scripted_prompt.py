@@ -1,4 +1,4 @@
-"""A prompt as the scripted model reads it: its sections, told from the texts that it quotes."""
+"""A prompt as the scripted model reads it: its own sections, without the texts that it quotes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ MODE = re.compile(r"\A## Occasion\nmode: (\S+)$", re.MULTILINE)
 
 
 def mode_of(message: str) -> str:
-    """What the prompt is for; "" where its first section does not tell."""
+    """Return the purpose of the prompt, "" if its first section does not name one."""
     found = MODE.match(message)
     return found[1] if found else ""
 
 
 def sections(message: str) -> dict[str, str]:
-    """Second-level heading -> the text below it. A heading inside a fence is part of what somebody else wrote."""
+    """Second-level heading -> the text below it. A heading inside a fence belongs to a quoted text."""
     parts: dict[str, list[str]] = {}
     lines: list[str] = []
     fence = ""

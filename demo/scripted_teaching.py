@@ -1,7 +1,7 @@
 """The scripted model on both sides of the talk before a correction: it asks as a student, and answers as a teacher.
 
-The teacher knows the lessons by heart and tells those that the reference skills hold and the student's do not, in words of
-its own; at times it copies the reference instead, so that what holds such advice back can be seen at work.
+The teacher knows the lessons by heart. It names those that the reference skills have and the student's lack, in its own
+words. At times it copies the reference instead, to show the filter that blocks such advice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def advise(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
 
 
 def _lessons(playbook: Playbook | None, reference: str, known: str, verdict: str) -> list[Lesson]:
-    """What the reference teaches beyond the student's skills, or the verifier complained of; the latter first."""
+    """What the reference teaches beyond the student's skills or the verifier complained about, the latter first."""
     wanted = [
         lesson
         for lesson in (playbook.lessons if playbook else ())
@@ -58,7 +58,7 @@ def _lessons(playbook: Playbook | None, reference: str, known: str, verdict: str
 
 
 def _copy(reference: list[str], lessons: list[Lesson]) -> str:
-    """The paragraphs that teach the lessons, or else the longest ones, word by word."""
+    """The paragraphs that teach the lessons, else the longest ones, verbatim."""
     lines = [line for text in reference for line in paragraphs(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))]
     chosen = [line for line in lines if any(lesson.taught_by(line) for lesson in lessons)]
     return "\n".join(chosen or sorted(lines, key=len)[-MOST_POINTS:])

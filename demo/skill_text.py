@@ -46,14 +46,14 @@ def new_skill(slug: str, name: str, description: str, playbook: Playbook | None,
 
 
 def add_lesson(text: str, lesson: Lesson, *, narrow_to: str = "") -> str:
-    """The lesson as a further step of the workflow and as a gotcha; or, seen too closely, as a remark on one file."""
+    """Add the lesson as a step of the workflow and as a gotcha or, seen too narrowly, as a remark on one file."""
     if narrow_to:
         return _with_bullet(text, GOTCHAS, lesson.narrow.format(file=narrow_to))
     return _with_bullet(_with_step(text, lesson.rule), GOTCHAS, lesson.gotcha)
 
 
 def drop_lesson(text: str, lesson: Lesson, *, narrow_only: bool = False) -> str:
-    """Without the lines that teach it; the steps behind them are numbered anew. narrow_only: its general lines stay."""
+    """Drop the lines that teach it and renumber the steps after them. `narrow_only`: keep its general lines."""
     kept: list[str] = []
     dropped = 0
     for line in text.split("\n"):
@@ -68,19 +68,19 @@ def drop_lesson(text: str, lesson: Lesson, *, narrow_only: bool = False) -> str:
 
 
 def add_citation(text: str, path: str) -> str:
-    """Cites a file of the skill in its body, once."""
+    """Cite a file of the skill in its body, once."""
     if path in text:
         return text
     return _with_bullet(text, FURTHER, f"Go through `{path}` before handing in.")
 
 
 def teaches(text: str, lesson: Lesson) -> bool:
-    """Does a text hold the lesson in general terms already?"""
+    """Does a text already teach the lesson in general terms?"""
     return any(lesson.taught_by(line) and not find_narrowing(line) for line in text.splitlines())
 
 
 def _with_step(text: str, step: str) -> str:
-    """After the last step of the first numbered list; a text without one gets a list of its own."""
+    """Insert after the last step of the first numbered list. A text without one gets a list of its own."""
     lines = text.rstrip("\n").split("\n")
     places = [place for place, line in enumerate(lines) if NUMBERED.match(line)]
     if not places:
@@ -98,7 +98,7 @@ def _with_step(text: str, step: str) -> str:
 
 
 def _with_bullet(text: str, heading: str, bullet: str) -> str:
-    """As the last bullet below `heading`, which is added at the end where it is missing."""
+    """Add the last bullet below `heading`, which is added at the end if it is missing."""
     lines = text.rstrip("\n").split("\n")
     if heading not in lines:
         return "\n".join([*lines, "", heading, "", f"- {bullet}", ""])

@@ -1,3 +1,3 @@
-"""Protocol engines, agents, sandboxes and models for skill-evolution runs. Knows nothing of the web."""
+"""Protocol engines, agents, sandboxes and models for skill-evolution runs. Independent of the web application."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m runner`: run one episode of a suite into a folder, or print what a folder holds. Needs no web, no database.
+"""`python -m runner`: run one episode of a suite into a folder, or print a folder's content. Needs no web, no database.
 
 Exit status: 0 done, 1 the episode stopped before its end, 2 the arguments or the setup are wrong.
 """

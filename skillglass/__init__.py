@@ -6,7 +6,7 @@
     trials = record.trials(record.experiments()[0]["experiment"])
     trials.frame().groupby("condition").success.mean()   # frame() needs pandas
 
-It reads what the pages and `export_experiment` give out, and knows neither Django nor the rest of the project.
+It reads the data of the pages and of `export_experiment`, and needs neither Django nor the rest of the project.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ __all__ = ["ArchivedRecord", "RecordError", "RecordRows", "ServedRecord", "open"
 def open(  # noqa: A001  (as in `skillglass.open`)
     place: str | PathLike[str], user: str = "", password: str = "", *, token: str = ""
 ) -> ServedRecord | ArchivedRecord:
-    """`place`: the address of an installation, or an archive. `token`: made on its page *Your account*, where it asks for a login;
-    `user` and `password` work too.
-
-    RecordError says what does not answer, or what is wrong in the file."""
+    """Open a record. `place`: the address of an installation, or an archive. `token`: from its page *Your account*,
+    if a login is required; `user` and `password` work too. RecordError says what does not answer, or what is wrong
+    in the file."""
     if isinstance(place, str) and "://" in place:
         return ServedRecord(place, user, password, token=token)
     return ArchivedRecord(Path(place))

@@ -21,12 +21,12 @@ READ = frozenset((*_SHARED, "run", "episode", "probe", "trial", "decision"))
 
 @dataclass(frozen=True)
 class ArchivedTables:
-    """The lines of one run and those that runs share, by table; a reference is a place among the lines of its table."""
+    """The lines of one run and those that runs share, by table; a reference is an index of a line in its table."""
 
     lines: dict[str, list[JsonRow]]
 
     def value(self, row: JsonRow, path: str) -> Any:
-        """`path`: columns joined by `__`, as `episode__run__condition`. None where a reference or a value is."""
+        """`path`: columns joined by `__`, as `episode__run__condition`. None if a reference or a value is."""
         *references, name = path.split("__")
         for each in references:
             place = row.get(each)
@@ -76,7 +76,7 @@ class ArchivedRecord:
         yield {name: found[name] for name in EXPERIMENTS}
 
     def trials(self, experiment: str = "") -> RecordRows:
-        """One row per planned trial, in the columns of the served ones; `settled_at` is a record's own and not known here."""
+        """One row per planned trial, in the columns of the served ones. `settled_at` is unknown in an archive."""
         self._expect(experiment)
         attributes = sorted({each["attribute"] for each in self._shared[GROUPS]})
         columns = {name: kind for name, (kind, _) in TRIALS.items()} | {f"group_{name}": "text" for name in attributes}
@@ -108,7 +108,7 @@ class ArchivedRecord:
         return RecordRows(self._shape(rows), DECISIONS)
 
     def metrics(self, experiment: str = "") -> NoReturn:
-        """Metrics are computed, and an archive holds what they are computed from."""
+        """Not available: metrics are computed, and an archive only has what they are computed from."""
         raise RecordError(f"{self._path}: an archive has no metrics; expected the address of a record that imported it")
 
     differences = metrics
@@ -146,7 +146,7 @@ class ArchivedRecord:
             raise ArchiveError(SHARED, "one experiment", f"found {len(self._shared['experiment'])}")
 
     def _read_groups(self) -> dict[tuple[int, str], list[str]]:
-        """(place of the task, attribute) -> what is said of it."""
+        """(place of the task, attribute) -> its values."""
         found: dict[tuple[int, str], list[str]] = defaultdict(list)
         for each in self._shared[GROUPS]:
             found[each["task"], each["attribute"]].append(each["value"])
@@ -155,7 +155,7 @@ class ArchivedRecord:
 
 def _read_lines(member: Member, lines: dict[str, list[JsonRow]]) -> None:
     for number, line in enumerate(member.lines(MAX_LINE), start=1):
-        match json.loads(line, parse_constant=lambda _: None):  # NaN is no number in an export either
+        match json.loads(line, parse_constant=lambda _: None):  # NaN is not a number in an export either
             case [str(table), dict(row)]:
                 if table in READ:
                     lines[table].append(row)

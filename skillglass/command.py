@@ -1,7 +1,7 @@
-"""`skillglass COMMAND`: what `python manage.py COMMAND` is in a clone.
+"""`skillglass COMMAND`: the equivalent of `python manage.py COMMAND` in a clone.
 
-A wheel has the whole project below `skillglass/app/`, laid out as in a clone. Its packages (`runner`, `inspector`, ...)
-are importable for this program alone, so that their names meet no others among what is installed.
+A wheel has the whole project below `skillglass/app/`, laid out as in a clone. Only this program can import its packages
+(`runner`, `inspector`, ...), so that their names do not collide with other installed ones.
 """
 
 from __future__ import annotations

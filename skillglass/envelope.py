@@ -21,9 +21,9 @@ import zstandard
 Stream = IO[bytes] | gzip.GzipFile
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1024 * 1024
-LEVEL = 3  # contents are many and each is written once
+LEVEL = 3  # there are many contents, each written once
 MAX_WINDOW = 128 * 1024 * 1024  # bytes a zstd stream may make its reader hold
-MAX_MEMBER = 8 * 1024**3  # what a plain header can say
+MAX_MEMBER = 8 * 1024**3  # the limit of a plain header
 FORMAT = "skillglass-archive/1"
 MANIFEST = "manifest.json"
 SHARED = "shared.jsonl"
@@ -32,9 +32,9 @@ _MAGIC = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 
 
 class ArchiveError(Exception):
-    """The file cannot be taken as it stands, or the experiment cannot be written. Nothing was changed.
+    """The file cannot be accepted, or the experiment cannot be written. Nothing was changed.
 
-    place: member of the archive, with the line where there is one. expected: what should have been there.
+    place: member of the archive, with the line if there is one. expected: what should have been there.
     """
 
     def __init__(self, place: str, expected: str, message: str) -> None:
@@ -62,7 +62,7 @@ class Writer:
 
 @contextmanager
 def open_writer(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
-    """zipped: gzip, for those without zstd at hand."""
+    """zipped: gzip, for readers without zstd."""
     stream: Stream = (
         gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=6, mtime=0)
         if zipped
@@ -96,7 +96,7 @@ class Member:
         return self.read(self.size)
 
     def lines(self, limit: int) -> Iterator[bytes]:
-        """Without their ends. ArchiveError for one of more than `limit` bytes, or a last one that does not end."""
+        """Yield lines without their ends. ArchiveError for one over `limit` bytes, or a last one that does not end."""
         rest = b""
         while piece := self.read():
             *lines, rest = (rest + piece).split(b"\n")
@@ -109,7 +109,7 @@ class Member:
 
 @contextmanager
 def open_members(path: Path) -> Iterator[Iterator[Member]]:
-    """The members in their order. ArchiveError for whatever is no such archive."""
+    """Yield the members in their order. ArchiveError for anything but a valid archive."""
     try:
         with path.open("rb") as file, _decompress(file) as stream:
             yield _members(stream)
@@ -158,7 +158,7 @@ def _member(head: bytes, stream: Stream) -> Member:
 
 
 def _exactly(stream: Stream, size: int, place: str) -> bytes:
-    """zstd's and gzip's readers may give less than they were asked for before their end."""
+    """Read exactly `size` bytes: zstd's and gzip's readers may return less before their end."""
     pieces, left = [], size
     while left:
         piece = stream.read(min(left, PIECE))

@@ -1,4 +1,4 @@
-"""The columns of each table, name -> type. `/compare/dictionary/` says what the columns of trials mean."""
+"""The columns of each table, name -> type. `/compare/dictionary/` explains the columns of trials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECISIONS: Mapping[str, str] = {
     **{"before_digest": "text", "after_digest": "text", "lines_added": "integer", "lines_removed": "integer"},
     **{"files_changed": "integer"},
 }
-TRIALS: Mapping[str, tuple[str, str]] = {  # name -> type, and where it stands, seen from the trial's row
+TRIALS: Mapping[str, tuple[str, str]] = {  # name -> type, and its path from the trial's row
     "trial": ("id", "public_id"),
     "experiment": ("id", "episode__run__experiment__public_id"),
     "experiment_name": ("text", "episode__run__experiment__name"),

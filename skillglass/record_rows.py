@@ -1,4 +1,4 @@
-"""Rows of a record: a list of dicts that becomes a data frame where pandas is installed."""
+"""Rows of a record: a list of dicts that converts to a data frame if pandas is installed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
-JsonRow = dict[str, Any]  # values as JSON has them, under the names of the columns
+JsonRow = dict[str, Any]  # JSON values by the names of the columns
 
 
 class RecordError(Exception):
-    """What was asked for is not to be had; the message names the address or file, and what was expected."""
+    """The request cannot be answered. The message names the address or file, and what was expected."""
 
 
 class RecordRows(list[JsonRow]):
-    """`columns`: name -> type (text, id, integer, number, boolean, time, numbers), in their order. None: not known."""
+    """`columns`: name -> type (text, id, integer, number, boolean, time, numbers), in their order. None: unknown."""
 
     def __init__(self, rows: Iterable[JsonRow], columns: Mapping[str, str]) -> None:
         super().__init__(rows)
         self.columns = dict(columns)
 
     def frame(self) -> pandas.DataFrame:
-        """One row each; missing values stay missing. ImportError without pandas, which Skillglass does not bring."""
+        """One row each; missing values stay missing. ImportError without pandas, which Skillglass does not install."""
         try:
             import pandas
         except ImportError as error:

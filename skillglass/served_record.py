@@ -1,4 +1,4 @@
-"""A record behind the pages of an installation, read from what every page offers to programs: exports and JSON twins."""
+"""A record behind the pages of an installation, read from its exports and JSON twins."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from skillglass.record_columns import DECISIONS, EXPERIMENTS
 from skillglass.record_rows import JsonRow, RecordError, RecordRows
 
 SECONDS = 300  # without a byte: a comparison of many runs is computed before the first one
-MAX_TOLD = 300  # characters of an answer that is quoted
+MAX_TOLD = 300  # characters of a quoted answer
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A session belongs to the address that was opened: nothing follows where an answer points."""
+    """Refuses redirects: a session belongs to the address that was opened."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 class ServedRecord:
-    """Sends `token`, or logs in as a person does where `user` is given. Both stay in memory, and go to this address alone."""
+    """Sends `token`, or logs in like a person if `user` is given. Both stay in memory, and only go to this address."""
 
     def __init__(self, address: str, user: str = "", password: str = "", *, token: str = "") -> None:
         parts = urlsplit(address)
@@ -85,7 +85,7 @@ class ServedRecord:
             number, more = number + 1, found["next"] is not None
 
     def _read(self, path: str, query: dict[str, object], *members: str) -> JsonRow:
-        """An object with these members, as every version of Skillglass that has the address gives it."""
+        """Return an object with these members, which every version of Skillglass with that address has."""
         address = f"{self._root}{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
         _, content = self._ask(Request(address, headers=self._headers))
         try:
@@ -97,7 +97,7 @@ class ServedRecord:
         return found
 
     def _log_in(self, user: str, password: str) -> None:
-        """By the form that people use; a wrong password counts as one there."""
+        """Log in by the people's form; a wrong password counts as one there."""
         address = f"{self._root}/login/"
         self._ask(Request(address))
         token = next((each.value for each in self._cookies if each.name == "csrftoken"), None) or ""
@@ -121,7 +121,7 @@ class ServedRecord:
 
 
 def _explain(error: HTTPError) -> str:
-    """What the server said, short enough for a message."""
+    """The server's message, shortened to quote."""
     if 300 <= error.code < 400:
         place = error.headers.get("Location", "")[:MAX_TOLD]
         return f"leads to {place!r}, and nothing is sent there; open that address where it is yours"

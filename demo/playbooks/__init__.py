@@ -48,7 +48,7 @@ LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for l
 
 
 def recognise(instruction: str) -> tuple[Playbook, PlaybookCase] | None:
-    """The family and case an instruction belongs to, or None where the model has no idea."""
+    """The family and case of an instruction, or None if the model does not recognise it."""
     for playbook in PLAYBOOKS:
         case = playbook.case_of(instruction)
         if case is not None:

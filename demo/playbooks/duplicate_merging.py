@@ -68,7 +68,7 @@ class Records:
     fields: tuple[str, ...]
     output: str
     dated: str = ""
-    tempting: str = ""  # a column that looks like an identity and is none
+    tempting: str = ""  # a column that looks like an identity but is not one
     zoned_by: str = ""  # column that names the source whose local time `dated` is in
 
 

@@ -56,7 +56,7 @@ HABITS = {
 def _program(
     file: str, line: str, output: str, amount: str, lists: tuple[tuple[str, str, str], ...], revised: bool
 ) -> str:
-    """`amount`: the field of a line that is multiplied. `lists`: file, key and value of each list that is looked up."""
+    """`amount`: the field of a line to multiply. `lists`: file, key and value of each list to look up."""
     as_json = file.endswith(".jsonl")
     newest = "(entry['since'], int(entry['revision']))" if revised else "entry['since']"
     values = [value for _, _, value in lists]

@@ -1,4 +1,4 @@
-"""What parcels are billed, as the API manual of the corpus freightline says it."""
+"""What parcels are billed, according to the API manual of the corpus freightline."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Bill:
     file: str
     output: str
     sized: bool = False  # the data has the three lengths
-    priced: bool = False  # an amount is asked for, rates.json lies beside
+    priced: bool = False  # an amount is asked for, and rates.json is in the same folder
 
 
 def program(bill: Bill, handled: frozenset[str]) -> str:
-    """Reads the parcels, writes one line for each and the notes."""
+    """Write a program that reads the parcels and writes one line for each, plus the notes."""
     volume = bill.sized and VOLUME_WEIGHT.key in handled
     hundredths = " / 100" if MINOR_UNITS.key in handled else ""
     return "\n".join(

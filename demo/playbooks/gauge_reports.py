@@ -1,4 +1,4 @@
-"""Water levels as the little package of the corpus gaugekit reports them. Its conventions stand in its source alone."""
+"""Water levels as the small package of the corpus gaugekit reports them. Its conventions are only in its source."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Report:
     group: str  # "station" or "day"
     statistic: str  # "mean" or "peak"
     output: str
-    zeros: bool = False  # stations.csv lies beside, and levels are asked for
+    zeros: bool = False  # levels are asked for, and stations.csv is in the same folder
 
 
 def program(report: Report, handled: frozenset[str]) -> str:
-    """Reads, groups, writes the report and the notes."""
+    """Write a program that reads and groups the readings and writes the report and the notes."""
     zeros = report.zeros and GAUGE_ZERO.key in handled
     shift = "at - timedelta(hours=6)" if WATER_DAY.key in handled else "at"
     flagged = ["    if row['flag'] == 'S':", "        continue"] if SUSPECT_READINGS.key in handled else []

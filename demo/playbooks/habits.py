@@ -32,11 +32,11 @@ KEEP_FILES = Lesson(
 )
 HABITS = (HAND_CHECK, KEEP_FILES)
 
-# A bad habit: sounds neat, and takes away what was asked for. An author's own idea, which no evidence shows.
+# A bad habit: sounds neat, and removes what was asked for. An author's own idea, without evidence.
 TIDY_UP = Lesson(
     key="tidy-up",
     patterns=(r"tidy up before handing in", r"nobody needs the program once"),
-    symptom=KEEP_FILES.symptom,  # and that is how it comes to light
+    symptom=KEEP_FILES.symptom,  # and that is how it is discovered
     rule="Tidy up before handing in: remove solve.py, so that only the result is left.",
     gotcha="Nobody needs the program once its result is written.",
     narrow="Remove the program that reads `{file}`.",

@@ -1,7 +1,7 @@
 """Further cases of the starter suite's families: the instances of the suite starter-learning.
 
-The first of each three is the seed. The lessons that the others need are those of the seed, and in two of the families
-one more that only the human skill teaches.
+The first of each three is the seed. The others need the seed's lessons, and in two of the families one more that only
+the human skill teaches.
 """
 
 from __future__ import annotations

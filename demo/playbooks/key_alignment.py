@@ -69,7 +69,7 @@ class Join:
     take: str  # column fetched from the right table
     output: str
     carry: str  # further column of the left table in the output
-    dated: str = ""  # column of the right table that tells the newer of two entries
+    dated: str = ""  # column of the right table that shows which of two entries is newer
     positional: bool = False  # does pairing lines look right at first?
 
 
@@ -82,7 +82,7 @@ def _rows(name: str) -> str:
 
 
 def program(join: Join, handled: frozenset[str]) -> str:
-    """Fills a lookup from the right table, walks the left one, writes the result and the notes."""
+    """Write a program that fills a lookup from the right table, walks the left one, writes the result and notes."""
     forms, newest = KEY_FORMS.key in handled, NEWEST_ENTRY.key in handled and join.dated
     names = {name.rpartition(".")[2] for name in (join.left, join.right)}
     imports = sorted({"csv"} | ({"json"} if names - {"csv"} else set()) | ({"re"} if forms else set()))

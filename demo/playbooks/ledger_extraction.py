@@ -1,4 +1,4 @@
-"""Ledger lines out of documents that were made for reading."""
+"""Ledger lines extracted from documents that were made for reading."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PRINTED_PERIOD = Lesson(
     surprise="The printed period changes in mid-month, so it is not ours. I work it out from the day.",
 )
 
-# How an entry stands in the documents: number, day of posting, amount, and perhaps a period.
+# What an entry looks like in the documents: number, posting date, amount, and perhaps a period.
 DOTTED = r"(?P<entry>\d+) +(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4}) .* (?P<amount>[\d,]+\.\d\d)$"
 TILL = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d) [\d:]+ +#(?P<entry>\d+) .* (?P<amount>[\d,]+\.\d\d)$"
 ROWS = r"\| (?P<entry>\d+) \| (?P<day>\d\d)/(?P<month>\d\d)/(?P<year>\d{4}) \|.*\| (?P<amount>[\d,]+\.\d\d) \|$"
@@ -105,7 +105,7 @@ def program(lines: dict[str, str], output: str, number: str, handled: frozenset[
 
 
 def _case(lines: dict[str, str], output: str, *needs: Lesson, number: str = "entry") -> PlaybookCase:
-    """A closed month shows in no document: only a text or a failed check tells of it."""
+    """No document shows that a month is closed: only a text or a failed check does."""
     files = tuple(lines)
     show = {
         TAKEN_BACK.key: f"grep -hvE '[0-9][.][0-9][0-9]' {' '.join(files)} | grep '[0-9]' | tail -n 6",

@@ -100,7 +100,7 @@ def _case(
     kind: str = "meeting",
     has_colour: bool = False,
 ) -> PlaybookCase:
-    """How much time stays free between two appointments shows in no calendar: only a text or a failed check tells of it."""
+    """No calendar shows how much time to keep between two appointments: only a text or a failed check does."""
     show = {
         HOLDS.key: f"grep -h hold {' '.join(calendars)} | head -n 5",
         SHOWN_AS_FREE.key: f"grep -h free {' '.join(calendars)} | head -n 6",

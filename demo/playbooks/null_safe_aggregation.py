@@ -1,4 +1,4 @@
-"""Averages per group from tables in which some cells hold no value."""
+"""Averages per group from tables where some cells hold no value."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Averages:
 
 
 def program(table: Averages, handled: frozenset[str]) -> str:
-    """Reads the table, groups, averages, writes the result and the notes."""
+    """Write a program that reads the table, groups, averages, and writes the result and the notes."""
     values = table.shortcut if table.shortcut and READY_MADE.key not in handled else table.values
     codes = ("", *table.codes) if MISSING_CODES.key in handled else ("",)
     lines = table.file.endswith(".jsonl")

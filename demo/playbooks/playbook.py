@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-# A file name in prose or in backquotes. A lesson that names a file speaks of that file only.
+# A file name in prose or in backquotes. A lesson that names a file is about that file only.
 FILE_NAME = re.compile(r"\b[\w-]+\.(?:csv|jsonl|json|log|md|txt)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One thing the base procedure leaves open. A reader knows it once a text it read says so in its own words."""
+    """One thing the base procedure leaves open. A reader learns it from any text that says so in its own words."""
 
     key: str
     patterns: tuple[str, ...]  # regular expressions, case ignored; one line that matches any of them teaches the lesson
@@ -48,11 +48,11 @@ class PlaybookCase:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """All that the scripted model knows about one family."""
+    """Everything the scripted model knows about one family."""
 
     slug: str
     title: str
-    words: tuple[str, ...]  # stems by which a matching skill is picked from a listing
+    words: tuple[str, ...]  # stems that pick a matching skill from a listing
     when: str  # the situations a skill of this family is for
     steps: tuple[str, ...]  # the base procedure as a skill would put it
     lessons: tuple[Lesson, ...]  # gap 1, gap 2, trap
@@ -62,19 +62,19 @@ class Playbook:
         return next((case for case in self.cases if case.recognises(instruction)), None)
 
     def fits(self, text: str) -> int:
-        """How many of the family's words a slug, name or description holds."""
+        """Count the family's words in a slug, name or description."""
         lowered = text.lower()
         return sum(word in lowered for word in self.words)
 
 
-# Lesson -> pieces of a right program, each with what somebody writes in its place who has not learned it.
+# Lesson -> pieces of a right program, each with what an author writes who has not learned it.
 Habits = Mapping[Lesson, tuple[tuple[str, str], ...]]
 
 
 def build_case(
     files: tuple[str, ...], output: str, right: str, habits: Habits, closer: Mapping[Lesson, str]
 ) -> PlaybookCase:
-    """A case that needs the lessons of `habits`. Its program is the right one, with the old habits where nothing was learned.
+    """Build a case that needs the lessons of `habits`. Its program has the old habit for each lesson not learned.
 
     `closer`: for the lessons that the data would show, the command that shows them.
     """
@@ -102,7 +102,7 @@ def find_narrowing(line: str) -> frozenset[str]:
 
 
 def without_unused_imports(program: str) -> str:
-    """Drops `import x` lines of a program that never uses x, so that programs put together from pieces read naturally."""
+    """Drop `import x` lines if the program never uses x, so that assembled programs read naturally."""
     lines = program.splitlines(keepends=True)
     body = "".join(line for line in lines if not line.startswith("import "))
     return "".join(

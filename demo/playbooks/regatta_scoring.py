@@ -51,7 +51,7 @@ WORST_RACE = Lesson(
 
 
 def program(file: str, output: str, handled: frozenset[str]) -> str:
-    """Reads results (race, boat, place or DNS, DNF, DSQ), writes standings (boat, races, points) and the notes."""
+    """Write a program that reads results (race, boat, place or DNS, DNF, DSQ) and writes standings and notes."""
     tied = TIED_PLACES.key in handled
     unfinished = "len(boats) + 1" if UNFINISHED_BOATS.key in handled else "0"
     worst = WORST_RACE.key in handled

@@ -1,4 +1,4 @@
-"""Programs that give wrong figures since a change: mended, without touching what went out."""
+"""Programs that give wrong figures since a change: fixed, without touching what was sent out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SUGGESTED_PATCH = Lesson(
 
 
 def _mended(file: str, output: str, key: str, value: str, *body: str, head: str = "") -> str:
-    """The whole program: reads rows, works out one figure for each, writes them and the notes."""
+    """The whole program: reads rows, works out a figure for each, writes them and the notes."""
     lines = file.endswith(".jsonl")
     read = (
         f"[json.loads(line) for line in open({file!r})]"

@@ -1,4 +1,4 @@
-"""One figure per topic from sources that do not say the same."""
+"""One figure per topic from sources that disagree."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PARTIAL_COUNTS = Lesson(
     surprise="The lowest figures are partial ones, taken while counting went on. I leave them out.",
 )
 
-# How a statement stands in the sources: topic, figure, a remark in brackets or none, perhaps a date.
+# What a statement looks like in the sources: topic, figure, perhaps a remark in brackets, perhaps a date.
 LINES = r"^(?P<topic>[A-Z][^:\n]+): (?P<figure>[\d,]+)(?P<remark>.*)$"
 ROWS = r"^\| (?P<date>[\d-]+) \| [^|]+ \| (?P<topic>[^|]+) \| (?P<figure>[\d,]+) \|(?P<remark>.*)\|$"
 SHEETS = r"^(?P<date>[\d-]+), [^,]+, (?P<topic>[^:]+): (?P<figure>\d+) pairs?(?P<remark>.*)$"
@@ -97,7 +97,7 @@ def program(sources: dict[str, str], output: str, columns: tuple[str, str, str],
 def _case(
     sources: dict[str, str], output: str, *needs: Lesson, columns: tuple[str, str, str] = ("topic", "figure", "sources")
 ) -> PlaybookCase:
-    """Which figure is quoted shows in no source: only a text or a failed check tells of it."""
+    """No source shows which figure to quote: only a text or a failed check does."""
     files = tuple(sources)
     show = dict.fromkeys(
         (COPIES.key, PARTIAL_COUNTS.key), f"grep -hE '[(]|so far|[a-z] [|]$' {' '.join(files)} | head -n 8"

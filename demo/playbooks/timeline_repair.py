@@ -57,7 +57,7 @@ EVENT_TIME = Lesson(
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Logs to be merged. Text lines read "<time> <event> <words>", JSON lines have at, event."""
+    """Logs to merge. Text lines read "<time> <event> <words>", JSON lines have at, event."""
 
     files: tuple[str, ...]
     zoned: bool = False  # sources.json has offsets that matter
@@ -138,13 +138,13 @@ def program(logs: Logs, handled: frozenset[str]) -> str:
 
 
 def telemetry(handled: frozenset[str]) -> str:
-    """The adversarial case: a tidy column that holds the time of upload."""
+    """The adversarial case: a tidy column with the time of upload."""
     column = "at" if EVENT_TIME.key in handled else "received"
     return _join_pieces(_head((), False), _to_utc(False, False), READ_TELEMETRY.format(column=column), "", WRITE)
 
 
 def alarms(handled: frozenset[str]) -> str:
-    """The composition case: the same alarm is reported by several boxes, some of them in local time."""
+    """The composition case: several boxes report the same alarm, some of them in local time."""
     zoned = NAIVE_TIMES.key in handled
     identity = "re.sub(r'\\D', '', event).lstrip('0')" if "identity-forms" in handled else "event.strip().lower()"
     same = f"def identity(event):\n    return {identity}\n\n"

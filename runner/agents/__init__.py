@@ -33,19 +33,19 @@ class AgentJob:
     """What an agent is asked to do in one attempt."""
 
     task: Task
-    instruction: str  # the task's instruction with whatever the condition adds (past trajectories, skill notice)
+    instruction: str  # the task's instruction plus any additions of the condition (past trajectories, skill notice)
     skills: tuple[str, ...]  # slugs mounted at ../skills; empty when the condition has no library
     seed: int
     limits: Limits = Limits()
-    before_call: Callable[[], None] = nothing_stops  # asked before each model call; BudgetSpent ends the attempt
+    before_call: Callable[[], None] = nothing_stops  # called before each model call; BudgetSpent ends the attempt
     library: bool = False  # the condition has one: a tool for skills may be offered, even while it is empty
     descriptions: Mapping[str, str] = field(default_factory=dict)  # slug -> what its SKILL.md says it is for
-    advised: bool = True  # where the harness lists the skills, it advises to open those that could fit
+    advised: bool = True  # if the harness lists the skills, it advises opening those that could fit
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the task's verifier said, run elsewhere; and how long agent and verifier took there."""
+    """The verdict of the task's verifier, run elsewhere, and how long agent and verifier took there."""
 
     verdict: Verdict
     agent_seconds: float | None
@@ -54,32 +54,32 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """What an agent leaves beside the files in its sandbox."""
+    """What an agent leaves in addition to the files in its sandbox."""
 
     trajectories: tuple[Trajectory, ...]
     usage: Usage
     turns: int | None
-    failure: Failure | None = None  # the agent's own: time, turns, output that cannot be read
-    verified: Verified | None = None  # where whoever ran the agent ran the verifier, too
-    queued_seconds: float = 0.0  # in which it did nothing but wait for a free slot of its model's server
+    failure: Failure | None = None  # the agent's own: time, turns, unreadable output
+    verified: Verified | None = None  # set if the verifier ran together with the agent
+    queued_seconds: float = 0.0  # spent waiting for a free slot of its model's server
 
 
 PROGRAM_FAILED = "ProgramFailed"  # the type of a failure: a program crashed, or says that it failed
 
 
 class Agent(Protocol):
-    """One alternative. Copy `oracle.py` for an agent of your own, `codex_cli.py` for somebody else's program."""
+    """One alternative. Copy `oracle.py` for an agent of your own, `codex_cli.py` for a third-party program."""
 
     name: str
     version: str
 
     def needs(self, model: Model | None) -> Needs:
-        """What its sandbox must hold. SetupError when this model cannot be used with this agent, and then
-        NotOnThisMachine where only this machine lacks what the two take."""
+        """Return what its sandbox must hold. Raises SetupError if this model cannot be used with this agent, and
+        NotOnThisMachine if only this machine lacks something."""
         ...
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
-        """Runs to the end of the agent's own limits. Raises InfrastructureError when the machine or provider fails."""
+        """Run to the end of the agent's own limits. Raises InfrastructureError if the machine or provider fails."""
         ...
 
 
@@ -113,12 +113,12 @@ WITH_SKILL_TOOL = frozenset({"shell", "claude-code", "gemini-cli", "qwen-code", 
 
 
 def agent_title(name: str) -> str:
-    """Its name for people; the code where nobody here knows it."""
+    """Return its name for people, or the code of an unknown agent."""
     return TITLES.get(name, name)
 
 
 def make_agent(name: str) -> Agent:
-    """The agent of that name. SetupError names the known ones."""
+    """Return the agent of that name. SetupError names the known ones."""
     if name not in AGENTS:
         raise SetupError(f"unknown agent {name!r}; known: {', '.join(sorted(AGENTS))}")
     module, _, attribute = AGENTS[name].partition(":")

@@ -1,12 +1,13 @@
-"""Base of the agents that are programs of others: a pinned harness in the sandbox, its calls through the gateway.
+"""Base of the agents that are third-party programs: a pinned harness in the sandbox, its calls through the gateway.
 
-An attempt goes like this: the instruction is put below the logs folder, the program's command line runs once with the
-task's time, its own log is read, kept and turned into trajectories by the reader of its format. An adapter says only
+In an attempt, the instruction is put below the logs folder and the program's command line runs once, with the task's
+time limit. Its log is then read, kept and turned into trajectories by the reader of its format. An adapter has only
 what is particular: command line, environment, files, which log to read, and what in it means a failure.
 
-Whose fault is it? A program that ends badly is the agent's Failure. Where its last model call got no answer the provider
-is (ModelUnavailable, ModelRefused), where `before_call` refused a call that stands (BudgetSpent), and a program that
-ends badly before its first call could not be started in this image (SetupError).
+A program that ends badly is the agent's Failure, except when
+- its last model call got no answer: the provider's fault (ModelUnavailable, ModelRefused);
+- `before_call` refused a call: BudgetSpent;
+- it ended before its first call: it could not be started in this image (SetupError).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import Needs, Program, Provider
 
-FOLDER = "agent"  # below the logs folder: what the program is given and what it writes
+FOLDER = "agent"  # below the logs folder: the program's input and output
 INSTRUCTION, OUTPUT, ERRORS = "instruction.md", "output.jsonl", "errors.txt"
 HOME = "/root"
 TOLD_CHARS = 2_000
@@ -43,11 +44,11 @@ class ProgramStart:
     preset: Preset
     program: str  # path of the program in the sandbox
     folder: str  # path of FOLDER in the sandbox
-    url: str  # stands for the provider's base URL
+    url: str  # used as the provider's base URL
 
     @property
     def offline(self) -> bool:
-        """May the task not reach the outside? Then tools that the provider runs for the agent must be off too."""
+        """Is the task cut off from the network? Then tools that the provider runs for the agent must be off too."""
         return not self.job.task.machine.network
 
     def option(self, name: str) -> str | None:
@@ -56,14 +57,14 @@ class ProgramStart:
 
 
 class ProgramAgent:
-    """Subclasses set the class attributes and write `command`; the rest as far as their program asks for it."""
+    """Subclasses set the class attributes, write `command`, and override the rest as their program requires."""
 
     name = ""
     provider_address = ""  # where the program's calls go unless the preset says otherwise
     wire = ""  # the format of its calls (runner.sandboxes.needs.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
-    moving_variables: tuple[str, ...] = ()  # of an image: they would have it look for settings and skills elsewhere
-    known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
+    moving_variables: tuple[str, ...] = ()  # of an image: they would move the program's settings and skills elsewhere
+    known_options: frozenset[str] = frozenset()  # the options of a preset that this program accepts
 
     @property
     def version(self) -> str:
@@ -72,38 +73,38 @@ class ProgramAgent:
     # --- what an adapter says -----------------------------------------------------------------------------------
 
     def command(self, start: ProgramStart) -> Sequence[str]:
-        """The command line, as words. The instruction comes on its standard input."""
+        """Return the command line, as words. The instruction comes on its standard input."""
         raise NotImplementedError
 
     def environment(self, start: ProgramStart) -> Mapping[str, str]:
         return {}
 
     def files(self, start: ProgramStart) -> Mapping[str, str]:
-        """Further files below FOLDER, such as the program's own settings."""
+        """Return further files below FOLDER, such as the program's own settings."""
         return {}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
-        """Which of the files that the program left below FOLDER to read, the best first."""
+        """Choose which files that the program left below FOLDER to read, the best first."""
         return [OUTPUT]
 
     def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
-        """Which of those files are logs of sub-agents, where the program writes one for each."""
+        """Choose which of those files are logs of sub-agents, if the program writes one for each."""
         return []
 
     def failure(self, log: ProgramLog) -> Failure | None:
-        """What the program's own log says about an early end, such as a turn limit."""
+        """Read an early end, such as a turn limit, from the program's own log."""
         return None
 
     def turns(self, log: ProgramLog) -> int | None:
-        """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
+        """Count model calls of the main agent, without its sub-agents. None if the log does not separate them."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
     def base_address(self, address: str) -> str:
-        """The part of a provider's address to which the program itself adds the rest."""
+        """Return a provider's address without the part that the program adds itself."""
         return address
 
     def models(self, preset: Preset) -> frozenset[str]:
-        """Those it asks, as they stand in its calls. Side calls belong on the model under test: its prices count them."""
+        """Names of the models that its calls may ask for. Side calls must use the priced model under test."""
         return frozenset({preset.agent_model})
 
     # --- the agent ----------------------------------------------------------------------------------------------
@@ -119,11 +120,11 @@ class ProgramAgent:
         return Needs(self.skill_folders, self.find_program(), provider, price=partial(call_cost, preset))
 
     def find_program(self) -> Program | None:
-        """What its sandbox mounts. NotOnThisMachine where it is not installed."""
+        """Return the program that its sandbox mounts. NotOnThisMachine if it is not installed."""
         return find_installed(self.name)
 
     def preset(self, model: Model | None) -> Preset:
-        """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
+        """Raises SetupError if the preset lacks what this program needs, or wants what the program cannot do."""
         if model is None or model.preset is None:
             raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
         told = {
@@ -147,7 +148,7 @@ class ProgramAgent:
         gateway.watch = partial(tell_call, on_step)
         gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
-        gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
+        gateway.close()  # processes it left running can ask nothing more; a call in progress is counted before we look
         log = self._log(sandbox, job)
         failure = self._find_failure_or_raise(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
@@ -182,14 +183,14 @@ class ProgramAgent:
             return ProgramLog((Trajectory(head, (asked,)),), {}, Usage(), errors)
         logs = (read_log(left[name], job.instruction, head, errors) for name in names)
         log = next(logs)
-        if not log.tells_work:  # the best may have got no further than its head
+        if not log.tells_work:  # the best may contain no more than its head
             log = next((other for other in logs if other.tells_work), log)
         return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
     def _find_failure_or_raise(
         self, done: Completed, seconds: float, log: ProgramLog, gateway: Gateway
     ) -> Failure | None:
-        """The run's failure, or the exception of whoever's fault it is instead."""
+        """Return the run's failure. Raise if the fault is the provider's, the budget's or the image's."""
         failure = self._failure(done, seconds, log, gateway)
         if gateway.refusal is not None:
             raise gateway.refusal
@@ -199,7 +200,7 @@ class ProgramAgent:
             raise gateway.trouble
         if gateway.requests == 0 and not done.timed_out:
             told = log.errors or done.output.strip()[-TOLD_CHARS:] or failure.message
-            if done.exit_code is None:  # not by itself: the container went down, or its disk filled up
+            if done.exit_code is None:  # it did not end by itself: the container stopped, or its disk filled up
                 raise SandboxError(f"{self.name} {self.version} was ended before its first model call: {told}")
             raise SetupError(f"{self.name} {self.version} ended before its first model call: {told}")
         return failure
@@ -219,13 +220,13 @@ class ProgramAgent:
 
 
 def tell_call(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:
-    """What is seen of a program while it works: its own log is read when it has ended."""
+    """Report one call while the program works. Its own log is only read after it has ended."""
     sent, made = ("?" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens))
     on_step(Step(number, Source.AGENT, f"[model call {number}: {sent} tokens read, {made} written]"))
 
 
 def _from_ours(preset: Preset) -> dict[str, str]:
-    """What the preset lets into the sandbox of our own environment, by name."""
+    """The variables of our own environment that the preset lets into the sandbox, by name."""
     missing = sorted(name for name in preset.agent_environment.values() if name not in os.environ)
     if missing:
         raise SetupError(f"preset {preset.name}: not set in the environment: {', '.join(missing)}")

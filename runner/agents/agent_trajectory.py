@@ -1,4 +1,4 @@
-"""Collects an agent's steps: numbers and stamps them and passes them on to whoever watches."""
+"""Collects an agent's steps: numbers and stamps them and passes them on to the observer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Tr
 
 
 def timestamp() -> str:
-    """Now, in UTC, as ISO 8601. The only thing in a trajectory of ours that differs between equal attempts."""
+    """Return the current time in UTC as ISO 8601. Nothing else in our trajectories differs between equal attempts."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,7 +1,7 @@
 """Claude Code, without a person: `claude -p`, its events as JSON lines. Anthropic's Messages format.
 
-Seen with 2.1.330: skills are read from ~/.claude/skills; as root it bypasses permissions only where IS_SANDBOX says so;
-two of its own skills stay listed with bundled skills off and are switched off by name.
+Seen with 2.1.330: skills are read from ~/.claude/skills. As root it bypasses permissions only if IS_SANDBOX is set. Two
+of its own skills stay listed with bundled skills off and are switched off by name.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class ClaudeCode(ProgramAgent):
         ]
 
     def environment(self, start: ProgramStart) -> Mapping[str, str]:
-        """All model variables: helper calls, sub-agents and skills that name a model by its family ("opus") go to the
-        model under test, and to no other."""
+        """Set all model variables, so that helper calls, sub-agents and skills that name a model by its family
+        ("opus") use the model under test and no other."""
         return {
             "ANTHROPIC_BASE_URL": start.url,
             "ANTHROPIC_API_KEY": DUMMY_KEY,
@@ -67,13 +67,13 @@ class ClaudeCode(ProgramAgent):
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(start.job.limits.max_output_tokens),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # updates, telemetry, error reports, surveys
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",  # what is listed is the library, not the vendor's
-            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # a second memory beside the one under test
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # would be a second memory next to the one under test
             "DISABLE_AUTOUPDATER": "1",
             "IS_SANDBOX": "1",
         }
 
     def models(self, preset: Preset) -> frozenset[str]:
-        """The mark for a long context is the program's own, not part of the name."""
+        """Without the mark for a long context, which is the program's own and not part of the name."""
         return frozenset({preset.agent_model.removesuffix("[1m]")})
 
     def failure(self, log: ProgramLog) -> Failure | None:

@@ -1,8 +1,8 @@
 """Codex, without a person: `codex exec`. OpenAI's Responses format.
 
-Seen with 0.169.0: skills are read from ~/.agents/skills (and from skills/ in its own folder, where it puts those it
-brings along); its session log (rollout) has prompt, times and tokens, its events on standard output have not. It has no
-option for turns or output tokens: the gateway holds the first, nothing the second.
+Seen with 0.169.0: skills are read from ~/.agents/skills, and from skills/ in its own folder, which has its bundled
+ones. Its session log (rollout) has prompt, times and tokens; its events on standard output do not. It has no option for
+turns or output tokens: the gateway limits the turns, nothing limits the tokens.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Codex(ProgramAgent):
         return {"codex/config.toml": _CONFIG.format(url=start.url)}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
-        """The first session is the agent's own; further ones are those of its sub-agents."""
+        """Take the first session, which is the agent's own; further ones are those of its sub-agents."""
         return [*(name for name in names if name.startswith("codex/sessions/")), OUTPUT]
 
     def failure(self, log: ProgramLog) -> Failure | None:
-        """The session log has no failures: the exit code says that it failed, standard error why."""
+        """Read the exit code and standard error: the session log has no failures."""
         last = log.trajectories[0].steps[-1]
         if last.source is Source.SYSTEM and (last.extra or {}).get("event") in ("turn.failed", "error"):
             return Failure(PROGRAM_FAILED, cut(last.message, 2_000))

@@ -1,8 +1,8 @@
 """Gemini CLI, without a person: it reads the instruction from standard input. Google's generateContent format.
 
-Seen with 0.61.0: skills are read from ~/.gemini/skills and ~/.agents/skills (the latter wins); its session log below
-~/.gemini/tmp has the thinking and its tokens, the results as the model saw them and the sub-agents, its events on
-standard output have none of these. It lists two skills of its own beside the library unless they are switched off.
+Seen with 0.61.0: skills are read from ~/.gemini/skills and ~/.agents/skills (the latter wins). Its session log below
+~/.gemini/tmp has the thinking and its tokens, the results as the model saw them and the sub-agents. Its events on
+standard output have none of these. It also lists two skills of its own unless they are switched off.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from runner.agents.agent_program import HOME, ProgramAgent, ProgramStart
 from runner.base.types import JsonValue
 from runner.sandboxes.needs import DUMMY_KEY
 
-_PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
-# Calls on the side (a loop? an edit that did not fit? what was said so far, shorter?) and some of its sub-agents have
-# models of their own. By these names they all go to the model under test, and to no other.
+_PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # run by the provider, so a closed network stops neither
+# Side calls (loop detection, edit correction, summaries of the conversation) and some of its sub-agents have models of
+# their own. These names send them all to the model under test, and to no other.
 _SIDE_CALLS = (
     "base",  # which most others are made from
     *(f"chat-compression-{model}" for model in ("default", "3-pro", "3-flash", "3.1-flash-lite")),
@@ -26,8 +26,8 @@ _SIDE_CALLS = (
 )
 _OWN_SKILLS = ["skill-creator", "antigravity-support"]
 
-# The session log lies in the program's folder for temporary files, which is put where what it leaves is kept. Settings
-# are those of the user: of the others it reads only files in folders that nobody else may write to.
+# The session log is in the program's folder for temporary files, which is redirected to where its output is kept.
+# Settings are the user's: other settings files are read only from folders that nobody else may write to.
 _PREPARE = """\
 set -e
 mkdir -p "$1/sessions" "$HOME/.gemini"
@@ -39,7 +39,7 @@ exec "$@"
 
 
 class GeminiCli(ProgramAgent):
-    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+    """Its log does not give the reason for an early end, so every failure is ProgramFailed."""
 
     name = "gemini-cli"
     provider_address = "https://generativelanguage.googleapis.com"
@@ -61,7 +61,7 @@ class GeminiCli(ProgramAgent):
             "GEMINI_API_KEY": DUMMY_KEY,
             "GOOGLE_GEMINI_BASE_URL": start.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            "GEMINI_CLI_NO_RELAUNCH": "true",  # else it starts itself again, only to have more memory
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # else it restarts itself, only to have more memory
             "NO_COLOR": "1",
         }
 
@@ -84,14 +84,14 @@ class GeminiCli(ProgramAgent):
         return {"settings.json": json.dumps(settings, indent=1)}
 
     def base_address(self, address: str) -> str:
-        """It names the version of the API in each call."""
+        """Return the address without the API version, which the program names in each call."""
         return re.sub(r"/v[0-9]+(?:(?:alpha|beta)[0-9]*)?/*\Z", "", address)
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
         return [name for name in _sessions(names) if name.rpartition("/")[0].endswith("/chats")]
 
     def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
-        """One folder below, which is named after the session that asked for them."""
+        """Those in a subfolder, which is named after the session that started them."""
         return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
 
 

@@ -1,7 +1,7 @@
-"""Agents that Harbor runs, in a sandbox that Harbor makes: one attempt is one `harbor run`, its job becomes the attempt.
+"""Agents that Harbor runs, in a sandbox that Harbor makes. One attempt is one `harbor run` and takes over its job.
 
-Only agents that work on this side of the sandbox: Terminus 2 asks its model from here and types into a terminal there. A program
-that Harbor installs inside would need the provider's key inside.
+Only agents that work outside the sandbox: Terminus 2 calls its model from here and types into a terminal there. A
+program that Harbor installs inside would need the provider's key inside.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from runner.suites.tasks.task_files import read_test_files
 from runner.verifying.reports import ReportProblem
 from runner.verifying.verifier import REPORTS, make_verdict
 
-# What Harbor calls the agent's own ends. Every other exception is Harbor's, or of what it stands on.
+# Harbor's names for the ends that are the agent's own. Every other exception comes from Harbor or its platform.
 _OF_THE_AGENT = {
     "AgentTimeoutError": "AgentTimeout",
     "NonZeroAgentExitCodeError": PROGRAM_FAILED,
@@ -44,7 +44,7 @@ _OF_THE_AGENT = {
     "OutputLengthExceededError": PROGRAM_FAILED,
 }
 NO_TOKEN_LIMIT = "limits.max_total_tokens cannot be held by Harbor's agents (expected none)"
-# What litellm, by which Terminus 2 asks, calls a request that its provider refuses: asked again, it would be again.
+# litellm's names (Terminus 2 uses it) for a request that its provider refuses and would refuse again.
 _REFUSED = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError", "PermissionDeniedError"})
 _DONE = "mark_task_complete"
 _NO_REWARD = frozenset(
@@ -78,7 +78,7 @@ class HarborOracle:
 
 
 class Terminus2(ProgramAgent):
-    """Harbor's own agent. Its long conversations are not summarised: Harbor would spread them over several files."""
+    """Harbor's own agent. Summaries of long conversations are off: Harbor would spread them over several files."""
 
     name = "harbor-terminus-2"
     provider_address = "https://api.openai.com/v1"
@@ -123,7 +123,7 @@ class Terminus2(ProgramAgent):
 
 
 def _find_limit(log: ProgramLog, max_turns: int) -> Failure | None:
-    """Terminus 2 ends at its turns without a word. Otherwise its last act is to call the task done."""
+    """Terminus 2 stops silently at its turn limit. Otherwise its last act is to mark the task complete."""
     own = [step for step in log.trajectories[0].steps if step.source is Source.AGENT]
     if len(own) < max_turns or any(call.name == _DONE for call in own[-1].tool_calls):
         return None
@@ -144,8 +144,8 @@ def _run(
 
 
 def _read_failure(task: Task, trial: HarborTrial) -> Failure | None:
-    """The agent's own. SandboxError for what is Harbor's, so that it is tried again and never scored; SetupError for what
-    Harbor cannot do here."""
+    """Return the agent's own failure. Raise SandboxError for a fault of Harbor, so that it is retried and never
+    scored, and SetupError for what Harbor cannot do here."""
     told = trial.result.get("exception_info")
     if not isinstance(told, dict):
         return None
@@ -161,7 +161,7 @@ def _read_failure(task: Task, trial: HarborTrial) -> Failure | None:
 
 
 def _verify(task: Task, trial: HarborTrial) -> Verified:
-    """VerifierError where the verifier left no reward that can be read, as for every other sandbox."""
+    """Raises VerifierError if the verifier left no readable reward, as for every other sandbox."""
     prefix = f"{REPORTS}/"
     files = {path.removeprefix(prefix): file.content for path, file in trial.files.items() if path.startswith(prefix)}
     output = files.get("test-stdout.txt", b"").decode(errors="replace")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramStart
 from runner.sandboxes.needs import DUMMY_KEY
 
-# The program takes its prompt as an argument, which Linux caps at 128 KiB. So it is given to it after it has started;
-# what it starts itself must not inherit that.
+# The program takes its prompt as an argument, which Linux caps at 128 KiB. So it is passed after the start, and child
+# processes must not inherit it.
 _PROMPT = """\
 import { readFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
@@ -24,7 +24,7 @@ _OWN_PROVIDERS = ("moonshot", "kimi")
 
 
 class KimiCode(ProgramAgent):
-    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+    """Its log does not give the reason for an early end, so every failure is ProgramFailed."""
 
     name = "kimi-code"
     provider_address = "https://api.moonshot.ai/v1"
@@ -34,7 +34,7 @@ class KimiCode(ProgramAgent):
     known_options = frozenset({"temperature", "top_p", "max_context_size"})
 
     def command(self, start: ProgramStart) -> Sequence[str]:
-        """Sessions are put where what the program leaves is kept."""
+        """Put sessions where the program's output is kept."""
         prepare = 'mkdir -p "$1" "$HOME/.kimi-code" && ln -sfn "$1" "$HOME/.kimi-code/sessions" && shift && exec "$@"'
         return [
             *("sh", "-c", prepare, "sh", f"{start.folder}/sessions"),

@@ -1,4 +1,4 @@
-"""The agent that does nothing: shows what a task's verifier says of the untouched workspace."""
+"""The agent that does nothing: shows a task's verdict for the untouched workspace."""
 
 from __future__ import annotations
 

@@ -21,17 +21,17 @@ class Oracle:
     name = "oracle"
     version = "1"
     says = "The task's own solution."
-    failed = ("SolutionFailed", "The solution")  # type of the failure, and who is meant
+    failed = ("SolutionFailed", "The solution")  # type of the failure, and its subject
 
     def needs(self, model: Model | None) -> Needs:
         return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
-        """SuiteError when the task has no such script. A script that fails is the run's failure."""
+        """Raises SuiteError if the task has no such script. A script that fails is the run's failure."""
         notebook = Notebook(on_step)
         notebook.add(Source.USER, job.instruction)
         files = self.read_files(job.task)
-        sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
+        sandbox.put(SOLUTION, files)  # outside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])
         environment = resolve_variables(job.task.solution_environment, job.task.machine.host_variables)
@@ -56,12 +56,12 @@ class Oracle:
 
 
 def has_solution(task: Task) -> bool:
-    """Of a task in stages, does each have one?"""
+    """Does the task, or each stage of it, have a solution?"""
     folders = [stage.task.folder for stage in task.stages] or [task.folder]
     return all((folder / "solution" / "solve.sh").is_file() for folder in folders)
 
 
 def require_solution(task: Task) -> None:
-    """SuiteError where there is nothing that the oracle could run."""
+    """Raise SuiteError if there is nothing for the oracle to run."""
     if not has_solution(task):
         raise SuiteError(str(task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")

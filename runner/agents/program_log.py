@@ -19,7 +19,7 @@ class ProgramLog:
     """A program's log after reading."""
 
     trajectories: tuple[Trajectory, ...]  # the main one first
-    facts: Mapping[str, object]  # what the reader found beside the steps
+    facts: Mapping[str, object]  # what the reader found in addition to the steps
     usage: Usage  # of the whole file, sub-agents included
     errors: str = ""  # the end of what the program wrote to its standard error
 
@@ -29,9 +29,9 @@ class ProgramLog:
 
 
 def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str = "") -> ProgramLog:
-    """The trajectories of a log of any known format. What the log does not say of itself is taken from `head`.
+    """Read the trajectories of a log of any known format. What the log does not say about itself is taken from `head`.
 
-    A log that does not begin with what the agent was asked gets the instruction as its first step.
+    A log that does not begin with the agent's instruction gets it as its first step.
     """
     found = read_trajectory(lambda: io.BytesIO(content))
     steps = tuple(found.steps)
@@ -45,7 +45,7 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
 
 
 def with_subagents(log: ProgramLog, contents: Sequence[bytes], head: TrajectoryHead) -> ProgramLog:
-    """The same, with sub-agents whose log is a file of its own, in the order given."""
+    """Add sub-agents whose log is a file of its own, in the order given."""
     others: list[Trajectory] = []
     usage = log.usage
     for content in contents:
@@ -61,7 +61,7 @@ def with_subagents(log: ProgramLog, contents: Sequence[bytes], head: TrajectoryH
 
 
 def _note_problems(trajectory: Trajectory, found: ReadTrajectory) -> Trajectory:
-    """With what was wrong with the log, of all that it holds, as an import keeps it: `extra["problems"]`."""
+    """Add the problems of the whole log, as an import keeps them: `extra["problems"]`."""
     problems = [asdict(problem) for problem in islice(found.problems, MAX_PROBLEMS)]
     extra = {**(trajectory.head.extra or {}), "problems": problems}
     return replace(trajectory, head=replace(trajectory.head, extra=extra)) if problems else trajectory

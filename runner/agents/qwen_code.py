@@ -1,7 +1,7 @@
 """Qwen Code, without a person: it reads the instruction from standard input. OpenAI's chat format.
 
-Seen with 0.24.4: skills are read from ~/.qwen/skills; its session log has the results as the model saw them, its events
-on standard output have what a screen would show. Of the skills it brings along most cannot be switched off.
+Seen with 0.24.4: skills are read from ~/.qwen/skills. Its session log has the results as the model saw them. Its events
+on standard output have what a screen would show. Most of its bundled skills cannot be switched off.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from runner.sandboxes.needs import DUMMY_KEY
 
 
 class QwenCode(ProgramAgent):
-    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+    """Its log does not give the reason for an early end, so every failure is ProgramFailed."""
 
     name = "qwen-code"
     provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"

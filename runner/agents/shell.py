@@ -56,20 +56,21 @@ NO_SKILLS = """
 The library is empty.
 """
 NUDGE = "Your reply called no tool. Call `shell` to continue, or `submit` if the task is done."
-FEW_TURNS = 5  # from here on the model is told how many are left
+FEW_TURNS = 5  # from here on the model is shown how many are left
 MAX_NUDGES = 2
-MAX_NAME_CHARS = 64  # of a tool, by OpenAI's documents
+MAX_NAME_CHARS = 64  # of a tool, according to OpenAI's documentation
 MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 
 class Shell:
-    """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole,
-    without the provider's delay (tries that failed or hung, and the pauses after them) and the wait for a free slot of its
-    server; max_total_tokens is checked before each completion, so the last one may go over it. It cannot be enforced
-    without usage data.
+    """Limits:
+    - turns are completions; max_output_tokens applies to each completion;
+    - time is wall-clock time of the whole run, without the provider's delay (tries that failed or hung, and the pauses
+      after them) and the wait for a free slot of its server;
+    - max_total_tokens is checked before each completion, so the last one may exceed it. Without usage data it cannot be
+      enforced.
 
-    What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
-    OutputLimit.
+    An early end is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or OutputLimit.
     """
 
     name = "shell"
@@ -103,8 +104,8 @@ class _ShellSession:
         self.untold = 0  # replies without usage data
         self.failed_tries: list[FailedTry] = []
         self.queued = 0.0  # seconds
-        self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
-        self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
+        self.lost: Usage | None = None  # known usage of failed tries that may have used tokens
+        self.not_sent: dict[str, None] = {}  # requested parameters that were not sent, in the order met
         self.messages: list[Mapping[str, object]] = []
         self.tools = list_tools(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
@@ -152,7 +153,7 @@ class _ShellSession:
         return reply
 
     def act(self, reply: ModelReply) -> bool:
-        """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
+        """Run the reply's tool calls in order. Return True when the work is submitted; calls after that are not run."""
         at, submitted, cut = timestamp(), False, _explain_cut(reply, self.job.limits)
         observations = []
         for call in reply.tool_calls:
@@ -169,7 +170,7 @@ class _ShellSession:
         return submitted
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
-        """The reply and what its calls returned, in the conversation and in the notebook."""
+        """Add the reply and the results of its calls to the conversation and the notebook."""
         self.untold += reply.usage == Usage() and reply.finish_reason != TOO_LONG  # a refused request uses nothing
         if reply.lost_usage is not None:
             self.lost = (self.lost or Usage()) + reply.lost_usage
@@ -190,7 +191,7 @@ class _ShellSession:
         )
 
     def notes_on_calls(self) -> dict[str, JsonValue] | None:
-        """For the trajectory's head: the provider's failures before it answered, and what was not sent to it."""
+        """For the trajectory's head: the provider's failures before it answered, and parameters that were not sent."""
         notes: dict[str, JsonValue] = {}
         if self.failed_tries:
             seconds = round(sum(each.seconds for each in self.failed_tries), 1)
@@ -207,7 +208,7 @@ class _ShellSession:
         return self.deadline - time.monotonic()
 
     def at_a_limit(self) -> Failure | None:
-        """Time or tokens of the whole are used up."""
+        """Return a failure if the time or tokens of the whole run are used up."""
         if self.remaining() <= 0:
             return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
         limit, used = self.job.limits.max_total_tokens, self.notebook.usage.known_tokens
@@ -217,14 +218,14 @@ class _ShellSession:
 
 
 def _notes_on_call(reply: ModelReply) -> dict[str, object] | None:
-    """For the step: the tries before this reply, whose time is not the agent's, and what was changed about the request."""
+    """For the step: the tries before this reply, whose time is not the agent's, and changes to the request."""
     tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
     notes = {"failed_tries": tries, "notes": list(reply.notes)}
     return {name: value for name, value in notes.items() if value} or None
 
 
 def _system(job: AgentJob, seconds: float) -> str:
-    """The prompt of a job. Equal jobs give equal prompts, so that it can be cached from turn to turn and trial to trial."""
+    """Build the prompt of a job. Equal jobs give equal prompts, so that it can be cached across turns and trials."""
     limits = job.limits
     lines = [
         f"- {limits.max_turns:,} turns; each of your replies is one.",
@@ -244,7 +245,7 @@ def _system(job: AgentJob, seconds: float) -> str:
 
 
 def _explain_cut(reply: ModelReply, limits: Limits) -> str:
-    """Why the reply ends in the middle, as a remark for the model; "" where it does not."""
+    """Explain to the model why its reply ends in the middle. "" if it does not."""
     if reply.finish_reason == TOO_LONG:
         return "the reply was cut off because the context window is full"
     if reply.finish_reason != "length":
@@ -266,7 +267,7 @@ def _no_tool_call(reply: ModelReply, times: int) -> Failure:
 
 
 def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
-    """Blank texts are left out: litellm would put words of its own into the model's mouth, others refuse such a turn."""
+    """Omit blank texts: litellm would replace them with words of its own, and other clients refuse such a turn."""
     text = {"content": reply.text} if reply.text.strip() else {}
     carried = message_fields(reply.carried)
     calls = [
@@ -287,5 +288,5 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
 
 
 def _takeable(name: str) -> str:
-    """A tool's name as providers take it back: OpenAI and Anthropic refuse a conversation over any other, for good."""
+    """Return a tool name that providers accept: OpenAI and Anthropic refuse any conversation with another, for good."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_NAME_CHARS] or "unnamed"

@@ -1,7 +1,7 @@
 """The tools of our own agent: what a model is offered, and what each one does in the sandbox.
 
-Every tool works by a command that the sandbox runs, so no path reaches further than the shell's own commands do. What
-a tool was not able to do is said to the model, which goes on; what the sandbox itself cannot do is raised.
+Every tool works by a command that the sandbox runs, so no path reaches further than the shell's own commands do. A
+tool's failure is reported to the model, which continues; a failure of the sandbox itself is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_OBSERVATION_CHARS = 10_000
 MAX_READ_CHARS = 20_000
 MAX_SKILL_CHARS = 40_000
 MAX_LISTED_FILES = 100
-MAX_UNKNOWN = 5  # arguments named that a tool does not have
+MAX_UNKNOWN = 5  # named in one remark, of those that a tool does not have
 MAX_PATH_CHARS = 1_000
 MAX_WRITE_BYTES = 256 * 1024
 WRITE_CHUNK_BYTES = 48 * 1024  # as base64 in one command, below what any sandbox allows a command
@@ -35,7 +35,7 @@ INTEGER = "Integer: "
 def _tool(
     name: str, says: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A tool in the OpenAI chat format. "Integer: " before a description makes the argument one."""
+    """Describe a tool in the OpenAI chat format. "Integer: " before a description makes the argument one."""
 
     def schema(text: str) -> dict[str, str]:
         kind = "integer" if text.startswith(INTEGER) else "string"
@@ -90,26 +90,26 @@ TOOL_NAMES = frozenset({*_SCHEMAS, "submit"})
 
 
 def list_tools(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
-    """In the OpenAI chat format. Without a library in the instruction there is no tool for one."""
+    """Return the tools in the OpenAI chat format. The skill tool is offered only if the instruction has a library."""
     return (_SHELL, _READ, _WRITE, *((_SKILL,) if library else ()), _SUBMIT)
 
 
 class Mistake(ValueError):
-    """A call that cannot be carried out as it stands; the text tells the model why."""
+    """A call that cannot be carried out. The text explains the reason to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """`skills` are the slugs in the library, None where there is none. `remaining` gives the seconds left."""
+    """`skills`: slugs in the library, None if there is none. `remaining` returns the seconds left."""
 
     sandbox: Sandbox
     skills: tuple[str, ...] | None
     remaining: Callable[[], float]
 
     def observe(self, call: ToolCall, cut: str = "") -> Observation:
-        """What came of the call. Failures of the model's own are observations marked as errors.
+        """Return the result of the call. Failures of the model's own are observations marked as errors.
 
-        `cut`: why the reply that the call is from ends in the middle, if it does.
+        `cut`: the reason if the reply with this call ends in the middle.
         """
         tools = {"shell": self._shell, "read": self._read, "write": self._write}
         if self.skills is not None:
@@ -137,7 +137,7 @@ class Toolset:
         path = _path(arguments, "read")
         first = _number(arguments, "offset", 1)
         wanted = min(_number(arguments, "limit", DEFAULT_LINES), MAX_LINES)
-        past = first + wanted  # one line more than wanted tells whether there are more
+        past = first + wanted  # one line more than wanted shows whether there are more
         done = self._run(f"{_require_file(path)} && LC_ALL=C sed -n '{first},{past}p;{past}q' {path}")
         if done.exit_code != 0:
             return observation_text(done), True
@@ -176,7 +176,7 @@ class Toolset:
 
 
 def observation_text(done: Completed) -> str:
-    """A command's output as the model sees it: the middle cut out when it is long, an exit code other than 0 named."""
+    """Render a command's output for the model: cut in the middle if it is long, with any exit code other than 0."""
     text, _ = join_ends(done.output, "", 0, MAX_OBSERVATION_CHARS)
     if done.exit_code not in (0, None):
         text = f"{text.rstrip()}\n[exit code {done.exit_code}]".lstrip()
@@ -184,7 +184,7 @@ def observation_text(done: Completed) -> str:
 
 
 def _check_arguments(call: ToolCall, cut: str) -> str:
-    """A remark on arguments that the tool does not have, "" without any. Mistake for what the tool cannot work with."""
+    """Return a remark on arguments that the tool does not have, or "". Raise Mistake for unusable arguments."""
     schema = _SCHEMAS[call.name]
     if call.arguments.keys() == {UNREADABLE}:
         raise Mistake(f"{call.name} was not run: {_unreadable(str(call.arguments[UNREADABLE]))}{cut and f'; {cut}'}")
@@ -247,12 +247,12 @@ def _number(arguments: Mapping[str, Any], key: str, default: int) -> int:
 
 
 def _require_file(path: str) -> str:
-    """Fails with words for what is no plain file: a folder, a pipe that would never end."""
+    """A shell guard that fails with a message for anything but a plain file, such as a folder or an endless pipe."""
     return f"{{ [ -f {path} ] || {{ printf 'no such file: %s\\n' {path}; exit 1; }}; }}"
 
 
 def _page(lines: list[str], first: int, wanted: int) -> str:
-    """Whole lines up to the limits, and a last line that says where to go on. `lines` ends as a split text does."""
+    """Return whole lines up to the limits, and where to continue on the last. `lines` ends as a split text does."""
     if lines and lines[-1] == "":
         lines = lines[:-1]
     kept, size = 0, 0

@@ -1,7 +1,7 @@
-"""Tier 1 of a skill library: the names and descriptions that stand in an agent's context before it opens any skill.
+"""Tier 1 of a skill library: the names and descriptions in an agent's context before it opens any skill.
 
 Source: agentskills.io, as SkillEvolBench quotes it (appendix C.3): the metadata is always in the agent's context, the
-body is loaded once the metadata matches. Claude Code, Codex and their like list the skills they find by themselves.
+body is loaded when the metadata matches. Claude Code, Codex and similar agents list the skills they find by themselves.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from runner.authoring.contract.skill_file import SKILL_FILE, SkillFileError, par
 from runner.base.types import Files
 
 MAX_LISTED_SKILLS = 200
-MAX_LIST_CHARS = 24_000  # of all descriptions together; over it each is cut to an equal share
+MAX_LIST_CHARS = 24_000  # of all descriptions together; beyond it each is cut to an equal share
 NO_DESCRIPTION = "(no description)"
 
 
 def read_descriptions(library: Files) -> dict[str, str]:
-    """Slug -> the description in its SKILL.md; "" where none can be read."""
+    """Slug -> the description in its SKILL.md, "" if it is unreadable."""
     found: dict[str, str] = {}
     for path, file in library.items():
         slug, _, rest = path.partition("/")
@@ -28,7 +28,7 @@ def read_descriptions(library: Files) -> dict[str, str]:
 
 
 def list_skills(slugs: tuple[str, ...], descriptions: Mapping[str, str]) -> str:
-    """One line per skill. Whatever an author wrote into a name or a description stays on its line."""
+    """One line per skill. A name or a description with line breaks is put on one line."""
     listed = slugs[:MAX_LISTED_SKILLS]
     room = min(MAX_DESCRIPTION_CHARS, MAX_LIST_CHARS // max(len(listed), 1))
     lines = [f"- {_one_line(slug, 100)}: {_one_line(descriptions.get(slug, ''), room)}" for slug in listed]

@@ -1,4 +1,4 @@
-"""The agent that runs the wrong answer which a task declares: shows whether the task's verifier catches it."""
+"""The agent that runs a task's declared wrong answer: shows whether the task's verifier catches it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def has_trap(task: Task) -> bool:
 
 
 def require_trap(task: Task) -> None:
-    """SuiteError where the task declares no wrong answer."""
+    """Raise SuiteError if the task declares no wrong answer."""
     if not has_trap(task):
         raise SuiteError(str(task.folder / "trap"), "folder", "solve.sh", "the task declares no wrong answer")
 
 
 def digest_traps(suite: Suite) -> JsonValue:
-    """Over all declared wrong answers: no digest of a task covers them, as no other agent meets them."""
+    """Digest all declared wrong answers: no task's digest covers them, as no other agent meets them."""
     tasks = [task for environment in suite.environments for family in environment.families for task in family.tasks]
     return digest_json({task.key: manifest(read_tree(task.folder / "trap")) for task in tasks if has_trap(task)})

@@ -1,1 +1,1 @@
-"""From evidence to a library edit: prompts, reading the answer, and the contract it is held against."""
+"""From evidence to a library edit: prompts, reading the answer, and checking it against the contract."""

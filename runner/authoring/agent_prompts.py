@@ -1,8 +1,8 @@
-"""What an author that is an agent is given: an instruction, and files where a single call has their text.
+"""What an author that is an agent is given: an instruction, and files instead of the texts of a single call.
 
-The guide is that of the single call, word for word, so that the two differ in what the author can do and in nothing it
-is told. In place of the answer's form stands where to write; in place of evidence, corpus and skills stand their files.
-Tests, solutions, other tasks and other families' skills are nothing this could name.
+The guide is that of the single call, word for word, so that the two differ only in what the author can do. The form of
+the answer is replaced by where to write; evidence, corpus and skills are replaced by their files. Tests, solutions,
+other tasks and other families' skills are never included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.suites.tasks.task_files import read_tree, read_workspace_files
 
 AGENT_PROMPT_VERSION = "agent-author/1"
 FOLDER, EVIDENCE, CORPUS, TASK_FILES, SUMMARY = "skills", "evidence", "corpus", "task", "summary.txt"
-# The author's own, and no part of any library.
+# The author's own, not part of any library.
 SKILL_CREATOR = read_tree(Path(__file__).parent / "skill_creator")
 CREATOR = "skill-creator"
 
@@ -45,17 +45,17 @@ A skill of your own, `{CREATOR}`, says how to write skills. Open it before you b
 
 @dataclass(frozen=True, slots=True)
 class AuthorKit:
-    """What a session begins with. Paths are relative to the working directory, those of `own_skills` to their folder."""
+    """The start of a session. Paths are relative to the working directory, those of `own_skills` to their folder."""
 
     instruction: str
     skills: Files  # below FOLDER: of this family, as they are
     corpus: Files  # below CORPUS
-    material: Files  # beside both
+    material: Files  # in the working directory, next to both
     own_skills: Files  # where the agent looks for skills of its own
 
 
 def author_kit(occasion: Occasion, theirs: str | None = None) -> AuthorKit:
-    """`theirs`: a pack's instruction in the place of ours; where to write is said in both."""
+    """`theirs`: a pack's instruction instead of ours. Both include where to write."""
     own = set(occasion.family_slugs)
     crafts = occasion.mode is AuthorMode.CRAFT
     return AuthorKit(
@@ -76,7 +76,7 @@ def _material(occasion: Occasion) -> Iterator[tuple[str, File]]:
         yield evidence_path(number, str(evidence.slot)), File(compaction.text.encode("utf-8", "replace"))
     if occasion.task is not None:
         files = read_workspace_files(occasion.task)
-        # Beside a corpus the task is no place to work in: its files stand apart.
+        # With a corpus, the agent does not work in the task: its files get a folder of their own.
         yield from (below(TASK_FILES, files) if occasion.corpus else files).items()
 
 
@@ -123,7 +123,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
 
 
 def _task_lines(occasion: Occasion) -> Iterator[str]:
-    """Not cut, as it is not for the agent that solves it."""
+    """The task's text, uncut, as the reader is not the agent that solves it."""
     assert occasion.task is not None
     yield fence_text(occasion.task.instruction)
     if occasion.corpus:
@@ -133,7 +133,7 @@ def _task_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def _evidence_sections(occasion: Occasion) -> Iterator[str]:
-    """The verdict where the single call has it in a section of its own, and where the records lie."""
+    """The verdict, if the single call has a section for it, and where the records are."""
     latest = occasion.evidence[-1][2]
     if occasion.mode in (AuthorMode.INDUCE, AuthorMode.REVISE, AuthorMode.EVOLVE):
         yield "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)

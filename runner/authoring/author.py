@@ -1,4 +1,4 @@
-"""The two pure halves of a call to the skill author: what is asked, and what becomes of the answer.
+"""The two pure halves of a call to the skill author: building the request, and judging the answer.
 
 Recording, retries and the call itself are the engine's: a reply is committed before it is judged.
 """
@@ -27,7 +27,7 @@ def request_for(
     max_tokens: int = 16_384,
     chosen: ChosenPrompts | None = None,
 ) -> ModelRequest:
-    """The completion request of this occasion. Equal occasions give equal requests. `chosen`: prompts of packs."""
+    """Build this occasion's completion request. Equal occasions give equal requests. `chosen`: prompts of packs."""
     prompt = chosen.author_prompt(occasion) if chosen else None
     theirs = chosen.fill(asked_of(occasion), occasion) if chosen else None
     return ModelRequest(
@@ -51,7 +51,7 @@ def own_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
 
 
 def judge_reply(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
-    """Reads the reply, holds it against the contract and applies it to a copy. Never raises for what a model wrote."""
+    """Read the reply, check it against the contract, apply it to a copy. Never raises because of a model's output."""
     try:
         patch = read_patch(reply, occasion.mode, occasion.family.slug)
         if occasion.mode is AuthorMode.EVOLVE and occasion.profile == "as-released":

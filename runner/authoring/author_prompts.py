@@ -1,8 +1,8 @@
-"""What the skill author is told: one system message per mode, and a user message made of fixed sections.
+"""The skill author's prompts: one system message per mode, and a user message made of fixed sections.
 
 The rules are those of the contract; the words are ours. The user message has, in this order, "## Occasion",
 "## Family", "## Verdict of the latest trial", "## Evidence" and "## Skills of this family" (the third and fourth not
-at zero-shot). Texts from trials and skills stand between fences longer than any run of backticks inside them.
+at zero-shot). Texts from trials and skills are in fences longer than any run of backticks inside them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def chat(system: str, user: str) -> tuple[Mapping[str, str], ...]:
 
 
 def join_sections(sections: Iterable[str]) -> str:
-    """The user message of these sections."""
+    """Join the sections to the user message."""
     return "\n\n".join(sections) + "\n"
 
 
@@ -119,7 +119,7 @@ def system_message(mode: AuthorMode, tier3_required: bool) -> str:
 
 
 def guide_for(occasion: Occasion) -> str:
-    """The system message without the form of the answer."""
+    """Return the system message without the form of the answer."""
     return "\n".join(_guide(occasion.mode, _requires_tier3(occasion)))
 
 
@@ -149,8 +149,8 @@ def occasion_lines(occasion: Occasion) -> str:
 
 
 def family_lines(occasion: Occasion) -> str:
-    """Name and description are the zero-shot author's only source. Whoever sees trials learns from these what the family
-    is about, as in the paper: its induction and revision prompts carry key and slug alone."""
+    """Name and description are the zero-shot author's only source. An author that sees trials learns from these what
+    the family is about, as in the paper: its induction and revision prompts carry key and slug alone."""
     family = occasion.family
     lines = {"key": family.key, "slug": family.slug}
     if occasion.mode is AuthorMode.ZERO_SHOT:
@@ -167,7 +167,7 @@ def evidence_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def keep_ends(texts: Sequence[str], budget: int) -> list[str]:
-    """The texts within `budget` characters in all. What is over comes off the beginning of the oldest ones, with a mark."""
+    """Keep the texts within a total of `budget` characters. The excess is cut from the start of the oldest, marked."""
     kept: list[str] = []
     for text in reversed(texts):
         if len(text) <= budget:
@@ -192,7 +192,7 @@ def skill_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def quote_file(file: File, room: int) -> str:
-    """A file as a prompt shows it: in a fence, or what it is where it is no text or longer than `room` characters."""
+    """Show a file in a fence, or describe it if it is not a text or is longer than `room` characters."""
     try:
         text = file.content.decode("utf-8")
     except UnicodeDecodeError:
@@ -201,7 +201,7 @@ def quote_file(file: File, room: int) -> str:
 
 
 def fence_text(text: str) -> str:
-    """`text` between fences that nothing inside can close."""
+    """Put `text` between fences that nothing inside can close."""
     longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

@@ -1,4 +1,4 @@
-"""From an author's reply to a patch, or to an error that names the place where it stopped being one."""
+"""From an author's reply to a patch, or to an error that names the place where it is not a valid patch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
 MAX_DELETES = 200
 MAX_SUMMARY_CHARS = 1_000
-MAX_BRACES = 100  # looked at for the beginning of a patch
+MAX_BRACES = 100  # places searched for the beginning of a patch
 _CUT_OFF = {"length": "at the limit on output tokens", TOO_LONG: "because the model's context window was full"}
 KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
 PRINTED_FOLDER = "environment/skills/"  # where SkillLearnBench's printed prompts have skills saved
@@ -23,15 +23,15 @@ _AROUND = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
 
 
 class UnreadableReply(ValueError):
-    """The reply holds no patch: the message names the place, what was found and what was expected."""
+    """The reply has no patch. The message names the place, what was found and what was expected."""
 
 
 def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
-    """The one JSON object in the reply, as a patch. Prose and a code fence around it are tolerated.
+    """Read the one JSON object in the reply as a patch. Prose and a code fence around it are tolerated.
 
     Missing summary and delete_paths count as empty. Modes that only create (zero-shot, induce) need no
     operation_type, and may give the text of `slug`'s SKILL.md as "skill_md" instead of upsert_files. Modes that name
-    skills may give it between [SKILL] and [/SKILL] in the place of JSON, as SkillLearnBench prints it.
+    skills may give it between [SKILL] and [/SKILL] instead of JSON, as SkillLearnBench prints it.
     """
     if len(reply.text) > MAX_REPLY_CHARS:
         raise UnreadableReply(f"reply: {len(reply.text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
@@ -48,7 +48,7 @@ def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
         value = {**value, "upsert_files": {f"{slug}/SKILL.md": value["skill_md"]}}
     operation = _text(value, "operation_type").strip() or ("create" if creates else "")
     if mode.names_skills:
-        operation = ""  # its schema has none; one that is given says nothing
+        operation = ""  # its schema has none, so a given one is ignored
     return Patch(
         summary=_clean_line(_text(value, "summary")),
         operation_type=_clean_line(operation)[:40],
@@ -62,7 +62,7 @@ def _below_library(path: str, mode: AuthorMode) -> str:
 
 
 def _read_marked(reply: ModelReply, slug: str) -> Patch:
-    """One skill between marks. Its frontmatter is ours where it has none: the printed form asks for none."""
+    """Read one skill between marks. If it has no frontmatter it gets ours, as the printed form asks for none."""
     _, _, inside = reply.text.partition(_OPENS)
     text, closes, _ = inside.rpartition(_CLOSES)
     if not closes or not text.strip():
@@ -80,8 +80,8 @@ def _read_marked(reply: ModelReply, slug: str) -> Patch:
 
 
 def _json_object(text: str) -> Mapping[str, JsonValue]:
-    """The first that is a patch: the whole text, else a fence's content, else from the first to the last brace, else the
-    one patch among words that have braces of their own."""
+    """The first candidate that is a patch: the whole text, a fence's content, the text from the first to the last
+    brace, or the one patch in a text with other braces."""
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
@@ -111,7 +111,7 @@ def _is_patch(value: JsonValue) -> bool:
 
 
 def _patch_among(text: str) -> Mapping[str, JsonValue] | None:
-    """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
+    """Find the patch among `{placeholders}` and examples. Raises UnreadableReply for two: which one was meant?"""
     try:
         found = [value for value in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if _is_patch(value)]
     except RepeatedName as error:
@@ -131,7 +131,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _iterate_fences(text: str) -> Iterator[str]:
-    """What stands between a line that opens a code fence and the next that closes one."""
+    """The text between a line that opens a code fence and the next that closes one."""
     inside: list[str] | None = None
     for line in text.split("\n"):
         if inside is None:
@@ -191,7 +191,7 @@ def _reason(error: Exception) -> str:
 
 
 def _clean_line(text: str) -> str:
-    """One storable line: control characters and lone surrogates are replaced visibly, the length is capped."""
+    """Return one storable line: control characters and lone surrogates replaced visibly, the length capped."""
     line = " ".join(text.split())
     clean = "".join(character if character.isprintable() else "\ufffd" for character in line)
     return clean if len(clean) <= MAX_SUMMARY_CHARS else clean[: MAX_SUMMARY_CHARS - 3] + "..."

@@ -1,4 +1,4 @@
-"""Runs of words that two texts share: shingles of words, grown to their whole length, with their place in the first."""
+"""Runs of words that two texts share: shingles of words, extended to full length, with their place in the first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Word(NamedTuple):
 
 
 class CopiedRun(NamedTuple):
-    """Shared words [start, end) in characters of the text asked about; `source` is the place of the other text."""
+    """Shared words [start, end) in characters of the text asked about. `source` is the place of the other text."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class CopiedRun(NamedTuple):
     source: int
 
 
-@lru_cache(maxsize=4)  # several rules in turn look at the texts of one library; a long one takes 10 MB
+@lru_cache(maxsize=4)  # several rules in turn read the texts of one library; a long one takes 10 MB
 def words_of(text: str) -> tuple[Word, ...]:
     return tuple(
         Word(match.group().lower(), match.start(), match.end())
@@ -49,7 +49,7 @@ class CopySource:
         return _index(tuple(texts), size)
 
     def without(self, texts: Iterable[str]) -> CopySource:
-        """The same, less every shingle that one of these texts has too."""
+        """The same, minus every shingle that one of these texts has too."""
         left = dict(self.shingles)
         for text in texts:
             for shingle in shingles_of([word.text for word in words_of(text)], self.size):
@@ -57,12 +57,12 @@ class CopySource:
         return CopySource(self.size, left)
 
     def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[CopiedRun]:
-        """The longest runs of words that the corpus has too, left to right, none inside another. `distinct` different
-        words at least, so that a ruler or a row of numbers is no copied text."""
+        """Find the longest runs of words that the corpus has too, left to right, none inside another. A run needs
+        `distinct` different words, so that a ruler or a row of numbers does not count."""
         return self.runs_of(words_of(text), distinct=distinct)
 
     def runs_of(self, words: Sequence[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
-        """The same for words in a row."""
+        """Do the same for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
         while place < len(shared):
@@ -79,7 +79,7 @@ class CopySource:
             place = last + self.size
 
 
-@lru_cache(maxsize=4)  # the skills of one task are held against the same texts one after the other
+@lru_cache(maxsize=4)  # the skills of one task are compared with the same texts one after the other
 def _index(texts: tuple[str, ...], size: int) -> CopySource:
     found: dict[tuple[str, ...], int] = {}
     for number, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""What SkillFlow's author is told after a trial: the verdict, the record of that trial, and the library as it stands.
+"""The prompts of SkillFlow's author after a trial: the verdict, the record of that trial, and the current library.
 
 Source of the content: SkillFlow section 2.4 and appendix B.2; the words are ours. The user message has the sections of
 `prompts`, with less in them: no first slug, no description of the family, the latest trial alone. The paper's author

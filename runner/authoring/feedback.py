@@ -1,11 +1,11 @@
-"""How much of a verdict the author is told.
+"""How much of a verdict the author sees.
 
 none     nothing at all
 binary   passed or not
 rich     with reward, the shares of outcome and process checks, and every failed check with its message
 process  with the rubric's dimensions and a reading of outcome against process as well
 
-At no level is an author told the messages of a declared evaluation's hidden checks (`without_answers`).
+At no level does an author see the messages of a declared evaluation's hidden checks (`without_answers`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _READINGS = {
 
 
 def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
-    """For headings: passed, failed, no verdict, or that it is not shown."""
+    """For headings: passed, failed, no verdict, or hidden."""
     if feedback == "none":
         return VERDICT_NOT_SHOWN
     if verdict is None or verdict.success is None:
@@ -52,10 +52,10 @@ def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
 
 
 def without_answers(verdict: Verdict) -> Verdict:
-    """The verdict as whoever learns may be told of it.
+    """Return the part of the verdict that a learner may see.
 
-    A comparison says what was expected, and a crash may say what was put in: of a declared evaluation's hidden checks
-    the marker alone is left, since an author never sees test cases and reference outputs (SkillGenBench, section 3.4).
+    A comparison says what was expected, and a crash may quote the input. For hidden checks of a declared evaluation
+    only the marker is kept, since an author never sees test cases and reference outputs (SkillGenBench, section 3.4).
     """
     if verdict.source not in DECLARED_SOURCES:
         return verdict
@@ -72,10 +72,10 @@ def _without_answer(check: Check) -> Check:
 def verdict_section(
     verdict: Verdict | None, feedback: FeedbackLevel, *, with_checks: bool = True, with_answers: bool = False
 ) -> str:
-    """The text below the heading. At level none it is the same for every verdict.
+    """Return the text below the heading. At level none it is the same for every verdict.
 
-    `with_checks`: False where the record of the trial stands below and lists the failed checks in its header.
-    `with_answers`: with every message as it is, for a reader who may know the answers and is held from passing them on.
+    `with_checks`: False if the record of the trial follows and lists the failed checks in its header.
+    `with_answers`: keep every message, for a reader who may know the answers and is kept from passing them on.
     """
     if feedback == "none":
         return VERDICT_NOT_SHOWN

@@ -1,9 +1,9 @@
-"""Fitting an author's request into its model's context window, by cutting evidence and the answer's limit, never the rest.
+"""Fit an author's request into its model's context window, by cutting evidence and the answer's limit, nothing else.
 
-Evidence is what trials and corpora say. Instructions, the form of the answer, the task and the family's skills stay whole:
-an author that does not see a skill would write over it. Tokens are estimated at CHARS_PER_TOKEN characters, which is few
-for English (four) and code (about three and a half), so that rather too much is cut than too little; where a provider
-refuses nevertheless and counts the prompt, its count replaces the estimate.
+Evidence is what trials and corpora say. Instructions, the form of the answer, the task and the family's skills stay
+whole: an author that does not see a skill would overwrite it. Tokens are estimated at CHARS_PER_TOKEN characters. That
+is few for English (four) and code (about three and a half), so too much is cut rather than too little. If a provider
+still refuses and counts the prompt, its count replaces the estimate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHARS_PER_TOKEN = 3.0
 COUNTED = (
     0.95  # of the characters per token that a provider's count gives: another cut of the text may have more tokens
 )
-ANSWER_SHARE = 3  # a third of the window is kept for the answer, if so much is asked for
+ANSWER_SHARE = 3  # at most a third of the window is kept for the answer
 SMALLEST_ANSWER = 1_024  # tokens; a patch has whole files
 RULE = "context-window"
 
@@ -30,13 +30,13 @@ Build = Callable[[Occasion, int], ModelRequest]  # the request of an occasion, g
 
 @dataclass(frozen=True, slots=True)
 class PromptWindow:
-    """What is known of a model's context window. `tokens` None: nothing, so nothing is cut."""
+    """What is known of a model's context window. `tokens` None: unknown, so nothing is cut."""
 
     tokens: int | None
     chars_per_token: float = CHARS_PER_TOKEN
 
     def after(self, refused: ContextExceeded, request: ModelRequest) -> PromptWindow:
-        """What a refusal adds. Without a number half of what was sent is taken for the window."""
+        """Learn from a refusal. If it gives no number, half of what was sent counts as the window."""
         sent = _characters(request)
         rate = (
             self.chars_per_token if not refused.prompt else min(self.chars_per_token, COUNTED * sent / refused.prompt)
@@ -53,13 +53,13 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
     def answered_by(self, model: Model, request: ModelRequest) -> ModelReply:
-        """The notes are part of the reply that is committed: a decision judged again after a crash finds them there."""
+        """Add the notes to the reply that is committed: a decision judged again after a crash finds them there."""
         reply = model.complete(request)
         return replace(reply, notes=(*self.notes, *reply.notes))
 
 
 def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> Fitted:
-    """The whole request where it fits, else one with shorter evidence and a lower limit on the answer."""
+    """Return the whole request if it fits, else one with shorter evidence and a lower limit on the answer."""
     whole = build(occasion, max_tokens)
     if window.tokens is None:
         return Fitted(whole)
@@ -81,12 +81,12 @@ def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow)
 
 
 def findings_of(reply: ModelReply, whose: str) -> tuple[Finding, ...]:
-    """What was cut to get this reply, as the decision tells it. `whose`: the author's, the student's, the teacher's."""
+    """Report what was cut to get this reply, as findings. `whose`: the author's, the student's or the teacher's."""
     return tuple(Finding(RULE, "", f"{whose} prompt: {note}", "warning") for note in reply.notes)
 
 
 def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
-    """`room` among pieces of these lengths: short ones whole, the same for every other."""
+    """Share `room` among pieces of these lengths: short ones whole, an equal size for the others."""
     shares, left = [0] * len(lengths), max(room, 0)
     for rank, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
         shares[place] = min(lengths[place], left // (len(lengths) - rank))
@@ -95,7 +95,7 @@ def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
 
 
 def _with_less_evidence(occasion: Occasion, over: int) -> tuple[Occasion, int]:
-    """With at least `over` characters less where there are so many, and how many were left out."""
+    """Cut at least `over` characters, if the evidence is that long, and return how many were left out."""
     texts = [compaction.text for _, compaction, _ in occasion.evidence]
     corpus = min(MAX_CORPUS_CHARS, sum(len(text_of(file) or "") for file in occasion.corpus.values()))
     lengths = [*map(len, texts), corpus]
@@ -110,7 +110,7 @@ def _with_less_evidence(occasion: Occasion, over: int) -> tuple[Occasion, int]:
 
 
 def _cut(text: str, room: int) -> tuple[str, int]:
-    """The beginning and the end of a record around a mark, within `room`, and how much is missing. The beginning has the
+    """Keep the beginning and the end of a record within `room`, and count what is missing. The beginning has the
     verdict and the task, the end has the outcome."""
     if len(text) <= room:
         return text, 0

@@ -1,4 +1,4 @@
-"""A folder that somebody wrote skills into, as the patch that leads from what lay in it before to what lies there now."""
+"""A folder with written skills, as the patch from its earlier content to its current content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TOLD = 20  # things left out that a summary or a finding names
 
 
 def read_texts(tree: Tree) -> tuple[dict[str, str], list[str]]:
-    """Path -> text, and what lies there and is none: links, binary files, what was too large."""
+    """Return path -> text, and the entries that are not texts: links, binary files, files that were too large."""
     texts, left_out = {}, list(tree.left_out)
     for path, file in sorted(tree.files.items()):
         text = text_of(file)
@@ -26,9 +26,9 @@ def read_texts(tree: Tree) -> tuple[dict[str, str], list[str]]:
 
 
 def changed_texts(before: Files, tree: Tree) -> tuple[dict[str, str], list[str], list[str]]:
-    """What was written, what was deleted, and what of the rest is not taken.
+    """Return what was written, what was deleted, and which other entries are not taken.
 
-    A file that was put in and stands there as something that is not taken, such as a link, is neither: it stays.
+    A file that was replaced by something that is not taken, such as a link, is neither written nor deleted: it stays.
     """
     texts, left_out = read_texts(Tree({p: f for p, f in tree.files.items() if before.get(p) != f}, tree.left_out))
     written = {path: text for path, text in texts.items() if path not in before or text_of(before[path]) != text}
@@ -43,14 +43,14 @@ def _is_below(path: str, places: set[str]) -> bool:
 
 
 def explain_too_much(texts: Mapping[str, str], who: str) -> str:
-    """Checks the limits of a reply before one is made of it: a reply is committed whole, whatever its content."""
+    """Check the limits of a reply before one is built: a reply is committed whole, with any content."""
     size = sum(map(len, texts.values()))
     too_much = size > MAX_REPLY_CHARS
     return f"{who} left {size:,} characters of text, expected at most {MAX_REPLY_CHARS:,}." if too_much else ""
 
 
 def write_patch(summary: str, texts: Mapping[str, str], deleted: Sequence[str] = (), operation: str = "") -> str:
-    """The patch as an author's reply has it."""
+    """Write the patch as in an author's reply."""
     patch: dict[str, object] = {"summary": summary}
     if operation:
         patch["operation_type"] = operation

@@ -1,8 +1,8 @@
-"""What SkillGenBench's generators are told: the corpus, and in the task-conditioned setting the task.
+"""The prompts of SkillGenBench's generators: the corpus, and in the task-conditioned setting the task.
 
-Source of the content: SkillGenBench section 3.2 and appendix C (families of generators); the words are ours. The user message
-has, in this order and as far as the mode has them, "## Occasion", "## Task", "## Corpus", "## Evidence",
-"## What a program found" and "## Skills of this family".
+Source of the content: SkillGenBench section 3.2 and appendix C (families of generators); the words are ours. The user
+message has, in this order and as far as the mode has them, "## Occasion", "## Task", "## Corpus", "## Evidence", "##
+What a program found" and "## Skills of this family".
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
 
 
 def guide_for(occasion: Occasion) -> str:
-    """The system message without the form of the answer."""
+    """Return the system message without the form of the answer."""
     setting = _NO_TASK if occasion.task is None else _ONE_TASK
     return "\n".join([_START, setting, _MODES[occasion.mode], FORMAT])
 

@@ -1,8 +1,8 @@
-"""What SkillLearnBench's authors are told, in every round of every method.
+"""The prompts of SkillLearnBench's authors, in every round of every method.
 
-Source of the content: SkillLearnBench section 3.3 and appendix M (who sees what, when); the words are ours. The user message
-has, in this order and as far as the mode has them, "## Occasion", "## Family", "## Task" ("## Task 2 of 3" and so on where there are
-several seeds), "## Evidence", "## Advice", "## What a program found" and "## Skills of this family".
+Source of the content: SkillLearnBench section 3.3 and appendix M (who sees what, when); the words are ours. The user
+message has, in this order and as far as the mode has them, "## Occasion", "## Family", "## Task" ("## Task 2 of 3" and
+so on with several seeds), "## Evidence", "## Advice", "## What a program found" and "## Skills of this family".
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
 
 
 def guide_for(occasion: Occasion) -> str:
-    """The system message without the form of the answer."""
+    """Return the system message without the form of the answer."""
     if not occasion.further:
         return "\n".join([_START.format(seen="one example", them="it"), _MODES[occasion.mode], FORMAT])
     start = _START.format(seen=f"{len(occasion.further) + 1} examples", them="them")

@@ -1,4 +1,4 @@
-"""What an author is shown beside trials and skills: a task's text, a corpus, and what a program found in its draft."""
+"""What an author is shown in addition to trials and skills: a task's text, a corpus, and a program's findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.base.types import File, Files, Patch, Task
 from runner.suites.tasks.task_files import read_workspace_files
 
 MAX_TASK_CHARS = 60_000
-MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files always stands there
+MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files is always complete
 MAX_LISTED = 1_000
 SOURCE_MATERIAL = "source-material"
 _ABOUT_MATERIAL = """\
@@ -46,7 +46,7 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 
 def task_lines(task: Task) -> Iterator[str]:
-    """The task's own text, and the names of the files that its agent would find. Never its tests, never its solution."""
+    """The task's own text, and the names of the files that its agent would find. Never its tests or solution."""
     yield fence_text(cut_end(task.instruction, MAX_TASK_CHARS))
     names = sorted(read_workspace_files(task).items())
     if names:
@@ -55,15 +55,15 @@ def task_lines(task: Task) -> Iterator[str]:
 
 
 def further_sections(occasion: Occasion) -> Iterator[str]:
-    """The further tasks of the same kind, each told as the first is. A session has the files of the first alone."""
+    """The further tasks of the same kind, in the form of the first. A session has the files of the first alone."""
     for place, task in enumerate(occasion.further, start=2):
         lines = [*task_lines(task), *([_FILES_OF_FIRST] if occasion.in_folder else [])]
         yield section(f"Task {place} of {len(occasion.further) + 1}", lines)
 
 
 def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
-    """Every file by name and size, then the texts in the order of `corpus_order` as far as there is room, and what is not
-    among them: binary files, and the texts for which there was no room any more.
+    """List every file by name and size, then the texts in the order of `corpus_order` as far as there is room. At the
+    end count what is missing: binary files, and texts that did not fit.
 
     `fits`: characters that the author's context window has room for.
     """
@@ -87,7 +87,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
 
 
 def shelve_corpus(corpus: Files) -> Files:
-    """The corpus as the one skill of a library, for an agent that is to read the material itself."""
+    """Turn the corpus into the one skill of a library, for an agent that reads the material itself."""
     material = {f"{SOURCE_MATERIAL}/material/{path}": file for path, file in corpus.items()}
     return {f"{SOURCE_MATERIAL}/SKILL.md": File(_ABOUT_MATERIAL.encode()), **material}
 
@@ -98,8 +98,8 @@ def corpus_listing(corpus: Files) -> Iterator[str]:
 
 
 def corpus_order(corpus: Files) -> list[tuple[str, File]]:
-    """As somebody would open them who has not time for all: what lies at the top of the tree, then what lies deeper, by
-    name; tests after what they test; last what others wrote or a program did: vendored folders, lock files, minified code."""
+    """The order for a reader without time for all files: by depth in the tree, then by name; tests after what they
+    test; last vendored folders, lock files and minified code."""
     return sorted(corpus.items(), key=lambda item: (_remoteness(item[0]), item[0].count("/"), item[0]))
 
 
@@ -111,7 +111,7 @@ def _remoteness(path: str) -> int:
 
 
 def render_findings(occasion: Occasion) -> Iterator[str]:
-    """What the contract's program says of the skills as they are, as if all of them had just been written."""
+    """Check the skills as they are with the contract's program, as if all of them had just been written."""
     texts = {path: text for path, file in occasion.library.items() if (text := text_of(file)) is not None}
     found = check_patch(Patch("", "", texts), replace(occasion, library={}, family_slugs=()))
     for finding in found[:MAX_FOUND]:

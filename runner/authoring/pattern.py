@@ -1,8 +1,8 @@
 """The pattern of a skill: A instructions only, B with scripts, C with MCP or subagents.
 
-Source: SkillLearnBench (arXiv 2604.20087), appendix B and Table 5, after Takeda (2026). The paper names the three and prints no
-rule. Ours: C where a file configures subagents or MCP servers or the instructions name one; else B where a file of the skill
-is code, in scripts/ or elsewhere (the released human skills have some beside their SKILL.md); else A.
+Source: SkillLearnBench (arXiv 2604.20087), appendix B and Table 5, after Takeda (2026). The paper names the three and
+prints no rule. Our rule: C if a file configures subagents or MCP servers or the instructions name one; else B if a file
+of the skill is code, in scripts/ or elsewhere (some of the released human skills have it next to SKILL.md); else A.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def pattern_of(paths: Iterable[str], instructions: str) -> Pattern:
 
 
 def has_code(path: str) -> bool:
-    """Of a path relative to the skill's folder, in lower case."""
+    """Is it code? `path` is relative to the skill's folder and in lower case."""
     return path.startswith("scripts/") or path.endswith(CODE_ENDINGS)

@@ -13,14 +13,14 @@ from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.occasion import Occasion
 from runner.base.types import File, Files, Patch
 
-# Names that Windows takes for devices, whatever stands behind a dot: a library that holds one cannot be unpacked there.
+# Device names of Windows, with any extension: a library that has one cannot be unpacked there.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 TIER3_FOLDERS = ("scripts", "references", "assets")
 OPERATIONS = ("revise", "narrow", "replace", "create")
 
 
 class BrokenRule(NamedTuple):
-    """A rule that does not hold, before the profile gives it a weight."""
+    """A broken rule, before the profile gives it a weight."""
 
     rule: str
     path: str
@@ -37,7 +37,7 @@ def is_tier3(path: str) -> bool:
 
 
 def confinement_problem(path: str) -> str | None:
-    """Why `path` may not be used as a path inside a library; None when it may."""
+    """Explain why `path` may not be used inside a library, or return None."""
     if len(path.encode("utf-8", "replace")) > 512:
         return "longer than 512 bytes"
     if "\\" in path:
@@ -57,15 +57,15 @@ def confinement_problem(path: str) -> str | None:
 
 
 def same_place(path: str) -> str:
-    """Equal for paths that some file systems take for the same one."""
+    """Equal for paths that some file systems treat as the same."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
 def apply_patch(library: Files, patch: Patch) -> Files:
-    """The library after the patch. Total: what the contract forbids is for `check_patch` to say.
+    """Return the library after the patch. Never fails: `check_patch` reports what the contract forbids.
 
-    Deletions come first. Deleting a SKILL.md removes the whole skill when nothing of it is written. A file keeps its
-    mode; a new one is executable when it is a script with an interpreter line.
+    Deletions come first. Deleting a SKILL.md removes the whole skill unless the patch writes some of it. A file keeps
+    its mode; a new one is executable if it is a script with an interpreter line.
     """
     written = {slug_of(path) for path in patch.upsert_files}
     gone = {slug_of(path) for path in patch.delete_paths if path == f"{slug_of(path)}/{SKILL_FILE}"} - written
@@ -84,7 +84,7 @@ def _new_mode(path: str, content: bytes) -> int:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Only paths that are confined take part; the others are reported and nothing more is said of them."""
+    """Only confined paths take part; all others are just reported."""
 
     patch: Patch
     occasion: Occasion
@@ -115,7 +115,7 @@ class Proposal:
 
     @cached_property
     def changed_slugs(self) -> tuple[str, ...]:
-        """Skills whose files would not be what they are, and that would still have files."""
+        """Skills whose files would change, and that would still have files."""
         paths = self.after.keys() | self.occasion.library.keys()
         slugs = {slug_of(path) for path in paths if self.has_changed(path)}
         return tuple(sorted(slugs & {slug_of(path) for path in self.after}))

@@ -1,8 +1,8 @@
-"""What is said between a failed trial and the author's next answer: a student's questions, and a teacher's advice.
+"""The talk between a failed trial and the author's next answer: a student's questions, and a teacher's advice.
 
-Source of the content: SkillLearnBench section 3.3 (the agent poses questions to a teacher, who has the human-authored skills and
-guides without revealing them) and appendix M.3 (what the teacher sees); the words are ours. Both sides are played by
-the author's model; only the teacher is shown the human skills, the verifier's messages and what it said before.
+Source of the content: SkillLearnBench section 3.3 (the agent poses questions to a teacher, who has the human-authored
+skills and guides without revealing them) and appendix M.3 (what the teacher sees); the words are ours. The author's
+model plays both sides. Only the teacher sees the human skills, the verifier's messages and its own earlier advice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEACHING_PROMPT_VERSION = "teaching-prompts/1"
 MOST_QUESTIONS = 3
 MAX_QUESTION_CHARS = 500
 MAX_ADVICE_CHARS = 8_000  # 2,048 tokens, as in the release
-MAX_OUTPUT_CHARS = 4_000  # of what the verifier printed, where it names no check
+MAX_OUTPUT_CHARS = 4_000  # of the verifier's output, if it names no check
 MAX_QUOTED_CHARS = 60  # of a passage that gave something away
 MOST_TRIES = 2  # of the teacher
 RULE = "teacher-leak"
@@ -60,24 +60,24 @@ could be copied into a skill. These passages stand in both:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a teacher said, as far as it may be passed on. `findings`: one for each try that gave too much away."""
+    """A teacher's advice, as far as it may be passed on. `findings`: one for each try that gave too much away."""
 
     text: str = ""
     findings: tuple[Finding, ...] = ()
 
 
 def questions_key(family: str, slot: TrialSlot) -> str:
-    """Names the call in which the student asks, after this trial."""
+    """The key of the call for the student's questions after this trial."""
     return f"questions/{family}/{slot}/1"
 
 
 def advice_key(family: str, slot: TrialSlot, number: int) -> str:
-    """Names the teacher's n-th try."""
+    """The key of the teacher's n-th try."""
     return f"advice/{family}/{slot}/{number}"
 
 
 def list_teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
-    """Of every call that there can be between this trial and the author's answer, in their order."""
+    """The keys of all possible calls between this trial and the author's answer, in their order."""
     return (questions_key(family, slot), *(advice_key(family, slot, number + 1) for number in range(MOST_TRIES)))
 
 
@@ -85,12 +85,12 @@ def list_teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
 
 
 def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
-    """System and user message in the OpenAI chat format. It holds no more of the verdict than the occasion's level tells."""
+    """System and user message in the OpenAI chat format. They show only what the occasion's level allows."""
     return chat(_STUDENT, join_sections(_render_shared("questions", occasion)))
 
 
 def questions_of(text: str) -> tuple[str, ...]:
-    """The questions of a reply, at most three: its lines that ask, or its first lines where none does."""
+    """Return the questions of a reply, at most three: its lines with questions, else its first lines."""
     lines = [re.sub(r"^[\s>*\-\d.)#]+", "", line).strip()[:MAX_QUESTION_CHARS] for line in text.splitlines()]
     told = [line for line in lines if line]
     return tuple([line for line in told if line.endswith("?")] or told)[:MOST_QUESTIONS]
@@ -106,7 +106,7 @@ def teacher_messages(
     first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
     """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away.
-    `first`: what a pack has it asked at first, in the place of our words."""
+    `first`: a pack's first prompt, instead of our words."""
     first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
@@ -121,7 +121,7 @@ def teacher_messages(
 
 
 def advice_of(text: str) -> str:
-    """What of a teacher's reply is passed on, if it is."""
+    """The part of a teacher's reply to pass on, if it may be."""
     return cut_end(text.strip(), MAX_ADVICE_CHARS)
 
 
@@ -143,19 +143,19 @@ def reference_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def failure_lines(occasion: Occasion) -> Iterator[str]:
-    """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
+    """The failed checks with their messages, or the end of the verifier's output if it names none."""
     verdict = occasion.evidence[-1][2] if occasion.evidence else None
     yield fence_text(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
         yield f"The verifier's output ends with\n{fence_text(verdict.output[-MAX_OUTPUT_CHARS:])}"
 
 
-# --- what must not be told ----------------------------------------------------------------------------------------
+# --- what must not be revealed -----------------------------------------------------------------------------------
 
 
 def compare_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> CopiedShare:
-    """What the advice has in common with the human skills. What the student knows anyway tells nothing and is left out: the
-    task's text, its own skills, the record of the trial, and its own questions."""
+    """What the advice shares with the human skills. Text that the student knows anyway is left out: the task's text,
+    its own skills, the record of the trial, and its own questions."""
     known = [*_texts(occasion.library), *(compaction.text for _, compaction, _ in occasion.evidence), *questions]
     if occasion.task is not None:
         known.append(occasion.task.instruction)
@@ -163,7 +163,7 @@ def compare_with_reference(advice: str, occasion: Occasion, questions: tuple[str
 
 
 def leak_finding(found: CopiedShare, number: int) -> Finding | None:
-    """None where the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
+    """None if the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
     if not leaks(found):
         return None
     what = "lines" if found.by_lines else f"runs of {found.size} words"
@@ -195,5 +195,5 @@ def _slugs(files: Files) -> tuple[str, ...]:
 
 
 def _texts(files: Files) -> list[str]:
-    """Of what can be read as text: a binary file has no passages."""
+    """Return those readable as text: a binary file has no passages."""
     return [file.content.decode("utf-8", "replace") for file in files.values() if b"\0" not in file.content]

@@ -1,8 +1,8 @@
-"""Overlap of a text with what it must not reveal: a teacher's advice with the reference skill that the teacher was shown.
+"""Overlap of a text with what it must not reveal: a teacher's advice with the reference skill shown to the teacher.
 
-SkillLearnBench's teacher reads the human skill and must give suggestions only (arXiv 2604.20087, section 3.3); whether it kept
-to that can be seen from the words it shares. What the student knows anyway tells nothing: words that the task's instruction or
-the student's own skill account for are taken out first, and nothing is counted across the gap.
+SkillLearnBench's teacher reads the human skill and must give suggestions only (arXiv 2604.20087, section 3.3). The
+words it shares with the skill show whether it did. Words that the student knows anyway, from the task's instruction or
+its own skill, prove nothing. They are taken out first, and nothing is counted across the gap.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from itertools import groupby
 
 from runner.authoring.copied import CopiedRun, CopySource, Word, shingles_of, words_of
 
-SIZE = 8  # words; in a sentence of one's own so many rarely stand in another's order
+SIZE = 8  # words; an independently written sentence rarely has 8 in the same order
 LEAKED = 2  # runs or lines; one may be a name, a heading or an idiom, two are nine words in a row or two places
 LEAKED_RUN = 12  # words; also the limit of the rule reference-text, and what decides for sizes above 8
-DISTINCT = 5  # different words that are no numbers, so that a ruler or a row of digits is no copied text
+DISTINCT = 5  # different words that are not numbers, so that a ruler or a row of digits does not count as copied
 CODE_LINE = 5  # words of a whole line, mostly of code: dense, and too short for a run; `import numpy as np` has four
-SHORT_LINE = 3  # words of a line of a short text; fewer say nothing of where it came from
+SHORT_LINE = 3  # words of a line of a short text; fewer do not show their origin
 MAX_PASSAGES = 20
 MAX_PASSAGE_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedPassage:
-    """Characters [start, end) of the text, which a source has too: `source` is its number. `text` is cut at
+    """Characters [start, end) of the text that a source has too: `source` is its number. `text` is cut at
     MAX_PASSAGE_CHARS; `words` counts the whole."""
 
     start: int
@@ -38,10 +38,10 @@ class CopiedPassage:
 
 @dataclass(frozen=True, slots=True)
 class CopiedShare:
-    """`shared` of `total` runs of `size` words stand in a source; of a text too short for one, lines (`by_lines`).
+    """`shared` of `total` runs of `size` words occur in a source; of a text too short for one, lines (`by_lines`).
 
-    All leave out what the ignored texts account for. longest: words of the longest passage, each `size` words of which
-    stand in a source; 0 for none. lines: whole lines of a source, of CODE_LINE words and more, that no run covers.
+    What the ignored texts account for is left out. longest: words of the longest passage made of such runs; 0 for none.
+    lines: whole lines of a source, of CODE_LINE words and more, that no run covers.
     passages: the first MAX_PASSAGES runs and lines in the text's order.
     """
 
@@ -55,12 +55,12 @@ class CopiedShare:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None where the text has nothing to compare: missing is not zero."""
+        """From 0 to 1. None if the text has nothing to compare: missing is not zero."""
         return self.shared / self.total if self.total else None
 
 
 def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Iterable[str] = ()) -> CopiedShare:
-    """What `text` shares with any of `sources`, in words: case, punctuation and white space count nowhere, in code neither.
+    """Compare `text` with `sources` by words. Case, punctuation and white space do not count, in code neither.
 
     Only the first MAX_WORDS words of each text are read (runner.authoring.copied).
     """
@@ -81,9 +81,9 @@ def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Itera
 def leaks(found: CopiedShare) -> bool:
     """Is it too much for chance? Strict, because a leak that passes spoils a run and an alarm costs one more request.
 
-    Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4 share a
-    run of 8 words (lines of imports), 1 shares two, none a whole line of 5 to 7 words or 12 words in a row. A short text
-    leaks with a single line that a source has word by word.
+    Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4
+    share a run of 8 words (lines of imports), 1 shares two, none a whole line of 5 to 7 words or 12 words in a row. A
+    short text leaks with a single line that a source has word by word.
     """
     if found.by_lines:
         return found.shared > 0
@@ -91,7 +91,7 @@ def leaks(found: CopiedShare) -> bool:
 
 
 def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
-    """The parts between those that the known texts hold."""
+    """The parts between words that the known texts have."""
     is_known = [False] * len(words)
     for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
         if shingle in known.shingles:
@@ -102,7 +102,7 @@ def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
 
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
-    """Lines too short for a run that are lines of a source."""
+    """Lines of a source that are too short for a run."""
     told = _index_lines(tuple(sources))
     known = [_join(words_of(each)) for each in ignoring]
     for words in _lines(text):
@@ -145,7 +145,7 @@ def _lines(text: str) -> Iterator[Sequence[Word]]:
 
 
 def _join(words: Iterable[Word]) -> str:
-    """Between spaces, so that one text is found in another at the bounds of words only."""
+    """Join with spaces, also at both ends, so that one text is found in another only at word boundaries."""
     return f" {' '.join(word.text for word in words)} "
 
 

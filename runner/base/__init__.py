@@ -1,2 +1,2 @@
-"""What everything in the runner is made of: values, errors, digests, encodings, texts, trees of files. Imports no other
-room."""
+"""The base of the whole runner: values, errors, digests, encodings, texts, trees of files. Imports no other package
+of it."""

@@ -1,4 +1,4 @@
-"""Constants: paths, ids and numbers so particular that a text which holds one of a task holds a piece of that task."""
+"""Constants: paths, ids and numbers so particular that a text with one of them holds a piece of a task."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Constant(NamedTuple):
-    """A particular text, as compared with others."""
+    """A particular text, normalised for comparison."""
 
     kind: str  # path, id, number
     text: str
 
 
 class ConstantPlace(NamedTuple):
-    """A constant and where it stands, in characters."""
+    """A constant and its place, in characters."""
 
     constant: Constant
     start: int
@@ -34,7 +34,7 @@ _WHERE = re.compile(
     rf"|(?P<path>{_PATH})(?![A-Za-z0-9_/])|(?P<number>{_NUMBER})(?![A-Za-z0-9_-]|\.\d)|(?P<id>{_ID})(?![A-Za-z0-9_]))"
 )
 
-# Places that every machine or project of a kind has: naming one says nothing of a task.
+# Places that every machine or project of a kind has: naming one reveals no task.
 _SYSTEM = re.compile(
     r"^(?:~|\.{1,2})?/(?:usr|bin|sbin|lib|lib64|etc|dev|proc|sys|opt|var/lib|var/cache|var/log)(?:/|$)"
 )
@@ -71,7 +71,7 @@ _KNOWN_NUMBERS = frozenset(
 
 
 def find_constants(text: str) -> Iterator[ConstantPlace]:
-    """Every constant in the text with its place. What is common to all tasks of the world is no constant."""
+    """Find every constant in the text with its place. Texts common to all tasks do not count."""
     for match in _WHERE.finditer(text):
         kind, found = match.lastgroup or "", match.group().rstrip(".")
         place = (match.start(), match.start() + len(found))
@@ -84,7 +84,7 @@ _KINDS = {"path": "path", "number": "number"}
 
 
 def _normalise(kind: str, found: str) -> str:
-    """As compared: thousands without commas, so that 12,345 and 12345 are one number."""
+    """Normalise for comparison: thousands without commas, so that 12,345 and 12345 are one number."""
     return found.replace(",", "").lstrip("-") if kind == "number" else found
 
 
@@ -109,7 +109,7 @@ def _particular_path(found: str) -> bool:
     stem = name.partition(".")[0]
     if "/" not in found and (stem in _GENERIC or _LIBRARY.match(found)):
         return False
-    if "/" not in found:  # a bare name is a file only by its ending, and neither an attribute nor a host
+    if "/" not in found:  # a bare name is a file only if it has a file extension and is neither an attribute nor a host
         return ending in _FILE_ENDINGS and ending not in {"c", "h", "r", "go", "out", "log", "env"}
     if not found.startswith(("/", "~", ".")):
         if ending in _HOST_ENDINGS or found.startswith(("scripts/", "references/", "assets/")):

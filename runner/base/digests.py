@@ -30,7 +30,7 @@ def manifest(files: Files) -> dict[str, list[object]]:
 
 
 def library_digest(files: Files) -> str:
-    """The digest of a library's files: of what lies on disk, never of a commit or a log."""
+    """The digest of a library's files on disk, never of a commit or a log."""
     return digest_json([LIBRARY_FORMAT, manifest(files)])
 
 

@@ -1,7 +1,7 @@
 """The runner's values as JSON values and back, by their type hints.
 
-A dataclass becomes an object of its fields, a union of dataclasses is told apart by "type", bytes are
-{"text": ...} where they are UTF-8 and {"base64": ...} where not, times are ISO 8601.
+A dataclass becomes an object of its fields, a union of dataclasses is distinguished by "type", bytes are {"text": ...}
+if they are UTF-8 and else {"base64": ...}, times are ISO 8601.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ WRITTEN_IF_SET = {
 
 
 class Undecodable(ValueError):
-    """A JSON value is not what its type asks for; the message names the place."""
+    """A JSON value does not match its type. The message names the place."""
 
 
 def encode(value: object) -> Any:
-    """The JSON value of a runner value. Objects carry "type" so that a union can be read back."""
+    """Return the JSON value of a runner value. Objects carry "type" so that a union can be read back."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             field.name: encode(item)
@@ -49,7 +49,7 @@ def encode(value: object) -> Any:
 
 
 def _name_type(kind: type) -> str:
-    """What files call a type: its name, or `written_as` where the class was renamed after files had been written."""
+    """The type's name in files: its class name, or `written_as` for a class renamed after files had been written."""
     return str(getattr(kind, "written_as", kind.__name__))
 
 
@@ -61,7 +61,7 @@ def _encode_bytes(value: bytes) -> dict[str, str]:
 
 
 def decode(kind: type[T], value: object) -> T:
-    """Reads back what `encode` wrote. `kind` may be any type hint, a union included. Raises Undecodable."""
+    """Read back what `encode` wrote. `kind` may be any type hint, a union included. Raises Undecodable."""
     return cast(T, _decode(kind, value, "$"))
 
 

@@ -2,22 +2,22 @@
 
 RunnerError
 ├── SetupError            the experiment as described cannot run; the operator must change it
-│   ├── NotOnThisMachine  nothing is wrong with it, but a key or a program is missing here; it may be there elsewhere
-│   ├── ImageError        a task's image cannot be had as its files describe it; another try would fail alike
-│   ├── SuiteError        a task folder is not what its format asks for (file, place, expectation)
+│   ├── NotOnThisMachine  nothing is wrong with it, but a key or a program is missing here; another machine may have it
+│   ├── ImageError        a task's image cannot be built or fetched from its files; another try would fail alike
+│   ├── SuiteError        a task folder does not match its format (file, place, expectation)
 │   └── SuiteProblems     all SuiteErrors that were found in one suite
 ├── InfrastructureError   the machine failed; the attempt is not scored and is tried again with backoff
 │   ├── SandboxError      the sandbox died, could not start, or ran out of disk
 │   │   └── SandboxRuined what ran in the sandbox made it unusable; a fresh one works. After an agent this is its result
 │   ├── VerifierError     the verifier crashed or left no verdict
-│   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds where the provider said so
+│   └── ModelUnavailable  rate limit, 5xx, connection; retry_after_seconds if the provider gave it
 ├── ModelRefused          the provider rejects the request for good (unknown model, too long)
 │   ├── ContextExceeded   the request does not fit the model's context window
 │   └── KeyRefused        it rejects the key; no other call with this key will do better
-├── TrialsLeft            all that is still open cannot run as it is; the rest of the episode is done
-├── BudgetSpent           the run's money or tokens are used up; goes on where it stands once the budget is raised
+├── TrialsLeft            all open trials cannot run as they are; the rest of the episode is done
+├── BudgetSpent           the run's money or tokens are used up; the run continues when the budget is raised
 ├── FrozenLibrary         a write to a sealed library
-└── LeaseLost             somebody else owns the episode now; stop at once, record nothing
+└── LeaseLost             another worker owns the episode now; stop at once, record nothing
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NotOnThisMachine(SetupError):
 
 
 class ImageError(SetupError):
-    """`log` is what the build said, at length."""
+    """`log`: the build's output, at length."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -49,8 +49,8 @@ class ImageError(SetupError):
 
 
 class SuiteError(SetupError):
-    """`expected` is empty where the message says it all. `feature`: a code of `runner.suites.features`, where the task asks
-    for something that cannot be done here."""
+    """`expected` is empty if the message says it all. `feature`: a code of `runner.suites.features`, if the task
+    asks for something that cannot be done here."""
 
     def __init__(self, path: str, place: str, expected: str, message: str, *, feature: str = "") -> None:
         super().__init__(f"{path}: {place}: {message}" + (f" (expected {expected})" if expected else ""))
@@ -59,9 +59,9 @@ class SuiteError(SetupError):
 
 
 class SuiteProblems(SetupError):
-    """Why a suite is refused. The message names the first few problems; `problems` has all, in order of reading.
+    """Why a suite is refused. The message names the first few problems; `problems` has all, in reading order.
 
-    `format` is the one it was read in, which may have been the wrong guess; `account` has every task below the path.
+    `format` is the one it was read in, which may have been the wrong guess. `account` has every task below the path.
     """
 
     SHOWN = 5
@@ -79,7 +79,7 @@ class InfrastructureError(RunnerError):
 
 
 class SandboxError(InfrastructureError):
-    """`log` is what the machine said about it, at length (a failed build, say); it is kept with the attempt."""
+    """`log`: the machine's own output at length (of a failed build, say). It is kept with the attempt."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class VerifierError(InfrastructureError):
 
 
 class ModelUnavailable(InfrastructureError):
-    """`lost_usage` is what is known of the tokens its tries used; None where they used none."""
+    """`lost_usage`: known tokens of its tries, or None if they used none."""
 
     def __init__(self, message: str, retry_after_seconds: float | None = None, lost_usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ class ModelRefused(RunnerError):
 
 
 class KeyRefused(ModelRefused):
-    """`variable` is the name of the environment variable that holds the key, where it is known. Never its value."""
+    """`variable` names the environment variable of the key, if known. Never its value."""
 
     def __init__(self, message: str, variable: str | None = None) -> None:
         super().__init__(message)
@@ -115,7 +115,7 @@ class KeyRefused(ModelRefused):
 
 
 class ContextExceeded(ModelRefused):
-    """`window` and `prompt` in tokens, as far as the provider names them."""
+    """`window` and `prompt` in tokens, if the provider names them."""
 
     def __init__(self, message: str, window: int | None = None, prompt: int | None = None) -> None:
         super().__init__(message)
@@ -127,7 +127,7 @@ class AccountRefused(ModelRefused):
 
 
 class TrialsLeft(RunnerError):
-    """`reasons`: of each trial that was set aside, what its latest attempt met. The message names the first few."""
+    """`reasons`: the error in the latest attempt of each trial set aside. The message names the first few."""
 
     SHOWN = 20
 
@@ -141,7 +141,7 @@ class TrialsLeft(RunnerError):
 
 
 class BudgetSpent(RunnerError):
-    """The run's money or tokens are used up. The run continues once the budget is raised."""
+    """The run's money or tokens are used up. The run continues when the budget is raised."""
 
 
 class FrozenLibrary(RunnerError):

@@ -1,4 +1,4 @@
-"""Digests of files that are read again and again: hashed once, then known by what the file system says of them.
+"""Digests of files that are read repeatedly: hashed once, then recognised by their file system metadata.
 
 A suite is read by every job, and its build contexts may hold gigabytes. A digest is remembered by path, size, times of
 change and inode. A file that changed less than two seconds before it was hashed is hashed again the next time, as git
@@ -20,11 +20,11 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 
-IGNORED = {"__pycache__", ".DS_Store"}  # no part of a task
+IGNORED = {"__pycache__", ".DS_Store"}  # not part of a task
 FORMAT = "file-digests/1"
 RACY_NS = 2_000_000_000
 GIT_LFS = (
-    b"version https://git-lfs"  # begins a pointer of Git LFS, which is what lies there until the file is downloaded
+    b"version https://git-lfs"  # begins a pointer of Git LFS, which takes the place of a file until that is downloaded
 )
 LONGEST_POINTER = 1_024  # bytes, by its specification
 
@@ -34,7 +34,7 @@ Look = tuple[int, int, int, int, int]
 
 @dataclass(slots=True)
 class FileDigests:
-    """Digests of the files below one folder. `store` is where they outlive the process; None: nowhere."""
+    """Digests of the files below one folder. `store` keeps them for later processes; None: nowhere."""
 
     store: Path | None = None
     known: dict[str, tuple[Look, str]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class FileDigests:
         return digest
 
     def load(self) -> None:
-        """Takes in what an earlier process left. A store that cannot be read is none."""
+        """Load what an earlier process left. An unreadable store is ignored."""
         with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             if self.store is not None:
                 value = json.loads(self.store.read_bytes())
@@ -59,7 +59,7 @@ class FileDigests:
                     self.known = {path: (_look(look), str(digest)) for path, (look, digest) in value["files"].items()}
 
     def save(self) -> None:
-        """Best effort: a full disk or a read-only home costs time, nothing else."""
+        """Best effort: a full disk or a read-only home costs only time."""
         if self.store is None or not self.changed:
             return
         with suppress(OSError):
@@ -72,7 +72,7 @@ class FileDigests:
 
 
 def store_for(root: Path) -> Path:
-    """One file per suite folder, below $SKILLGLASS_CACHE or the user's cache folder."""
+    """Return one file per suite folder, below $SKILLGLASS_CACHE or the user's cache folder."""
     base = os.environ.get("SKILLGLASS_CACHE") or os.path.expanduser("~/.cache/skillglass")  # noqa: PTH111
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
     return Path(base) / "suites" / f"{name}.json"
@@ -96,7 +96,7 @@ def hash_file(path: str) -> str:
 
 
 def is_lfs_pointer(path: str, status: os.stat_result) -> bool:
-    """Does a pointer of Git LFS lie where a file should?"""
+    """Is the file a pointer of Git LFS?"""
     if not len(GIT_LFS) < status.st_size < LONGEST_POINTER:
         return False
     with open(path, "rb") as file:  # noqa: PTH123 - as in hash_file
@@ -104,9 +104,9 @@ def is_lfs_pointer(path: str, status: os.stat_result) -> bool:
 
 
 def walk(folder: Path) -> Iterator[tuple[str, os.stat_result, os.DirEntry[str]]]:
-    """Everything below `folder` that is no folder, as (POSIX path below it, its own status, entry), in order of names.
+    """Everything below `folder` except folders, as (POSIX path below it, its own status, entry), in order of names.
 
-    Links are told, never followed, so that a cycle cannot be entered. Compiled Python and the like are left out.
+    Links are reported, never followed, so that a cycle cannot be entered. Compiled Python and the like are left out.
     """
     waiting = [("", os.fspath(folder))]
     while waiting:

@@ -1,4 +1,4 @@
-"""Ending a connection when its time is over, whatever it does just then."""
+"""Ending a connection when its time is over, even in the middle of an operation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import threading
 class HangUp:
     """A limit on one exchange as a whole. Use: `with HangUp(seconds) as hang_up`, then `watch` its connection.
 
-    A limit on each read alone lets the other side send a byte at a time for ever, of its headers for instance. After
-    `is_done`, what looks like the end of an answer may be the end of our patience.
+    A limit on each read alone lets the other side send forever, for instance headers byte by byte. After `is_done`,
+    what looks like the end of an answer may be our timeout.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -34,7 +34,7 @@ class HangUp:
             self._sockets.clear()
 
     def watch(self, connection: socket.socket) -> None:
-        """Keeps a second handle of the connection, which stays valid when encryption is laid over the first."""
+        """Keep a second handle of the connection, which stays valid when TLS wraps the first."""
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(connection.fileno())))
             if self.is_done:

@@ -1,9 +1,9 @@
 """Values of a task's variables that come from the host: none, unless the operator named them.
 
 Task files may write ${NAME} and ${NAME:-default}. A suite is not trusted with the host's environment, which holds the
-keys of model providers, so a name is answered only when it stands in SKILLGLASS_TASK_VARIABLES (comma-separated) of the
-process that runs the task. What a task lists in [environment].required_env must be answered; anything else falls back
-to its default and, without one, is left out.
+keys of model providers. So a name gets a value only if SKILLGLASS_TASK_VARIABLES (comma-separated) of the process that
+runs the task lists it. Without a value, a name in [environment].required_env is an error; any other falls back to its
+default or is left out.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def find_named_variables(values: Mapping[str, str]) -> set[str]:
-    """Names without a default that the values refer to."""
+    """Names without a default in the values."""
     return {name for value in values.values() for name, default in _REFERENCE.findall(value) if not default}
 
 
 def resolve_variables(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[str, str]:
-    """The variables with their references answered, and those the task requires beside them.
+    """The variables with their references replaced, plus the variables that the task requires.
 
-    SetupError names a required variable that this host does not give.
+    Raises SetupError for a required variable that this host does not give.
     """
     given = read_given_variables()
     missing = sorted(set(required) - given.keys())
@@ -43,6 +43,6 @@ def resolve_variables(values: Mapping[str, str], required: Iterable[str] = ()) -
 
 
 def read_given_variables() -> dict[str, str]:
-    """What this process gives to tasks that ask: name -> value."""
+    """The variables that this process gives to tasks that ask: name -> value."""
     names = os.environ.get("SKILLGLASS_TASK_VARIABLES", "").split(",")
     return {name.strip(): os.environ[name.strip()] for name in names if name.strip() in os.environ}

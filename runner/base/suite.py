@@ -1,4 +1,4 @@
-"""A suite as it was read: what runs are made over, and what its reader could not take."""
+"""A suite as it was read, and what its reader could not accept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.base.types import Environment
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite with all its tasks, as its reader made it."""
+    """A suite with all its tasks, as built by its reader."""
 
     key: str
     name: str
@@ -20,6 +20,6 @@ class Suite:
     digest: str
     environments: tuple[Environment, ...]
     trusted: bool = False  # may its tasks run in the local sandbox?
-    notes: tuple[str, ...] = ()  # what its reader left out or could not take as it stands, for people
+    notes: tuple[str, ...] = ()  # what its reader left out or could not accept unchanged, for people
     set_aside: Mapping[str, tuple[SuiteError, ...]] = field(default_factory=dict)  # "task a" -> why it is not here
     account: Account | None = None  # of every task in its folder; None: it was read from none

@@ -1,7 +1,7 @@
 """Making hostile text fit for storing and showing. What is changed here stays readable in the kept source file.
 
 - NUL becomes U+2400 (PostgreSQL cannot store NUL), lone surrogates become U+FFFD (UTF-8 cannot hold them).
-- Terminal escapes go; of a line redrawn with carriage returns (progress bars) the last drawing stays.
+- Terminal escapes are removed. Of a line redrawn with carriage returns (progress bars) the last drawing stays.
 - A text over MAX_FIELD_CHARS keeps its beginning and end around a visible mark.
 - Values nested deeper than MAX_DEPTH are replaced by a visible mark.
 """
@@ -47,7 +47,7 @@ def cut_end(text: str, limit: int) -> str:
 
 
 def join_ends(head: str, tail: str, between: int, limit: int) -> tuple[str, bool]:
-    """(head and tail as one text, was something left out?). `between`: characters that lie unread between the two.
+    """(head and tail as one text, was something left out?). `between`: unread characters between the two.
 
     Of a text over the limit the first and the last half of it stay, around a mark on its own line.
     """
@@ -59,12 +59,12 @@ def join_ends(head: str, tail: str, between: int, limit: int) -> tuple[str, bool
 
 
 def storable(text: str) -> str:
-    """`text` with every character any database and UTF-8 can hold; nothing else is touched but the length."""
+    """Replace every character that some database or UTF-8 cannot hold, and cut an overlong text."""
     if "\0" in text:
         text = text.replace("\0", "\u2400")
     if not text.isascii():
         try:
-            text.encode()  # many times faster than a look at each character
+            text.encode()  # many times faster than checking each character
         except UnicodeEncodeError:
             text = SURROGATES.sub("\ufffd", text)
     return text if len(text) <= MAX_FIELD_CHARS else cut(text)
@@ -85,18 +85,18 @@ def _last_drawing(line: str) -> str:
 
 
 def replace_unprintable(text: str) -> str:
-    """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
+    """For a terminal or a page: names of files and fields may have control sequences and invalid bytes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def escape_unprintable(text: str) -> str:
-    """For a list of names, where each has one line and stays recognisable: a newline becomes \\n, a tab \\t."""
+    """For a list with one name a line, still recognisable: a newline becomes \\n, a tab \\t."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def storable_value(value: Any, depth: int = 0) -> Any:
     """A JSON value with storable texts, bounded depth and finite numbers (NaN and infinities become their names)."""
-    kind = type(value)  # asked first: every value of every step comes by, and abstract classes answer slowly
+    kind = type(value)  # faster: abstract classes answer slowly, and this runs for every value of every step
     if kind is str:
         return storable(value)
     if kind is int or kind is bool or value is None:

@@ -1,4 +1,4 @@
-"""Trees of files on disk beside which hostile programs ran: written without following links, read with caps."""
+"""Trees of files that hostile programs may have changed: written without following links, read with caps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.base.types import File, Files
 
 @dataclass(frozen=True, slots=True)
 class TreeCaps:
-    """How much of a tree is read: per file, in all, and how many files."""
+    """How much of a tree is read: per file, in total, and how many files."""
 
     file_bytes: int = 16 * 1024 * 1024
     total_bytes: int = 128 * 1024 * 1024
@@ -23,14 +23,14 @@ class TreeCaps:
 
 @dataclass(slots=True)
 class Tree:
-    """What was read. `left_out` has one line per thing that is not in `files` whole, with the reason."""
+    """What was read. `left_out` has one line with the reason per thing that is missing or cut in `files`."""
 
     files: dict[str, File] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
 
 def check_relative(path: str) -> PurePosixPath:
-    """`path` as a confined relative path, or ValueError saying what is wrong with it."""
+    """Return `path` as a confined relative path, or raise ValueError with the reason."""
     pure = PurePosixPath(path)
     if not path or "\0" in path or "\\" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:
         raise ValueError(f"{path!r} is not a plain relative path inside the folder")
@@ -38,7 +38,7 @@ def check_relative(path: str) -> PurePosixPath:
 
 
 def make_real_folder(folder: Path) -> None:
-    """`folder` as a folder that can be written: a link or a file in its place is removed."""
+    """Make `folder` a writable folder: a link or a file in its place is removed."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         folder.unlink()
     folder.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ def make_real_folder(folder: Path) -> None:
 
 
 def write_tree(root: Path, files: Files) -> None:
-    """Writes `files` below `root`. Whatever stands in the way of a path (link, file, folder) is replaced."""
+    """Write `files` below `root`. Anything in the way of a path (link, file, folder) is replaced."""
     make_real_folder(root)
     for path, file in files.items():
         parts = check_relative(path).parts
@@ -63,7 +63,7 @@ def write_tree(root: Path, files: Files) -> None:
 
 
 def read_tree(root: Path, caps: TreeCaps = TreeCaps(), names: frozenset[str] | None = None) -> Tree:
-    """The regular files below `root` in sorted order, of these names only where some are given.
+    """Read the regular files below `root` in sorted order, or only those in `names`.
 
     Links are not followed, special files are named in `left_out`.
     """
@@ -117,7 +117,7 @@ def _read(entry: Path, path: str, allowed: int, tree: Tree) -> File | None:
 
 
 def _printable(path: str) -> str:
-    """Names that are no UTF-8 are shown with their bytes escaped."""
+    """Show names that are not UTF-8 with their bytes escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -129,7 +129,7 @@ def measure(root: Path, stop_at_bytes: int, stop_at_count: int) -> tuple[int, in
         try:
             entries = list(os.scandir(pending.pop()))
         except OSError:
-            continue  # removed or locked meanwhile; what cannot be listed cannot be counted
+            continue  # removed or locked since then; what cannot be listed cannot be counted
         for entry in entries:
             count += 1
             if entry.is_dir(follow_symlinks=False):
@@ -156,7 +156,7 @@ def links_below(root: Path) -> Iterator[str]:
 
 
 def read_link(path: str) -> str | None:
-    """What the link says; None for what is no link, and for what the system makes up for each process."""
+    """Return the link's target. None if it is not a link, or is one that the system makes up for each process."""
     if path.startswith(("/proc/", "/dev/")):
         return None
     try:
@@ -166,7 +166,7 @@ def read_link(path: str) -> str | None:
 
 
 def remove_tree(root: Path) -> None:
-    """Removes `root` and everything below, folders that were locked too. Nothing happens where there is none."""
+    """Remove `root` and everything below, locked folders too. Does nothing if it does not exist."""
     for folder, names, _ in os.walk(root):  # top down, so that each folder is unlocked before it is listed
         for name in names:
             if not Path(folder, name).is_symlink():

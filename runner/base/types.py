@@ -1,8 +1,8 @@
-"""The values that pass between the runner's modules. Frozen, typed, without behaviour beyond what they are.
+"""The values that pass between the runner's modules. Frozen, typed, with hardly any behaviour.
 
 Words are those of the design: a *trial* is a planned slot, an *attempt* one execution of it, a *decision* one
 answer of the skill author, a *snapshot* one state of an episode's library. Texts are str, times are aware UTC
-datetimes, durations are seconds, costs are US dollars, and None always means "not known", never zero.
+datetimes, durations are seconds, costs are US dollars, and None always means "unknown", never zero.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DEPLOYMENT_ROLES = (Role.CONTEXT_SHIFT, Role.ADVERSARIAL, Role.COMPOSITION)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a library or fixture. Of the mode only the executable bit counts: 0o644 or 0o755."""
+    """One file of a library or fixture. Only the executable bit of the mode counts: 0o644 or 0o755."""
 
     content: bytes
     mode: int = 0o644
@@ -54,7 +54,7 @@ class File:
 Files = Mapping[str, File]
 
 
-# A value as JSON has it: what is read of a file or a reply before anything of it is believed.
+# A JSON value: as read from a file or a reply, not yet validated.
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
 
@@ -64,7 +64,7 @@ JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A folder that containers share under its name, filled from the task's folder `source` where there is one. Without a
+    """A folder that containers share under its name, filled from the task's folder `source` if it has one. Without a
     name: a copy of the task's file `source`."""
 
     target: str  # absolute, in the container
@@ -74,7 +74,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A container of a task that has several, as its compose file describes it and as far as it was found harmless."""
+    """A container of a task that has several, as described in its compose file, without settings considered harmful."""
 
     name: str
     image: str = ""  # MAIN_IMAGE: that of the agent's container; empty: built in `context`
@@ -86,12 +86,12 @@ class Service:
     settings: Mapping[str, JsonValue] = field(default_factory=dict)  # in Compose's words: command, healthcheck, ...
 
 
-MAIN_IMAGE = "the image of the agent's container"  # no name that an image could have
+MAIN_IMAGE = "the image of the agent's container"  # not a valid name of an image
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The containers that run next to the agent's own. Of that one, `main`, only networks and volumes count here."""
+    """The containers that run next to the agent's own. For that one, `main`, only networks and volumes count here."""
 
     main: Service
     others: tuple[Service, ...] = ()
@@ -102,12 +102,12 @@ class Services:
 class Machine:
     """What a task asks of the machine it runs in (task.toml, [environment]). Sizes in MiB, times in seconds.
 
-    With a build context or a ready image the image brings the task's files; without either `environment/` is copied
+    With a build context or a ready image the image brings the task's files. Without either, `environment/` is copied
     into the working directory of the sandbox's own base image.
     """
 
     context: Path | None = None  # folder with the Dockerfile
-    image: str | None = None  # a ready image; with a context, too, that one is built where this one cannot be had
+    image: str | None = None  # a ready image; with a context too, the context is built if this image is not available
     cpus: float = 1.0
     memory_mb: int = 2_048
     storage_mb: int = 10_240
@@ -115,8 +115,8 @@ class Machine:
     build_timeout_seconds: float = 600.0
     environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
     host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/base/host_variables.py
-    blank_folders: tuple[str, ...] = ()  # below environment/, made empty whether they are there or not
-    skills_dir: str = ""  # absolute folder of the image where the task has skills of its own; they are left out
+    blank_folders: tuple[str, ...] = ()  # below environment/, created or emptied
+    skills_dir: str = ""  # absolute folder of the image for the task's own skills; they are left out
     workdir: str = ""  # absolute; empty: the image's own
     services: Services | None = None
 
@@ -127,18 +127,18 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class KeyPoint:
-    """Something a good skill or trajectory of a task holds: what a judge is asked about, never what an agent is told."""
+    """What a good skill or trajectory of a task contains: a judge is asked about it, an agent never sees it."""
 
     kind: str  # "skill", "trajectory" or "oracle"
     ordinal: int  # place in the list it was read from, from 0
     text: str
     reason: str = ""
-    reference: str = ""  # the words it was drawn from
+    reference: str = ""  # the quoted source text
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierPlace:
-    """A container of its own for the verifier. It gets the files at `artifacts`, absolute paths of the agent's container."""
+    """A container of its own for the verifier. `artifacts`: absolute paths copied from the agent's container."""
 
     machine: Machine
     has_tests: bool  # does its image bring /tests?
@@ -147,9 +147,9 @@ class VerifierPlace:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One of several steps that a task is worked on in, one after the other in one container.
+    """One of several steps of a task, worked on one after the other in one container.
 
-    `task`: with the instruction, solution and tests of this step. `min_reward`: the task ends here where one of these is
+    `task`: with the instruction, solution and tests of this step. `min_reward`: the task ends here if one of these is
     not reached.
     """
 
@@ -163,7 +163,7 @@ TaskGroups: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class DeclaredEvaluation(Protocol):
-    """How a task is judged without a tests/test.sh; `runner.evaluating.declaration` has the two ways."""
+    """How a task is judged without a tests/test.sh. `runner.evaluating.declaration` has the two ways."""
 
     source: ClassVar[str]  # of the verdicts
 
@@ -185,16 +185,16 @@ class Task:
     verifier_timeout_seconds: float = 60.0
     requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
     machine: Machine = Machine()
-    shared_tests: tuple[Path, ...] = ()  # files, or folders of them, that are put in with the task's own tests
+    shared_tests: tuple[Path, ...] = ()  # files, or folders of them, that are added to the task's own tests
     verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
     solution_environment: Mapping[str, str] = field(default_factory=dict)
     evaluation: DeclaredEvaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
-    key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
-    practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
-    groups: TaskGroups = field(default_factory=dict)  # no part of any digest or prompt; see suites/tasks/task_groups.py
+    key_points: tuple[KeyPoint, ...] = ()  # excluded from the digest: they do not affect the run
+    practice: bool = False  # for gathering experience before a library is sealed; never among the tasks that count
+    groups: TaskGroups = field(default_factory=dict)  # in no digest or prompt; see suites/tasks/task_groups.py
     verifier_place: VerifierPlace | None = None
     stages: tuple[Stage, ...] = ()
-    last_stage_decides: bool = False  # else the mean of all that were verified
+    last_stage_decides: bool = False  # else the mean of all verified stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Family:
     key: str  # e.g. "E1-LS1"
     slug: str  # the slug its first skill takes
     name: str
-    description: str  # the only thing a zero-shot author is told
+    description: str  # all that a zero-shot author is given
     environment: str
     tasks: tuple[Task, ...]
     curated: Files = field(default_factory=dict)  # "<slug>/SKILL.md", ...; empty where none is provided
@@ -223,13 +223,13 @@ class Corpus:
     """The source material of an environment: a repository snapshot or a bundle of documents, as plain files."""
 
     kind: CorpusKind
-    folder: Path  # on this machine; all below it may be read by whoever writes skills
+    folder: Path  # on this machine; the author may read everything below it
     digest: str  # over every file of the folder
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Families that share one library. An episode is planned over one of these."""
+    """Families that share one library. An episode is planned over one environment."""
 
     key: str
     name: str
@@ -244,7 +244,7 @@ class Environment:
 
 
 def derive_seed(run_seed: int, key: str, purpose: str) -> int:
-    """63 bits from the run's seed and the key of a trial or call: what is done again after a crash sees the same dice."""
+    """63 bits from the run's seed and the key of a trial or call, so that a redo after a crash sees the same dice."""
     return int.from_bytes(hashlib.sha256(f"{run_seed}:{key}:{purpose}".encode()).digest()[:8], "big") >> 1
 
 
@@ -262,7 +262,7 @@ class TrialSlot:
 
     @classmethod
     def read(cls, text: str) -> TrialSlot:
-        """The slot that is written like this. ValueError says what was expected."""
+        """Parse a slot. ValueError says what was expected."""
         phase, _, rest = text.partition("/")
         task, _, sample = rest.rpartition("/")
         if phase not in set(Phase) or not task or not (sample.isascii() and sample.isdigit() and len(sample) < 9):
@@ -270,7 +270,7 @@ class TrialSlot:
         return cls(Phase(phase), task, int(sample))
 
     def seed(self, run_seed: int, purpose: str = "agent") -> int:
-        """A seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
+        """Return a seed that depends only on the run's seed and the slot, so a redone attempt sees the same dice."""
         return derive_seed(run_seed, str(self), purpose)
 
 
@@ -281,20 +281,20 @@ class TrialSlot:
 class Usage:
     """Tokens and cost. input_tokens includes cached_tokens.
 
-    A sum is unknown as soon as one part used something and does not say how much of this: its input or output tokens are
-    None, and `input_at_least` or `output_at_least` holds what the other parts say. In the same way the cost is None as
-    soon as a part has tokens and no cost; `priced_usd` is what the other parts cost. A part that says nothing at all
-    changes nothing: see `in_part` for a call that is known to have used tokens.
+    A sum is unknown if one part used something but does not give the amount: its input or output tokens are None, and
+    `input_at_least` or `output_at_least` sums the known parts. In the same way, the cost is None if one part has tokens
+    and no cost; `priced_usd` sums the known costs. A part without any data changes nothing: see `in_part` for a call
+    that is known to have used tokens.
     """
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-    priced_usd: float | None = None  # of a cost that is not known as a whole, the part that is
-    input_at_least: int | None = None  # the same of tokens
+    priced_usd: float | None = None  # the known part of an unknown cost
+    input_at_least: int | None = None  # the same for tokens
     output_at_least: int | None = None
-    # Of the input, what the provider put into its cache, where a log says so: for estimates of cost alone.
+    # Input that the provider wrote to its cache, if a log reports it: only for estimates of cost.
     cache_written: int | None = field(default=None, compare=False, metadata=WRITTEN_IF_SET)
 
     def __add__(self, other: Usage) -> Usage:
@@ -304,7 +304,7 @@ class Usage:
             return self._add_in_part(other)
         if more_read is None or more_written is None or more_cost is None:
             return self._add_in_part(other)
-        # So it is with most calls, and a trajectory has hundreds.
+        # True of most calls, and a trajectory has hundreds.
         cached = _sum(self.cached_tokens, other.cached_tokens)
         put = _sum(self.cache_written, other.cache_written)
         return Usage(read + more_read, cached, written + more_written, cost + more_cost, cache_written=put)
@@ -332,7 +332,7 @@ class Usage:
         )
 
     def in_part(self) -> Usage:
-        """The same beside a call without usage data: its tokens and cost are missing from the sums."""
+        """The same plus a call without usage data, whose tokens and cost are missing from the sums."""
         return Usage(
             cached_tokens=self.cached_tokens,
             priced_usd=self.known_usd,
@@ -343,7 +343,7 @@ class Usage:
 
     @property
     def known_input(self) -> int | None:
-        """At least these tokens were read: what a limit on tokens counts."""
+        """Lower bound of the tokens read: what a limit on tokens counts."""
         return self.input_at_least if self.input_tokens is None else self.input_tokens
 
     @property
@@ -356,23 +356,23 @@ class Usage:
 
     @property
     def known_usd(self) -> float | None:
-        """At least this was spent: what a budget in money counts."""
+        """Lower bound of the cost: what a budget in money counts."""
         return self.priced_usd if self.cost_usd is None else self.cost_usd
 
     @property
     def is_unpriced(self) -> bool:
-        """Something was used, and its cost is unknown or known in part."""
+        """Was something used whose cost is unknown, at least in part?"""
         return self.cost_usd is None and bool(self.known_tokens or self.priced_usd)
 
 
-NO_USAGE = Usage()  # nothing is known
+NO_USAGE = Usage()  # everything unknown
 
 
 N = TypeVar("N", int, float)
 
 
 def _sum(first: N | None, second: N | None) -> N | None:
-    """Missing plus a number is the number: what is known of both."""
+    """Missing plus a number is the number."""
     return second if first is None else first if second is None else first + second
 
 
@@ -387,7 +387,7 @@ class Source(StrEnum):
     AGENT = "agent"
 
 
-UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no JSON object: what the model wrote
+UNREADABLE = "unreadable"  # the one argument of a call whose arguments are not a JSON object: the model's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One result. source_call_id names a tool call of the same step, or is None where the source does not say."""
+    """One result. source_call_id names a tool call of the same step; None if the source does not say which."""
 
     content: str
     source_call_id: str | None = None
@@ -412,7 +412,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step in the sense of ATIF (Harbor's trajectory format, 1.0 to 1.8). Numbers run from 1 without holes."""
+    """One step in the sense of ATIF (Harbor's trajectory format, 1.0 to 1.8). Numbers run from 1 without gaps."""
 
     number: int
     source: Source
@@ -522,7 +522,7 @@ class SkillUse:
 
 
 class CheckGroup(StrEnum):
-    """Who may see a check, or what it looks at."""
+    """Who may see a check, or what it examines."""
 
     PUBLIC = "public"
     HIDDEN = "hidden"
@@ -531,7 +531,7 @@ class CheckGroup(StrEnum):
 
 
 class CheckStatus(StrEnum):
-    """How a check ended. ERROR: it could not be made."""
+    """How a check ended. ERROR: it could not be carried out."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -541,7 +541,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that a verifier looked at."""
+    """One check of a verifier."""
 
     group: CheckGroup
     name: str
@@ -563,9 +563,9 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1.
+    """A verifier's result. success is None if it gave none. outcome, process and overall are in 0..1.
 
-    notes: what could not be read of the reports beside the reward, a sentence each, with file and place.
+    notes: unreadable parts of the reports that come with the reward, a sentence each, with file and place.
     """
 
     source: str  # "suite", "execution", "artifact", "harbor", "judge:..."
@@ -576,19 +576,19 @@ class Verdict:
     overall: float | None = None
     checks: tuple[Check, ...] = ()
     dimensions: tuple[Dimension, ...] = ()
-    rewards: Mapping[str, float | None] = field(default_factory=dict)  # None: what is there is no number
+    rewards: Mapping[str, float | None] = field(default_factory=dict)  # None: the value is not a number
     output: str = ""
     verifier_digest: str = ""
     duration_seconds: float | None = None
     notes: tuple[str, ...] = ()
 
     def decided_by(self, scorer: str) -> Verdict:
-        """The verdict that this one of its rewards makes: success from 1 on; unknown where it is no number."""
+        """Decide by this one of its rewards: success from 1 on, unknown if it is not a number."""
         reward = self.rewards[scorer]
         return replace(self, reward=reward, success=None if reward is None else reward >= 1.0)
 
     def with_texts(self, change: Callable[[str], str]) -> Verdict:
-        """The verdict with `change` applied to every text in it: a task, or its agent, wrote them."""
+        """The verdict with `change` applied to every text in it: a task or its agent wrote them."""
         checks = (replace(one, name=change(one.name), message=change(one.message)) for one in self.checks)
         dimensions = (replace(one, name=change(one.name), reason=change(one.reason)) for one in self.dimensions)
         return replace(
@@ -602,8 +602,8 @@ class Verdict:
 
 
 def choose_reward(rewards: Mapping[str, float | None]) -> float | None:
-    """The one named "reward", else the only one. None where that is no number, and where several could be meant: which of
-    them says that the task is solved is nowhere written."""
+    """Return the reward named "reward", else the only one. None if that is not a number, or if there are several:
+    nothing says which of them decides whether the task is solved."""
     return rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
 
 
@@ -636,7 +636,7 @@ class AttemptResult:
     failure: Failure | None = None
     library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
     price_table: str = ""  # the price list behind usage.cost_usd, with its version
-    files_digest: str = ""  # of what a script left in the workspace, before the verifier ran; "" where a model worked
+    files_digest: str = ""  # of a script's output in the workspace, before the verifier ran; "" if a model worked
     stage_verdicts: tuple[Verdict, ...] = ()  # of a task in stages, each with a source of its own
     queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # of the attempt, in queues before models
 
@@ -650,7 +650,7 @@ class AuthorMode(StrEnum):
     ZERO_SHOT = "zero-shot"
     INDUCE = "induce"
     REVISE = "revise"
-    EVOLVE = "evolve"  # SkillFlow's: whatever the trial just ended asks for, in a library that is all one family's
+    EVOLVE = "evolve"  # SkillFlow's: any change that the latest trial asks for, in a library that belongs to one family
     # SkillLearnBench's, in a library learned from one seed instance:
     WRITE = "write"  # from the text of the seed task, before anybody worked on it
     REFLECT = "reflect"  # from its own trial, without a verdict
@@ -664,22 +664,22 @@ class AuthorMode(StrEnum):
 
     @property
     def names_skills(self) -> bool:
-        """Does the author choose how many skills there are and what they are called? Its patch has no operation then."""
+        """Does the author choose the number and names of the skills? Its patch has no operation then."""
         return self not in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE, AuthorMode.REVISE)
 
 
 class DecisionStatus(StrEnum):
-    """What became of an author's answer."""
+    """The outcome of an author's answer."""
 
     APPLIED = "applied"
     NO_OP = "no-op"
     REJECTED = "rejected"
-    FAILED = "failed"  # no answer could be had or read: the call failed, or the reply is no patch at all
+    FAILED = "failed"  # no usable answer: the call failed, or the reply has no valid patch
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """An author's answer after parsing, before it is held against the contract."""
+    """An author's answer after parsing, before it is checked against the contract."""
 
     summary: str
     operation_type: str  # revise | narrow | replace | create
@@ -707,10 +707,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer of the author, numbered in order whatever its outcome. `after` is the library it leaves behind."""
+    """One answer of the author, numbered in order for any outcome. `after` is the library it leaves behind."""
 
     number: int
-    round: int  # rounds completed once this decision stands; grows only when the library changed
+    round: int  # rounds completed after this decision; grows only if the library changed
     family: str
     mode: AuthorMode
     after_trial: TrialSlot | None
@@ -744,21 +744,21 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class FailedTry:
-    """A try that got no reply before the one that did."""
+    """A try without a reply, before the one that succeeded."""
 
     reason: str
-    seconds: float  # it took, with the pause after it
-    usage: Usage | None = None  # what is known of the tokens it used; None where it used none
+    seconds: float  # its duration plus the pause after it
+    usage: Usage | None = None  # known tokens; None if it used none
 
 
 def sum_lost_usage(tries: Iterable[FailedTry]) -> Usage | None:
-    """What is known of the tokens that these tries used; None where they used none."""
+    """Known tokens of these tries, or None if they used none."""
     lost = [each.usage for each in tries if each.usage is not None]
     return sum(lost, Usage()) if lost else None
 
 
-# Finish reasons that the runner acts on, under one name for every provider. All others stand as the provider gave them.
-TOO_LONG = "context_length"  # the conversation has outgrown what the model takes
+# Finish reasons that the runner acts on, under one name for every provider. All others are the provider's own.
+TOO_LONG = "context_length"  # the conversation has outgrown the model's window
 FILTERED = "content_filter"  # the provider or the model withheld the reply
 
 
@@ -776,16 +776,16 @@ class ModelReply:
     carried: Mapping[str, Any] | None = (
         None  # what the provider wants back with this turn: see runner.models.wire.carried
     )
-    not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
-    notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each
+    not_sent: tuple[str, ...] = ()  # requested settings that this model does not accept, each with the reason
+    notes: tuple[str, ...] = ()  # changes to the request that were needed to get the reply, a sentence each
     queued_seconds: float = field(default=0.0, metadata=WRITTEN_IF_SET)  # before its server had a free slot
 
     @property
     def delay_seconds(self) -> float:
-        """What is not the agent's time: failed tries with the pauses after them, and the wait for a free slot."""
+        """Time that is not the agent's: failed tries with the pauses after them, and the wait for a free slot."""
         return sum(each.seconds for each in self.failed_tries) + self.queued_seconds
 
     @property
     def lost_usage(self) -> Usage | None:
-        """What is known of the tokens that failed tries used; None where they used none."""
+        """Known tokens of failed tries, or None if they used none."""
         return sum_lost_usage(self.failed_tries)

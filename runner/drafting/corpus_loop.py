@@ -1,11 +1,11 @@
-"""SkillGenBench's way, stages 1 to 3 (section 3.3, appendix F.2): a corpus, what it teaches, scenarios, tasks with tests.
+"""SkillGenBench's way, stages 1 to 3 (section 3.3, appendix F.2): from a corpus to units, scenarios, tasks with tests.
 
 1. A reader takes knowledge units from the corpus: notes/units.json.
-2. A planner makes scenarios in which units decide: notes/scenarios.json.
+2. A planner makes scenarios that units decide: notes/scenarios.json.
 3. For each scenario that has no task yet, a task with its tests and its solution.
 
-The paper draws a knowledge graph; ours is the list of its units, each with the document that it comes from. Its stages 4 and 5
-are a qualification's, once the draft is a suite.
+The paper draws a knowledge graph; ours is the list of its units, each with its source document. Its stages 4 and 5 are
+part of qualification, after the draft has become a suite.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KnowledgeUnit:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What one task may be made of. `units`: ids of those that decide in it."""
+    """Material for one task. `units`: ids of those that decide in it."""
 
     id: str
     title: str
@@ -154,7 +154,7 @@ def _show_units(units: list[KnowledgeUnit]) -> str:
 
 
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
-    """UnusableAnswer says what was expected."""
+    """Raises UnusableAnswer, which says what was expected."""
     if key == "units":
         answer = read_object(text, "units")
         units = _collect(answer, "units", lambda entry, place: _unit(entry, place, files), MAX_UNITS)
@@ -177,7 +177,7 @@ def _take_notes(files: Files, path: str, value: object, answer: DraftedAnswer, o
 
 
 def read_units(files: Files) -> list[KnowledgeUnit]:
-    """What notes/units.json says now, whoever wrote it. UnusableAnswer names the file, the place and what was expected."""
+    """Read the current notes/units.json, from any writer. UnusableAnswer names the file, place and expectation."""
     return _read_notes(files, UNITS, "units", lambda entry, place: _unit(entry, place, files))
 
 
@@ -200,7 +200,7 @@ def _read_notes(files: Files, path: str, name: str, read: Callable[[JsonValue, s
 
 
 def _collect(answer: DraftedAnswer, name: str, read: Callable[[JsonValue, str], T], most: int) -> list[T]:
-    """What can be read of a list; the rest is left out. UnusableAnswer where that is nothing."""
+    """Collect the readable entries of a list and leave out the rest. UnusableAnswer if none is readable."""
     entries, found, seen = answer.entries(name), list[T](), set[object]()
     for number, entry in enumerate(entries, start=1):
         try:

@@ -1,16 +1,16 @@
-"""A draft: a brief, files that grow with each step, and the answers so far. Everything else follows from these three.
+"""A draft: a brief, files that grow with each step, and the answers so far. Everything else follows from these.
 
 The files of a draft:
 
     corpus/...                     documents that it is made from; given
     notes/units.json               knowledge units taken from them
-    notes/scenarios.json           what tasks may be made of these
+    notes/scenarios.json           material for tasks, made from these
     notes/gaps.json                what a reference skill leaves out, and the tasks that show it
     workflow.json                  the workflow that all tasks of the family share; given or drafted
     tasks/<key>/...                a task in Harbor format
     skills/<name>/SKILL.md         the family's reference skill
 
-People may change any of them between two steps: a loop asks by what the files say now, never by what it once wrote.
+People may change any of them between two steps. A loop reads the current files and never relies on what it wrote.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.base.types import Files, ModelRequest
 
 
 class Loop(StrEnum):
-    """Which of the papers' ways of making tasks a draft goes."""
+    """The papers' ways of making tasks that a draft can follow."""
 
     EXPANSION = (
         "expansion"  # SkillFlow, figure 2: an architect drafts tasks over one workflow, a critic takes or returns them
@@ -34,10 +34,10 @@ class Loop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DraftBrief:
-    """What a person asks for. It never changes once the draft has begun.
+    """What a person asks for. It never changes after the draft has begun.
 
-    `family`: slug of the family, the prefix of its tasks' keys. `image`: what each task's Dockerfile begins with; "": the tasks
-    bring no Dockerfile. `max_revisions`: how often an answer that the critic returns is asked for again (SkillFlow: 5).
+    `family`: the family's slug, the prefix of its tasks' keys. `image`: the base of each task's Dockerfile; "": no
+    Dockerfile. `max_revisions`: how often a task that the critic returns is asked for again (SkillFlow: 5).
     """
 
     loop: Loop
@@ -51,7 +51,7 @@ class DraftBrief:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The next call. `key` names it within its draft, as in "architect/1/2"; a key that was answered is never asked again."""
+    """The next call. `key` names it within its draft, as in "architect/1/2"; an answered key is never asked again."""
 
     key: str
     role: str  # who is asked: architect, critic, reader, ...
@@ -60,7 +60,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer that was taken. `accepts`: what a critic said; None for all others. `words`: what the next one is told of it."""
+    """An accepted answer. `accepts`: a critic's decision, else None. `words`: the part that the next role reads."""
 
     key: str
     accepts: bool | None = None
@@ -69,7 +69,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an answer makes of the files. `summary`: one line for people. `findings`: what was left out of it, a line each."""
+    """The effect of an answer on the files. `summary`: one line for people. `findings`: a line for each omission."""
 
     files: Files
     summary: str
@@ -79,12 +79,12 @@ class Taken:
 
 
 class UnusableAnswer(ValueError):
-    """An answer that nothing can be made of. The message says where it is wrong and what was expected."""
+    """An answer that cannot be used. The message says where it is wrong and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing is left to ask. `is_whole`: the loop came to its own end; else `reason` says why it ends here."""
+    """Nothing is left to ask. `is_whole`: the loop reached its own end; else `reason` says why it ends here."""
 
     is_whole: bool
     reason: str = ""

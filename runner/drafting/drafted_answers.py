@@ -1,7 +1,7 @@
-"""Reading what a model drafted. An answer is believed as far as it can be used; the rest is left out, with a line that says so.
+"""Reading what a model drafted. The usable parts of an answer are taken; a line reports each part that is left out.
 
-The answer's form is one JSON object. Words around it and a code fence are passed over. Of two objects nobody can tell which
-was meant, so they are unusable, as is a name that stands twice.
+The answer's form is one JSON object. Words around it and a code fence are skipped. Two objects are unusable because
+either could be meant, and so is a repeated name.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from runner.models.json_reply import (
 from runner.suites.tasks.task_folder import DECLARED, SCRIPT, has_verifier
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
-MAX_BRACES = 100  # looked at for the beginning of the object
+MAX_BRACES = 100  # places searched for the beginning of the object
 MAX_FILES = 300  # of one answer
 MAX_FILE_CHARS = 256 * 1024
 MAX_TASK_BYTES = 4 * 1024 * 1024
 MAX_PATH_CHARS = 200
 MAX_LINE_CHARS = 500  # of a summary, a title, a finding
-MAX_WORDS_CHARS = 20_000  # of what is passed on: reasons, a rule, a scenario
+MAX_WORDS_CHARS = 20_000  # of texts that are passed on: reasons, a rule, a scenario
 MAX_FINDINGS = 30
 PARTS = frozenset({"instruction.md", "task.toml", "environment", "tests", "solution", "trap"})  # of a task's folder
 OUR_DOCKERFILE = "# Written by Skillglass: every input file, in the working directory."
@@ -77,7 +77,7 @@ class DraftedAnswer:
         return clean_line(found) if isinstance(found, str) and found.strip() else otherwise
 
     def entries(self, name: str) -> list[JsonValue]:
-        """A list that the answer must have. UnusableAnswer where it is something else, or empty."""
+        """Return a list that the answer must have. UnusableAnswer if it is something else, or empty."""
         found = self.value.get(name)
         if not isinstance(found, list) or not found:
             raise UnusableAnswer(f"{name}: {_describe(found)}, expected a list with at least one entry")
@@ -85,7 +85,7 @@ class DraftedAnswer:
 
 
 def read_object(text: str, needed: str) -> DraftedAnswer:
-    """The one object of the answer that has the field `needed`. UnusableAnswer says where it stopped being one."""
+    """Return the answer's one object with the field `needed`. UnusableAnswer names the place where it is invalid."""
     if not text.strip():
         raise UnusableAnswer("answer: empty, expected a JSON object")
     if len(text) > MAX_REPLY_CHARS:
@@ -104,7 +104,7 @@ def read_object(text: str, needed: str) -> DraftedAnswer:
 
 
 def _read_among(text: str, needed: str, error: Exception) -> DraftedAnswer:
-    """The object among words; `error` says why the whole text is not it."""
+    """Find the object among other text. `error` says why the whole text is not it."""
     try:
         found = [each for each in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if needed in each]
     except RepeatedName as repeated:
@@ -137,7 +137,7 @@ def clean_line(text: str) -> str:
 
 
 def read_words(value: JsonValue, place: str, longest: int = MAX_WORDS_CHARS) -> str:
-    """A text that is not blank; a list of texts as one line each. UnusableAnswer names the place."""
+    """Return a text that is not blank, from a list of texts one line each. UnusableAnswer names the place."""
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(each, str) and each.strip() for each in lines):
         raise UnusableAnswer(f"{place}: {_describe(value)}, expected a text that is not blank")
@@ -155,9 +155,9 @@ def _describe(value: object) -> str:
 
 
 def take_tasks(brief: DraftBrief, files: Files, answer: DraftedAnswer, keys: Collection[str]) -> Files:
-    """The draft's files with those that the answer has for the tasks `keys`, and without those that it deletes of them.
+    """Put the answer's files for the tasks `keys` into the draft, and remove those that it deletes there.
 
-    What belongs to no such task is left out. UnusableAnswer where nothing is left, or a task lacks a part then.
+    Files of other tasks are left out. UnusableAnswer if nothing is left, or a task then lacks a part.
     """
     given, deleted = dict(_read_files(answer, sorted(keys))), set(_read_deleted(answer, files, sorted(keys)))
     if not given and not deleted:
@@ -171,7 +171,7 @@ def take_tasks(brief: DraftBrief, files: Files, answer: DraftedAnswer, keys: Col
 
 
 def require_tasks(files: Files, keys: Collection[str]) -> None:
-    """UnusableAnswer names those of the tasks that are not there."""
+    """Raise UnusableAnswer with the names of missing tasks."""
     if missing := [key for key in keys if key not in list_tasks_in(files)]:
         raise UnusableAnswer(f"files: none for {', '.join(missing[:10])}, expected every task that was asked for")
 
@@ -201,7 +201,7 @@ def _read_deleted(answer: DraftedAnswer, files: Files, keys: list[str]) -> Itera
 
 
 def path_problem(path: str) -> str:
-    """What is wrong with a path of a draft; "" where nothing is."""
+    """Explain what is wrong with a path of a draft, or return ""."""
     try:
         check_relative(path)
     except ValueError:
@@ -218,7 +218,7 @@ def _place_problem(path: str, keys: Collection[str]) -> str:
 
 
 def make_file(path: str, text: JsonValue) -> File:
-    """The file of this text; scripts can be run. UnusableAnswer for what is no text that can be stored."""
+    """Make a file of this text; scripts are executable. UnusableAnswer for anything but a storable text."""
     if not isinstance(text, str):
         raise UnusableAnswer(f"files[{path!r}]: {_describe(text)}, expected the file's whole text")
     if len(text) > MAX_FILE_CHARS:
@@ -231,7 +231,7 @@ def make_file(path: str, text: JsonValue) -> File:
 
 
 def _complete_task(brief: DraftBrief, files: Files, key: str, answer: DraftedAnswer) -> dict[str, File]:
-    """What the task still needs and can be given. UnusableAnswer names the task and what it lacks."""
+    """Add what the task still needs, if possible. UnusableAnswer names the task and what it lacks."""
     task, added = select_task(files, key), dict[str, File]()
     instruction = task.get("instruction.md")
     lacks = {
@@ -261,19 +261,19 @@ def _check_toml(key: str, file: File) -> None:
 
 
 def _is_ours(dockerfile: File | None) -> bool:
-    """To be written, or written again because there may be other files now."""
+    """Is the Dockerfile ours? Then it is written again, because there may be other files now."""
     return dockerfile is None or dockerfile.content.startswith(OUR_DOCKERFILE.encode())
 
 
 def _write_dockerfile(image: str, task: Mapping[str, File]) -> str:
-    """The smallest: the image, and each input file in the working directory."""
+    """A minimal Dockerfile: the image, and each input file in the working directory."""
     inputs = {path.removeprefix("environment/") for path in task if path.startswith("environment/")} - {"Dockerfile"}
     copies = [f"COPY {json.dumps([name, f'/app/{name}'])}" for name in sorted(inputs)]
     return "\n".join([OUR_DOCKERFILE, f"FROM {image}", "WORKDIR /app", *copies, ""])
 
 
 def collision_problem(files: Files) -> str:
-    """Paths that are a file and a folder, or differ only in case, cannot be written everywhere. "" where there are none."""
+    """Report paths that are both a file and a folder, or that differ only in case. "" if there are none."""
     seen: dict[str, str] = {}
     for path in files:
         first = seen.setdefault(path.lower(), path)

@@ -1,7 +1,7 @@
-"""What the roles of a draft have in common: the form of a request, files as they are shown, and what a task's folder holds.
+"""What the roles of a draft share: the form of a request, how files are shown, and the contents of a task's folder.
 
-A request is a system message that says who is asked for what, and a user message of sections. Its first section names the
-occasion, by which the scripted model knows what it is asked. Texts of files stand in fences that they cannot close.
+A request is a system message with the role and its job, and a user message of sections. Its first section names the
+occasion, which the scripted model uses to recognise the prompt. Texts of files are in fences that they cannot close.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Give the whole text of every file, under its full path.
 def make_ask(
     brief: DraftBrief, key: str, role: str, mode: str, system: Sequence[str], sections: Sequence[str], tokens: int
 ) -> Ask:
-    """`mode`: the occasion. `system`: what the role is told, without what all are told."""
+    """`mode`: the occasion. `system`: the role's own instructions, without the common ones."""
     head = [section("Occasion", [f"mode: {mode}", f"prompt: {PROMPT_VERSION}"]), show_brief(brief)]
     messages = chat("\n".join([*system, _MATERIAL]), join_sections([*head, *sections]))
     return Ask(key, role, ModelRequest(messages, max_tokens=tokens, seed=_seed(brief, key), json_object=True))
@@ -75,7 +75,7 @@ def show_text(title: str, text: str) -> str:
 
 
 def _file_lines(files: Files) -> Iterator[str]:
-    """By their paths. Where not all have room, long ones are left out first: an instruction is shorter than data."""
+    """Files in path order. If there is no room for all, the longest are dropped: instructions are shorter than data."""
     room, texts = MAX_SHOWN_CHARS, dict[str, str]()
     for path in sorted(files, key=lambda path: (len(files[path].content), path)):
         texts[path] = quote_file(files[path], room)

@@ -1,12 +1,12 @@
-"""SkillFlow's way (section 2.2, figure 2): an architect drafts tasks over one fixed workflow, a critic takes or returns them.
+"""SkillFlow's way (section 2.2, figure 2): an architect drafts tasks over one fixed workflow, a critic judges them.
 
-1. Where no workflow is given, the architect draws it from the seed task.
-2. Round 1: the architect drafts `tasks` tasks; the critic takes them, or returns them with reasons.
-3. What is returned, the architect revises. Returned more than `max_revisions` times, the family is abandoned.
+1. If no workflow is given, the architect draws it from the seed task.
+2. Round 1: the architect drafts `tasks` tasks; the critic accepts them, or returns them with reasons.
+3. The architect revises what is returned. After more than `max_revisions` returns, the family is abandoned.
 4. Round 2: as many harder tasks, so that the numbers go from easy to hard, and the critic again.
 
-The paper's critic runs the tasks. Ours reads them: solutions, untouched files and leaks are tried when the draft becomes a suite.
-The seed task, where there is one, is the family's task 1; drafted ones are numbered from 2 on.
+The paper's critic runs the tasks. Ours reads them: solutions, untouched files and leaks are tried when the draft
+becomes a suite. A seed task is the family's task 1; drafted ones are numbered from 2 on.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ Reply with one JSON object and nothing else:
 
 
 def check(brief: DraftBrief, files: Files) -> None:
-    """SetupError where there is nothing to expand, more than a seed, or a given workflow that breaks its rules."""
+    """Raise SetupError if there is nothing to expand, more than a seed, or a given workflow that breaks its rules."""
     tasks, seed = list_tasks_in(files), seed_key(brief)
     if find_workflow(brief, files) is None and not tasks:
         raise SetupError(f"an expansion needs a seed task (tasks/{seed}/) or a {WORKFLOW}; there is neither")
@@ -96,8 +96,8 @@ def check(brief: DraftBrief, files: Files) -> None:
 
 
 def find_workflow(brief: DraftBrief, files: Files) -> Workflow | None:
-    """The workflow that the family's tasks share: the family's first in the file, else the file's first. SetupError where the
-    file breaks the rules."""
+    """The workflow that the family's tasks share: the family's first in the file, else the file's first. SetupError if
+    the file breaks the rules."""
     if WORKFLOW not in files:
         return None
     filed = read_workflows(files[WORKFLOW].content, WORKFLOW)
@@ -174,7 +174,7 @@ def _show_workflow(workflow: Workflow) -> str:
 
 
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
-    """UnusableAnswer says what was expected."""
+    """Raises UnusableAnswer, which says what was expected."""
     role, _, place = key.partition("/")
     if role == "workflow":
         return _take_workflow(brief, files, text)

@@ -1,7 +1,7 @@
-"""The tasks of a draft: which there are, what they are called, and the suite that they make.
+"""The tasks of a draft: which exist, their names, and the suite that they make.
 
-Tasks of a family are `<family>-1`, `<family>-2` and so on, from easy to hard; those of a corpus `<family>-<scenario>`. So their
-keys in a suite are those in the draft, whichever of the two layouts it takes.
+Tasks of a family are `<family>-1`, `<family>-2` and so on, from easy to hard; those of a corpus `<family>-<scenario>`.
+So their keys in a suite are those in the draft, in either layout.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def number_of(brief: DraftBrief, key: str) -> int | None:
 
 
 def seed_key(brief: DraftBrief) -> str:
-    """The task that an expansion or further instances begin with."""
+    """The task that an expansion or further instances start from."""
     return f"{brief.family}-1"
 
 
 def name_tasks(brief: DraftBrief, files: Files) -> Files:
-    """The files that a draft is given, with its tasks called as the family's are: others get the lowest free numbers."""
+    """Rename given tasks to the family's pattern: others get the lowest free numbers."""
     tasks = list_tasks_in(files)
     if len(tasks) == 1 and brief.loop in (Loop.EXPANSION, Loop.INSTANCES):
         names = {tasks[0]: seed_key(brief)}
@@ -83,7 +83,7 @@ def _fits(brief: DraftBrief, files: Files, key: str) -> bool:
 
 
 def check_names(brief: DraftBrief, files: Files) -> None:
-    """SetupError names a task that the family's suite could not hold."""
+    """Raise SetupError with the name of a task that the family's suite could not hold."""
     for key in list_tasks_in(files):
         if not _fits(brief, files, key):
             form = "<name in lower case>" if select_corpus(files) else "<number>"
@@ -94,14 +94,14 @@ def check_names(brief: DraftBrief, files: Files) -> None:
 
 
 def suite_files(brief: DraftBrief, files: Files) -> Files:
-    """The folder of a suite that `read_suite_folder` reads: a corpus with its tasks where the draft has one, else a family
-    of numbered tasks. Both hold the family's reference skill, so that a qualification can try it."""
+    """A folder that `read_suite_folder` reads: a corpus with its tasks if the draft has one, else a family of numbered
+    tasks. Both have the family's reference skill, so that a qualification can try it."""
     check_names(brief, files)
     return _corpus_suite(brief, files) if select_corpus(files) else _numbered_suite(brief, files)
 
 
 def _numbered_suite(brief: DraftBrief, files: Files) -> Files:
-    """In the layout of SkillLearnBench."""
+    """Use the layout of SkillLearnBench."""
     human = f"{skilllearnbench_suite.HUMAN.as_posix()}/{brief.family}/"
     found = {f"tasks/{brief.family}/{path}": file for path, file in select_below(files, TASKS).items()}
     found |= {f"{human}{path}": file for path, file in select_below(files, SKILLS).items()}
@@ -117,7 +117,7 @@ def _write_ranks(keys: list[str]) -> File:
 
 
 def _corpus_suite(brief: DraftBrief, files: Files) -> Files:
-    """In the layout of corpora (`skillgenbench_suite`)."""
+    """Use the layout of corpora (`skillgenbench_suite`)."""
     material, root = select_below(files, CORPUS), f"corpora/{brief.family}/"
     is_prose = all(path.lower().endswith(_PROSE) for path in material)
     kind = CorpusKind.DOMAIN_DOCUMENT if is_prose else CorpusKind.REPOSITORY

@@ -1,6 +1,6 @@
-"""SkillLearnBench's way (appendix K.4): further instances of one task, that differ in data and not in procedure.
+"""SkillLearnBench's way (appendix K.4): further instances of one task that differ in data, not in procedure.
 
-One ask for each. The base task is the family's lowest number; an instance whose inputs are those of another is unusable.
+One call for each. The base task is the family's lowest number. An instance with the same inputs as another is unusable.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _ask_instance(brief: DraftBrief, files: Files, key: str, variation: str) -> 
 
 
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
-    """UnusableAnswer says what was expected."""
+    """Raises UnusableAnswer, which says what was expected."""
     answer, task = read_object(text, "files"), key.partition("/")[2]
     if number_of(brief, task) is None:
         raise ValueError(f"{key!r} asks for no task of {brief.family}")
@@ -75,6 +75,6 @@ def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
 
 
 def _digest_data(files: Files, key: str) -> object:
-    """What tells the inputs of two tasks apart, whatever image they are put into."""
+    """What distinguishes the inputs of two tasks, in any image."""
     inputs = select_below(select_task(files, key), "environment/")
     return manifest({path: file for path, file in inputs.items() if path != "Dockerfile"})

@@ -1,7 +1,7 @@
-"""What a draft asks next, and what an answer makes of its files. Each loop is a module of its own; nothing here keeps anything.
+"""A draft's next question, and an answer's changes to its files. Each loop is a module of its own, without state.
 
-A draft is gone on with by its brief, its files as they are now and the answers that were taken, so that it can be left and taken
-up at any step, and people may change files in between.
+A draft continues from its brief, its current files and the accepted answers. So it can be left and resumed at any step,
+and people may change files in between.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TEXTS = {"family": MAX_FAMILY_CHARS, "goal": MAX_GOAL_CHARS, "image": MAX_IMAGE
 
 
 class LoopModule(Protocol):
-    """What a module in `LOOPS` has. `answered`: by key, what was taken."""
+    """The attributes of a module in `LOOPS`. `answered`: accepted answers, by key."""
 
     def check(self, brief: DraftBrief, files: Files) -> None: ...
 
@@ -58,7 +58,7 @@ LOOPS: Mapping[Loop, LoopModule] = {
 
 
 def check_start(brief: DraftBrief, files: Files) -> None:
-    """SetupError says what the loop needs and these files do not have. `name_tasks` makes the names of given tasks fit."""
+    """Raise SetupError if these files lack something the loop needs. `name_tasks` renames given tasks to fit."""
     for path in files:
         if problem := path_problem(path):
             raise SetupError(f"{path[:100]!r}: {problem} (expected a path such as corpus/rules.md)")
@@ -69,12 +69,12 @@ def check_start(brief: DraftBrief, files: Files) -> None:
 
 
 def next_ask(brief: DraftBrief, files: Files, answered: Sequence[Answered]) -> Ask | Ended:
-    """The next call, by what the files say now; or why there is none."""
+    """The next call, by the current files, or why there is none."""
     return LOOPS[brief.loop].next_ask(brief, files, {each.key: each for each in answered})
 
 
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
-    """What the answer to the ask `key` makes of the files. UnusableAnswer says where it is wrong and what was expected."""
+    """Apply the answer to the ask `key` to the files. UnusableAnswer says where it is wrong and what was expected."""
     return LOOPS[brief.loop].take_answer(brief, files, key, text)
 
 
@@ -82,12 +82,12 @@ def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
 
 
 def brief_to_plain(brief: DraftBrief) -> dict[str, str | int]:
-    """As JSON and files hold it."""
+    """Convert to the form in JSON and files."""
     return {each.name: getattr(brief, each.name) for each in fields(brief)} | {"loop": brief.loop.value}
 
 
 def brief_from_plain(value: Mapping[str, object]) -> DraftBrief:
-    """A brief as people write it; fields that have a default may be left out. SetupError names the field that is wrong."""
+    """Read a brief as people write it; fields with a default may be left out. SetupError names the wrong field."""
     known = {each.name: each for each in fields(DraftBrief)}
     for name in value:
         if name not in known:

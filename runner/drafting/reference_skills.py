@@ -1,7 +1,7 @@
 """SkillEvolBench's way (section 3.3): a reference skill that covers the canonical task and leaves declared gaps.
 
-One ask. The skill must keep the contract of skills; the gaps, each with the tasks that show it, go into notes/gaps.json, where no
-author and no agent sees them.
+One call. The skill must follow the contract of skills. The gaps, each with the tasks that show it, are saved to
+notes/gaps.json, where no author and no agent sees them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_GAP_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What the reference skill leaves out, and the tasks in which that shows."""
+    """What the reference skill leaves out, and the tasks that show it."""
 
     gap: str
     tasks: tuple[str, ...]
@@ -69,7 +69,7 @@ def _skill_path(brief: DraftBrief) -> str:
 
 
 def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
-    """UnusableAnswer says what was expected."""
+    """Raises UnusableAnswer, which says what was expected."""
     answer, tasks = read_object(text, "skill_md"), list_tasks_in(files)
     skill = make_file(_skill_path(brief), answer.value["skill_md"])
     _check_contract(brief, skill, answer)
@@ -82,7 +82,7 @@ def take_answer(brief: DraftBrief, files: Files, key: str, text: str) -> Taken:
 
 
 def _check_contract(brief: DraftBrief, skill: File, answer: DraftedAnswer) -> None:
-    """As the first skill of the family. UnusableAnswer lists the rules it breaks; those it bends are findings."""
+    """Check the skill as the first one of the family. UnusableAnswer lists broken rules; bent ones are findings."""
     slug = brief.family
     family = Family(slug, slug, slug, slug, slug, ())
     occasion = Occasion(AuthorMode.INDUCE, family, False, None, "none", "paper", {}, (), ())
@@ -101,7 +101,7 @@ def _read_covered(answer: DraftedAnswer, tasks: list[str]) -> str:
 
 
 def _read_gaps(answer: DraftedAnswer, tasks: list[str], covers: str) -> list[Gap]:
-    """UnusableAnswer where nothing is left out although further tasks could show it."""
+    """Raises UnusableAnswer if nothing is left out although further tasks could show it."""
     entries = answer.value.get("gaps")
     if not isinstance(entries, list):
         raise UnusableAnswer(f"gaps: {json.dumps(entries)[:40]}, expected a list of what the skill leaves out")

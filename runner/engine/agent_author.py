@@ -1,8 +1,8 @@
 """An author that is an agent: for each answer one session in a fresh sandbox, and the folder it leaves as the patch.
 
 What a session did is committed as the reply to its call, with its trajectories, before it is judged. A limit ends the
-session and not the answer: what lies in the folder then counts. A program that crashes has answered badly. A sandbox that
-cannot be had, or a provider that is away, is a failure of the machine: the session is begun again from nothing.
+session and not the answer: the folder then counts as it is. A program that crashes has answered badly. If the sandbox
+or the provider is unavailable, that is a failure of the machine: a new session begins.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NOWHERE = Path("/nonexistent")  # the synthetic task has no folder
 
 
 def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
-    """The reply on record, or what a session leaves now. InfrastructureError: begin it again."""
+    """Return the reply on record, or the result of a session now. InfrastructureError: begin it again."""
     agent = calls.toolbox.author_agent
     if agent is None:
         raise SetupError(f"{plan.condition.name} needs the author agent {plan.author_agent}")
@@ -64,12 +64,12 @@ def judge_session(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
 
 
 def session_name(plan: EpisodePlan, step: Ask) -> str:
-    """Names the sandbox of an answer, so that whoever takes over finds what an interrupted session left."""
+    """The name of an answer's sandbox, which lets a successor find what an interrupted session left."""
     return f"author-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def request_for(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: int) -> ModelRequest:
-    """What the record says was asked: who worked within which limits, its files by name and digest, its instruction."""
+    """The request for the record: who works within which limits, the files by name and digest, the instruction."""
     told = {
         "agent": agent.name,
         "version": agent.version,
@@ -85,7 +85,7 @@ def request_for(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: int) -
 
 @dataclass(slots=True)
 class _AuthorSession:
-    """One session. Its trajectories are known once it has ended."""
+    """One session. Its trajectories are known after it has ended."""
 
     step: Ask
     occasion: Occasion
@@ -117,7 +117,7 @@ class _AuthorSession:
             sandbox.close()
 
     def _furnish(self, sandbox: Sandbox) -> Files:
-        """Puts everything in. What lies in the folder then: an image may have brought something, too."""
+        """Put everything in. Return the folder's content, which may include files of the image."""
         sandbox.execute(f"mkdir -p {FOLDER}", timeout_seconds=SETUP_SECONDS)
         kit = self.kit
         sandbox.put(WORKSPACE, {**kit.material, **below(CORPUS, kit.corpus), **below(FOLDER, kit.skills)})
@@ -141,7 +141,7 @@ class _AuthorSession:
         failure = run.failure
         try:
             sandbox.end_processes()  # nothing may still be writing when we look
-            # SandboxError where the machine failed: a container that is gone would look like a folder that was emptied.
+            # SandboxError if the machine failed: a removed container would look like an emptied folder.
             sandbox.execute("true", timeout_seconds=SETUP_SECONDS)
             if failure is not None and failure.type == PROGRAM_FAILED:
                 return ModelReply(f"{self.agent.name}: {failure.message}", finish_reason=FAILED)
@@ -163,7 +163,7 @@ class _AuthorSession:
         return ModelReply(text, finish_reason=failure.type if failure else "stop", notes=tuple(notes))
 
     def _operation(self, written: dict[str, str]) -> str:
-        """What a single call names beside its files; a folder shows only whether a skill is new."""
+        """The operation, which a single call names with its files. A folder shows only whether a skill is new."""
         if self.occasion.mode.names_skills:
             return ""
         known = {slug_of(path) for path in self.occasion.library}
@@ -171,11 +171,11 @@ class _AuthorSession:
 
 
 def _nobody_watches(step: Step) -> None:
-    """A session is seen when it has ended; what it costs is seen before."""
+    """A session is shown only when it has ended; its cost is shown earlier."""
 
 
 def _place_of(occasion: Occasion) -> Task:
-    """The seed task's own machine and files, as its agent has them; beside a corpus, or without a task, a bare sandbox."""
+    """The seed task's own machine and files, as its agent has them. With a corpus or without a task, a bare sandbox."""
     if occasion.task is not None and not occasion.corpus:
         return occasion.task
     return Task(

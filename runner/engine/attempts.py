@@ -1,4 +1,4 @@
-"""One attempt at a trial: from an empty sandbox to everything it leaves behind."""
+"""One attempt at a trial, from an empty sandbox to the recorded result."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from runner.trajectories.readers.skill_use import skill_uses
 
 
 def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
-    """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
+    """Run and record one attempt with a private copy of `library`. An exception abandons it unscored and is raised."""
     if toolbox.agent_model is not None:
-        toolbox.budget(Usage())  # nothing is begun that could not make its first call
+        toolbox.budget(Usage())  # start nothing that could not make its first call
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
     watcher = _Watcher(attempt, recorder, toolbox)
     try:
@@ -63,7 +63,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 
 
 class _Watcher(SessionWatcher):
-    """Of one attempt."""
+    """Watches one attempt."""
 
     def __init__(self, attempt: str, recorder: Recorder, toolbox: Toolbox) -> None:
         super().__init__(
@@ -76,8 +76,8 @@ class _Watcher(SessionWatcher):
         return self.watched(key, self.recorder if plan.record_calls else None)
 
     def judge(self, slot: TrialSlot) -> Asked | None:
-        """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
-        judge uses is no part of what the agent used."""
+        """The judging model for the verdict of this attempt. Its calls are always kept and billed separately: a
+        judge's usage is not the agent's."""
         model = self.toolbox.judge_model
         if model is None:
             return None
@@ -122,7 +122,7 @@ def _job(
 
 
 def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
-    """Rough traces show verdict and reward. Rich ones are made for an author, so they show as much as an author sees."""
+    """Traces for the condition. Rough ones show verdict and reward. Rich ones show as much as an author sees."""
     kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
@@ -176,10 +176,8 @@ def _subtract(seconds: float | None, queued: float) -> float | None:
 def _compactions(
     run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str, clean: Cleaner
 ) -> tuple[Compaction, ...]:
-    """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory.
-
-    Both hold the task's own instruction without what the condition added to it.
-    """
+    """Build a rich one for the author, with as much of the verdict as the feedback level allows, and a rough one for
+    raw-trajectory. Both have the task's own instruction without the additions of the condition."""
     task = job.task
     told_more = job.instruction != task.instruction
     rendering = partial(
@@ -201,7 +199,7 @@ def _compactions(
 
 
 def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
-    """The part of a verdict that a feedback level lets the author's evidence tell."""
+    """The part of a verdict that a feedback level allows in the author's evidence."""
     if feedback == "none":
         return None
     if feedback == "binary":

@@ -1,7 +1,7 @@
-"""Calls to an episode's author model: the answer that decides, and what is said before it.
+"""Calls to an episode's author model: the answer that decides, and the talk before it.
 
-Each has a key of its own. A reply is committed under it before anything is done with it, and a key that has its reply is
-never asked again, so a crash between two calls costs nothing but the call that was on its way.
+Each has a key of its own. A reply is committed under it before anything uses it, and a key that has its reply is never
+asked again. So a crash between two calls costs no more than the call in progress.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from runner.models import Model
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import AuthorSampling
 
-# What a call is for.
+# The purpose of a call.
 AUTHOR = "author"
 STUDENT = "student"  # the author's questions to its teacher
 TEACHER = "teacher"  # the teacher's advice
 GENERATOR = "generator"  # a program's run in the author's place
 PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
-FITTING_TRIES = 4  # a first request, and shorter ones as refusals tell more of the window
+FITTING_TRIES = 4  # a first request, then shorter ones as refusals reveal the window
 Answer = Callable[[Model, ModelRequest], ModelReply]
 Work = Callable[[], tuple[Trajectory, ...]]
 
@@ -44,25 +44,24 @@ class AuthorCalls:
     sampling: AuthorSampling
 
     def request(self, messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
-        """A request for words, sampled as all calls of this author are."""
+        """Build a request for text, with the sampling of all calls of this author."""
         return ModelRequest(messages, temperature=self.sampling.temperature, max_tokens=max_tokens, seed=seed)
 
     def reply(
         self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion, work: Work = tuple
     ) -> ModelReply:
-        """The reply on record under this key, or a new one. SetupError where no model was named to give it.
+        """Return the reply on record under this key, or a new one. SetupError if no model was named to give it.
 
-        `work`: the trajectories of whoever worked for the reply, to be kept with it.
+        `work`: the trajectories of the work on the reply, to be kept with it.
         """
         return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer, work)
 
     def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
     ) -> ModelReply:
-        """As `reply`, of at most `left` tokens, to a request that fits the model's context window: what is known of it, and what refusals tell.
-
-        ContextExceeded where nothing is left to cut. What was cut stands in the reply's notes.
-        """
+        """As `reply`, of at most `left` tokens, with a request cut to the model's context window as far as it is
+        known from the model or its refusals. The reply's notes list the cuts. ContextExceeded if nothing is left to
+        cut."""
         if (found := self.recorder.reply(key)) is not None:
             return found
         longest = self.sampling.max_tokens

@@ -1,4 +1,4 @@
-"""One answer of the skill author: what it is shown, the call, and the decision that its reply becomes."""
+"""One answer of the skill author: what it is shown, the call, and the decision from its reply."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from runner.protocols.recorder import Decided, Recorder
 from runner.protocols.steps import Ask
 from runner.suites.tasks.task_files import read_tree
 
-# A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
-# episode that stopped here would lose the trials that the other decisions are for.
+# A result of the author, like an agent's ContextLimit: asking again or waiting would not help, and an episode that
+# stopped here would lose the trials that the other decisions are for.
 TOO_LONG = "the prompt does not fit the author model's context window, with no evidence left to cut"
 BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
-LEFT_OUT = "left out by "  # how the error of an answer begins that an operator skipped
+LEFT_OUT = "left out by "  # begins the error of an answer that an operator skipped
 
 
 def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: EpisodeState) -> None:
-    """Asks, judges what comes back and records the decision. A reply that is on record is judged as it stands."""
+    """Ask, judge the reply and record the decision. A reply on record is judged unchanged."""
     occasion = occasion_of(step, plan, recorder, state)
     left = tokens_left(step, plan, recorder, toolbox)
     if left is not None and left <= 0 and recorder.reply(step.key) is None:
@@ -44,7 +44,7 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
 
 
 def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, why: str) -> None:
-    """Records that this answer could not be had, as an operator decided. The library stays as it is."""
+    """Record that this answer was skipped, as an operator decided. The library stays as it is."""
     judgement = PatchJudgement.failure(f"{LEFT_OUT}{who}: {why}")
     recorder.decide(_decision(step, judgement, state), None)
 
@@ -65,10 +65,10 @@ def _ask_author(
 
 
 def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> int | None:
-    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
+    """Output tokens that the author may still write for this library. An answer without usage counts by its length.
 
-    None: no limit. Whoever works in a sandbox, an agent or a program without a model, is bounded by what it hands in, however
-    often it tries.
+    None: no limit. An author in a sandbox (an agent, or a program without a model) is limited by the size of its
+    result, not by its number of tries.
     """
     limit, author = plan.condition.generation_tokens, toolbox.author_model
     if limit is None or plan.author_agent is not None:
@@ -82,7 +82,7 @@ def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolb
 
 
 def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Occasion:
-    """What the author is asked about, read from the record."""
+    """Read from the record what the author is asked about."""
     own = family_skills(recorder.history(), recorder.library)
     corpus = plan.environment.corpus
     return Occasion(
@@ -110,7 +110,7 @@ def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: Episode
 def _add_advice(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls
 ) -> tuple[Occasion, tuple[Finding, ...]]:
-    """With a teacher's advice, where the mode has one, and what was found in that advice."""
+    """Add a teacher's advice, if the mode has one, and the findings about that advice."""
     if step.mode is not AuthorMode.CORRECT or step.after_trial is None:
         return occasion, ()
     advice = advise(occasion, step.after_trial, plan.run_seed, calls)

@@ -1,8 +1,8 @@
-"""Taking out of a trial's texts what must not be recorded, before anything is made of them.
+"""Removes from a trial's texts what must not be recorded, before anything is made of them.
 
-An agent in the local sandbox can print what the worker keeps to itself. What counts as a secret is the caller's to say
-(benchapp's redaction); here is where it is applied: once, right after the agent ran, the verifier spoke or a model
-answered. Trajectory, compactions, skill uses, evidence and verdict are then made of the same texts and agree.
+An agent in the local sandbox can print the worker's secrets. The caller defines what counts as a secret (benchapp's
+redaction). It is applied here: once, right after the agent ran, the verifier finished or a model answered. Trajectory,
+compactions, skill uses, evidence and verdict are then made of the same texts and agree.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ class Cleaner:
         return replace(failure, message=self.text(failure.message), traceback=self.text(failure.traceback))
 
     def verdict(self, verdict: Verdict) -> Verdict:
-        """Names and messages of checks and dimensions come from files that a trial may have had its hands in."""
+        """Names and messages of checks and dimensions come from files that a trial may have changed."""
         return verdict.with_texts(self.text)
 
     def request(self, request: ModelRequest) -> ModelRequest:
-        """What is sent is what is recorded."""
+        """Clean what is sent, so that it is also what is recorded."""
         return replace(request, messages=tuple(self._value(dict(message)) for message in request.messages))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """Every text of it, whatever field holds it: who answers may echo a key anywhere."""
+        """Clean every text in any field: a provider may echo a key anywhere."""
         found: ModelReply = self._with_texts(replace(reply, carried=None))
         return replace(found, carried=clean_carried(reply.carried, self._value))
 
     def _with_texts(self, value: object) -> Any:
-        """A value of the runner's with every text in it cleaned."""
+        """Clean every text in a runner value."""
         if isinstance(value, tuple):
             return tuple(map(self._with_texts, value))
         if not is_dataclass(value) or isinstance(value, type):
@@ -69,7 +69,7 @@ class Cleaner:
         return replace(value, **{each.name: self._with_texts(getattr(value, each.name)) for each in fields(value)})
 
     def _value(self, value: object) -> Any:
-        """A JSON value with every text in it cleaned, names included."""
+        """Clean every text in a JSON value, names included."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

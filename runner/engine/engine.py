@@ -1,7 +1,7 @@
 """Carries an episode forward, one recorded step at a time.
 
 All state is the recorder's history: each step is found with the protocol's `next_step`, done, and recorded before
-the next is looked for. A process may die anywhere; the next one continues where the record ends.
+the engine finds the next. A process may die anywhere; the next one continues where the record ends.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary,
 from runner.suites.tasks.task_files import read_tree
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
-# What a trial meets that would meet the same again, but for what its whole episode would meet.
+# Errors that would repeat for this trial, except those that would hit its whole episode.
 _DETERMINISTIC = (SetupError, ModelRefused)
 _OF_THE_EPISODE = (NotOnThisMachine, KeyRefused, AccountRefused)
 
 
 def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
-    """Does what comes before the next trial, that trial, and the authoring after it. True while more remains.
+    """Run the next trial, with the authoring before and after it. Return True while the episode has more to do.
 
-    A trial that no other try would bring further is set aside where nothing depends on it, and the rest goes on.
-
-    InfrastructureError: nothing was scored, try again after `retry_delay`. Anything else that is raised blocks the
-    episode until an operator acts; TrialsLeft when only trials that were set aside remain.
+    A trial is set aside if retrying cannot help and no later step depends on it; the episode continues.
+    InfrastructureError: nothing was scored, try again after `retry_delay`. Any other exception blocks the episode until
+    an operator acts; TrialsLeft if only trials that were set aside remain.
     """
     ran: TrialSlot | None = None
     while (step := next_step(plan, recorder.history(), recorder.aside())) is not None:
@@ -66,8 +65,8 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
 
 
 def pass_over(plan: EpisodePlan, recorder: Recorder, error: Exception) -> bool:
-    """Sets the trial that is due aside, because of what it met. False where something else is due, or a later step
-    depends on how the trial ends, or the provider is away, for other trials too."""
+    """Set the next trial aside because of its error. Return False if the next step is not a trial, a later step
+    depends on it, or the provider is unreachable, which affects other trials too."""
     step = next_step(plan, recorder.history(), recorder.aside())
     if isinstance(error, ModelUnavailable) or not isinstance(step, RunTrial):
         return False
@@ -85,10 +84,10 @@ def run_episode(
     retries: int = 3,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Runs to the end. After `retries` infrastructure failures in a row at one place the last one is raised.
+    """Run to the end. After `retries` infrastructure failures in a row at one place the last one is raised.
 
-    A trial on which nothing depends is passed over then. The next one is tried once: where it fails too, it is the
-    machine.
+    If no later step depends on the trial, it is passed over instead. The next one is tried once: if it fails too, the
+    machine is at fault.
     """
     failures = 0
     more = True
@@ -105,14 +104,14 @@ def run_episode(
 
 
 def retry_delay(failures: int, error: BaseException | None = None) -> float:
-    """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer where the provider says so."""
+    """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer if the provider says so."""
     delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
     told = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
     return max(delay, told or 0.0)
 
 
 def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
-    """Does and records one step. FrozenLibrary when it would write to, or read from, a library that broke its seal."""
+    """Do and record one step. FrozenLibrary if it would write to, or read from, a library that broke its seal."""
     state = fold(recorder.history())
     match step:
         case SeedSkill():
@@ -140,7 +139,7 @@ def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: Episode
 
 
 def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
-    """The files, not their name: a recorded library whose contents are no longer what they were is not tried."""
+    """Compare the files, not their name: a recorded library whose contents changed is not tried."""
     files = recorder.library(step.snapshot)
     if (found := library_digest(files)) != step.snapshot:
         raise FrozenLibrary(f"the library's files have digest {found}, but {step.snapshot} was to be frozen")
@@ -153,7 +152,7 @@ def _seal(plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Frozen:
 
 
 def seal(setup_digest: str, library: str) -> str:
-    """What deployment stands on: the setup as launched and the files as frozen, in one digest."""
+    """The basis of deployment: the setup as launched and the files as frozen, in one digest."""
     return digest_json([setup_digest, library])
 
 
@@ -169,7 +168,7 @@ def _refuse_write_when_frozen(state: EpisodeState, recorder: Recorder, slot: Tri
 
 
 def _check_seal(step: RunTrial, library: Files, state: EpisodeState, recorder: Recorder) -> None:
-    """Holds the files that the agent would be given against the digest taken at freeze: the files, not a log of them."""
+    """Compare the files that the agent would get with the digest taken at freeze: the files, not a log of them."""
     if state.frozen is None or step.slot.phase is Phase.ACQUISITION:
         return
     found = library_digest(library)

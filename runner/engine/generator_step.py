@@ -1,8 +1,8 @@
-"""An outside generator in the place of an author: asked, run, its output committed as a reply, and judged.
+"""An outside generator instead of an author: asked, run, its output committed as a reply, and judged.
 
-A crash, a time limit and an empty output are answers of the generator, and failed ones. A sandbox that cannot be had is
-a failure of the machine, and so is a model that cannot be had. What it wrote is bounded by the rule `generation-budget`;
-what its model may write for it, by the gateway.
+A crash, a time limit and an empty output are answers of the generator, and failed ones. An unavailable sandbox or model
+is a failure of the machine. The rule `generation-budget` limits what the generator writes; the gateway limits what its
+model may write for it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from runner.protocols.steps import Ask
 from runner.sandboxes.needs import Needs
 from runner.trajectories.atif_document import write_bounded
 
-FAILED = "failed"  # as a reply's finish_reason: the text tells what became of the program
-RULE = "model-gateway"  # of what its gateway refused
+FAILED = "failed"  # as a reply's finish_reason: the text explains why the program failed
+RULE = "model-gateway"  # of refusals by its gateway
 
 
 def answer_by_generator(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls, room: int | None
 ) -> ModelReply:
-    """The reply on record, or what the program leaves now. InfrastructureError: run it again.
+    """Return the reply on record, or the program's output now. InfrastructureError: run it again.
 
     `room`: tokens that its model may still make for this library; None: no limit, or no model.
     """
@@ -70,20 +70,20 @@ def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
 
 
 def _told_of_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
-    """What `input/request.json` says of it: the program sends the name and the sampling itself."""
+    """The model's part of `input/request.json`: the program sends the name and the sampling itself."""
     if preset is None:
         return None
     asked = {**preset.options, **({} if temperature is None else {"temperature": temperature})}
     return {
         "name": preset.agent_model,
-        # As in calls made here, null in a preset is: never sent.
+        # As in our own calls, a null in a preset is never sent.
         "sampling": {name: value for name, value in asked.items() if preset.options.get(name, value) is not None},
         "output_tokens": room,
     }
 
 
 def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox) -> Needs:
-    """A way to its model and to nothing else. Each answer is billed to the call under `key`, which is this whole run."""
+    """Access to its model only. Each answer is billed to the call under `key`, which is this whole run."""
     preset, used = model.preset, Usage()
     if preset is None:
         return NO_MODEL
@@ -97,7 +97,7 @@ def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox
     return replace(
         NO_MODEL,
         provider=provider_of(preset, model.generator.wire),
-        before_call=lambda: toolbox.budget(Usage()),  # what it used so far is billed already
+        before_call=lambda: toolbox.budget(Usage()),  # usage so far is billed already
         after_call=bill,
         price=partial(call_cost, preset),
         counted=toolbox.has_budget,
@@ -105,16 +105,16 @@ def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox
 
 
 def run_name(plan: EpisodePlan, step: Ask) -> str:
-    """Names the run of a call, so that whoever takes over finds what an interrupted one left."""
+    """The name of a call's run, which lets a successor find what an interrupted one left."""
     return f"generator-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def request_for(
     occasion: Occasion, model: GeneratorModel, *, seed: int, told: dict[str, object] | None
 ) -> ModelRequest:
-    """What the record says was asked: the program, and what it was given by name and digest instead of by content.
+    """The request for the record: the program, and its inputs by name and digest instead of by content.
 
-    `told`: of its model.
+    `told`: about its model.
     """
     generator = model.generator
     asked: dict[str, object] = {
@@ -148,7 +148,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
 
 
 def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
-    """Its output as a patch, what it printed as its reasoning, what the gateway counted and refused."""
+    """Its output as a patch, its printed text as reasoning, and what the gateway counted and refused."""
     calls = output.calls
     usage, notes = (Usage(), ()) if calls is None else (calls.usage, calls.refused)
     if output.failure:

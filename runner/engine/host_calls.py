@@ -1,4 +1,4 @@
-"""The calls an agent makes on this side: cleaned, billed as soon as they are answered, and kept where that is asked for."""
+"""An agent's calls to a model on this machine: cleaned, billed as soon as they are answered, and kept if asked for."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def ask_on_record(
     ask: Callable[[], ModelReply],
     work: Callable[[], tuple[Trajectory, ...]] = tuple,
 ) -> ModelReply:
-    """The reply that `ask` gets, with the call on record: its request before it is made, then its reply or its error.
+    """Return the reply of `ask`, with the call on record: its request before it is made, then its reply or its error.
 
-    `work`: once the reply is there, the trajectories of whoever worked for it.
+    `work`: called after the reply, for the trajectories of the work on it.
     """
     recorder.start_call(key, purpose=purpose, model=model.name, request=request)
     try:
@@ -39,9 +39,10 @@ def ask_on_record(
 
 
 class WatchedModel:
-    """`model` as an agent is given it for one attempt. What is sent is what would be recorded: the cleaned request.
+    """`model` as given to an agent for one attempt. The cleaned request is both sent and recorded.
 
-    `answered` is told what was used, and whether this is only the known part of a try that failed. With a recorder each call is kept as `<key>/<number>`, its reply committed before the agent acts on it.
+    `answered` gets the usage, and whether it is only the known part of a failed try. With a recorder, each call is
+    kept as `<key>/<number>`, its reply committed before the agent acts on it.
     """
 
     def __init__(

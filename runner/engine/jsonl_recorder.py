@@ -1,7 +1,7 @@
 """A recorder that keeps an episode in one file of JSON lines, for the command line.
 
-One line is one transaction, written with a single write and synced before the engine goes on. A process killed in
-the middle of a write leaves a line without its end; opening the file again drops that line and goes on from there.
+One line is one transaction, written with a single write and synced before the engine continues. A process killed in
+the middle of a write leaves an incomplete line; opening the file again drops that line and continues from there.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ FORMAT = "skillglass-episode/1"
 
 
 class JsonLinesRecorder(ListRecorder):
-    """Opens `path`, reads what is there and appends to it.
+    """Opens `path`, reads it and appends to it.
 
-    LeaseLost when another process has the file open; SetupError, with file and line, when the file cannot be read
-    or belongs to an episode with another setup.
+    LeaseLost if another process has the file open; SetupError, with file and line, if the file cannot be read or
+    belongs to an episode with another setup.
     """
 
     def __init__(self, path: Path, plan: EpisodePlan, clock: Callable[[], datetime] = utc_now) -> None:
@@ -52,7 +52,7 @@ class JsonLinesRecorder(ListRecorder):
         os.close(self._file)
 
     def end_interrupted(self) -> None:
-        """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
+        """End the attempts that a killed process left running. They stay in the record as interrupted."""
         for attempt in self.list_interrupted():
             if attempt in self.handles:
                 sandbox_kind(self.plan.sandbox).end_processes(self.handles[attempt])
@@ -80,7 +80,7 @@ class JsonLinesRecorder(ListRecorder):
         os.ftruncate(self._file, whole)
 
     def _begin(self, torn: bytes) -> None:
-        """Starts the file; what stands there may only be the beginning of its first line."""
+        """Start the file. An existing file may only contain the beginning of its first line."""
         if not _line(self._head()).startswith(torn):
             raise SetupError(f"{self.path}: line 1: not the record of an episode (expected {self._head()})")
         os.ftruncate(self._file, 0)

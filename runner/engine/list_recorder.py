@@ -51,7 +51,7 @@ from runner.protocols.recorder import (
 
 
 class ListRecorder:
-    """Every write is one transaction through `commit`; everything that can be read is built from the transactions."""
+    """Every write is one transaction through `commit`; everything readable is built from the transactions."""
 
     def __init__(self, plan: EpisodePlan, clock: Callable[[], datetime] = utc_now) -> None:
         self.plan = plan
@@ -68,7 +68,7 @@ class ListRecorder:
         self._libraries: dict[str, Files] = {EMPTY_LIBRARY: {}}
         self._replies: dict[str, ModelReply] = {}
         self._ended: set[str] = set()
-        self._aside: dict[TrialSlot, str] = {}  # until the process ends: whoever starts it again wants them tried again
+        self._aside: dict[TrialSlot, str] = {}  # until the process ends: a restart tries them again
 
     # reading
 
@@ -120,10 +120,10 @@ class ListRecorder:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:
-        """Nobody watches: a finished attempt holds all its steps."""
+        """Nothing to do: a finished attempt holds all its steps."""
 
     def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        """Nobody else spends from the same budget: what an attempt used is known when it ends."""
+        """Nothing else spends from the same budget: an attempt's usage is recorded when it ends."""
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         started = self.started[attempt]
@@ -152,7 +152,7 @@ class ListRecorder:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """Nobody else spends from the same budget: what a call used is known when it ends."""
+        """Nothing else spends from the same budget: a call's usage is recorded when it ends."""
 
     def finish_call(
         self,
@@ -187,7 +187,7 @@ class ListRecorder:
         self.commit(Noted(refused))
 
     def skip(self, skipped: Skipped) -> None:
-        """An operator leaves a trial out."""
+        """Leave a trial out, as an operator decided."""
         self._aside.pop(skipped.slot, None)
         self.commit(Noted(skipped))
 
@@ -197,7 +197,7 @@ class ListRecorder:
         self.apply(transaction)
 
     def apply(self, transaction: Transaction) -> None:
-        """Takes a committed transaction into what can be read."""
+        """Apply a committed transaction to the readable state."""
         self.transactions.append(transaction)
         match transaction:
             case AttemptStarted():

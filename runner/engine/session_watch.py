@@ -22,16 +22,16 @@ SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is n
 class SessionWatcher:
     """Passes on what a session does while it runs, and bills what it has cost so far.
 
-    Usage comes from answered calls, here or at a gateway; the agent's steps count only where no call reported any.
+    Usage comes from answered calls, here or at a gateway; the agent's steps count only if no call reported any.
     """
 
     toolbox: Toolbox
-    model: Model | None  # that the session asks
+    model: Model | None  # the session's model
     write_bill: Callable[[Usage, str], None]  # with the price list
     show_step: Callable[[Step], None]
     called: Usage | None = None
     reported: Usage = Usage()
-    is_part: bool = False  # calls failed that may have used more than is known
+    is_part: bool = False  # failed calls may have used more than is known
     billed_at: float = 0.0
     spent: BudgetSpent | None = None
     judge_queued: float = 0.0  # seconds that calls of a judging model waited for a free slot
@@ -48,7 +48,7 @@ class SessionWatcher:
         self.show_step(self.toolbox.clean.step(step))
 
     def note_answer(self, usage: Usage, is_part: bool = False) -> None:
-        """A call was answered; or failed, and this `is_part` of what it used."""
+        """Bill an answered call, or with `is_part` the known usage of a failed one."""
         self.is_part = self.is_part or is_part
         self.called = (self.called or Usage()) + usage
         self.bill()
@@ -58,7 +58,7 @@ class SessionWatcher:
         self.write_bill(self.usage, price_table_of(self.model, self.usage))
 
     def before_call(self) -> None:
-        """BudgetSpent is kept too: a program in a sandbox sees no more of it than a call that was refused."""
+        """Check the budget. BudgetSpent is kept too: a program in a sandbox only sees a refused call."""
         try:
             self.toolbox.budget(self.usage)
         except BudgetSpent as error:
@@ -70,13 +70,13 @@ class SessionWatcher:
             raise self.spent
 
     def watched(self, key: str, recorder: Recorder | None) -> Model | None:
-        """The model as the session's agent is given it. With a recorder each call is kept, as `<key>/<number>`."""
+        """The model for the session's agent. With a recorder each call is kept, as `<key>/<number>`."""
         if self.model is None:
             return None
         return WatchedModel(self.model, key, self.toolbox.clean, self.note_answer, recorder)
 
     def needs(self, agent: Agent) -> Needs:
-        """What the agent's sandbox must hold, with a gateway that asks and tells this watcher."""
+        """What the agent's sandbox must hold, with a gateway that reports to this watcher."""
         return replace(
             agent.needs(self.model),
             before_call=self.before_call,

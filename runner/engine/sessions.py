@@ -1,4 +1,4 @@
-"""What happens in the sandbox of one attempt: the agent works, then the task's verifier; in a task of several stages in turns."""
+"""An attempt inside its sandbox: the agent works, then the verifier; in a task of several stages, in turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.suites.tasks.task_files import read_tree, script_command
 from runner.verifying.verifier import FULL_REWARD, MAX_OUTPUT_CHARS, SOURCE, run_verifier
 
 MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
-ARTIFACTS = "/logs/artifacts"  # what a verifier in a container of its own is always given
+ARTIFACTS = "/logs/artifacts"  # always given to a verifier in a container of its own
 SETUP = "setup.sh"  # of a stage's workdir/, run before the agent
 
 
@@ -41,7 +41,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Agent and verifier in one sandbox. with_digest: is a digest of the files that the agent leaves taken?"""
+    """Agent and verifier in one sandbox. with_digest: compute a digest of the files that the agent leaves?"""
 
     sandbox: Sandbox
     library: Files
@@ -67,7 +67,7 @@ class Session:
         return Played(run, verdict, ended - began, time.monotonic() - verifying, writes, left)
 
     def _verify(self, task: Task) -> Verdict:
-        """In the sandbox that the agent left; or in one of its own, with the files that the task names."""
+        """Verify in the agent's sandbox, or in a separate one with the files that the task names."""
         place = task.verifier_place
         if place is None:
             return run_verifier(task, self.sandbox, self.judge)
@@ -95,8 +95,8 @@ class Session:
     # --- several stages -------------------------------------------------------------------------------------------
 
     def _play_stages(self, job: AgentJob) -> Played:
-        """One after the other, as Harbor does, until one does not reach what it must. What an agent left running does not
-        outlive its stage: the verifier must be alone."""
+        """Run the stages in turn, as Harbor does, until one misses its minimum. Processes of an agent do not outlive
+        its stage: the verifier must be alone."""
         played: list[tuple[Stage, Played]] = []
         ending = ""
         for stage in job.task.stages:
@@ -117,7 +117,7 @@ class Session:
         return _join(job, played, note)
 
     def _prepare(self, stage: Stage, *, is_first: bool) -> str:
-        """Put a stage's files in and run its setup. Why it cannot begin; "" where it can."""
+        """Put a stage's files in and run its setup. Return why it cannot begin, or ""."""
         if not is_first:
             self.sandbox.resume()
         folder = stage.task.folder / "workdir"
@@ -133,14 +133,14 @@ class Session:
 
 
 def _instruct(stage: Stage, job: AgentJob) -> str:
-    """The stage's own text with what the condition adds to that of the task."""
+    """The stage's own text with the condition's additions to that of the task."""
     added = job.instruction.removeprefix(job.task.instruction.rstrip())
     text = stage.task.instruction
     return f"{text.rstrip()}{added}" if added.strip() else text
 
 
 def _find_shortfall(stage: Stage, verdict: Verdict) -> str:
-    """Which reward is below what the stage must reach; "" where none is."""
+    """The reward below the stage's minimum, or ""."""
     rewards = _name_rewards(verdict)
     for name, least in stage.min_reward.items():
         reward = rewards.get(name)
@@ -184,7 +184,7 @@ def _join(job: AgentJob, played: Sequence[tuple[Stage, Played]], note: str) -> P
 
 
 def _place_in_stage(trajectory: Trajectory, stage: str) -> Trajectory:
-    """Named as in imports: the main one after its stage, the others below it."""
+    """Name it as in imports: the main one after its stage, the others below it."""
     head, is_main = trajectory.head, trajectory.head.kind is TrajectoryKind.MAIN
     return replace(
         trajectory,
@@ -199,8 +199,8 @@ def _place_in_stage(trajectory: Trajectory, stage: str) -> Trajectory:
 
 
 def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool, note: str = "") -> Verdict:
-    """The verdict of a task, of those of its stages, as Harbor has it: each reward's mean over the stages that ran, one that
-    a stage does not name counting 0; or that of the last stage. `note`: why some did not run. Then it is no success."""
+    """Join the verdicts of the stages as Harbor does: the mean of each reward over the stages that ran (0 for a stage
+    without it), or the last stage's verdict. `note`: why some did not run. Then the task is not a success."""
     named = [_name_rewards(verdict) for _, verdict in verdicts]
     names = sorted({name for rewards in named for name in rewards})
     rewards = {name: sum(each.get(name, 0.0) for each in named) / len(named) for name in names}
@@ -228,11 +228,11 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
 
 
 def _without_reward(rewards: Mapping[str, float]) -> dict[str, float]:
-    """Nothing where there is only the one that counts anyway."""
+    """Leave out the rewards if there is only the one that counts anyway."""
     return {} if set(rewards) == {"reward"} else dict(rewards)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Unknown where one of them is."""
+    """None if one of them is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None

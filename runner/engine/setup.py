@@ -1,8 +1,8 @@
 """What a launch fixes. Its digest is the setup digest: equal digests mean that two runs may be compared.
 
-The memory condition, the seed and the replicate are what an experiment varies on purpose; they are recorded beside
-the setup and are no part of it. The names of agent, agent model and author model are part of it, so a comparison across them
-names them as what differs.
+The memory condition, the seed and the replicate are what an experiment varies on purpose. They are recorded next to the
+setup, not in it. The names of agent, agent model and author model are part of it, so a comparison across them names
+them as what differs.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def describe_setup(
 ) -> dict[str, JsonValue]:
     """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
 
-    A judge, prompts of packs (`describe_prompts`), an author's agent, declared wrong answers, chosen tasks and another notice than
-    ours are named only where they are used, so that setups from before these keep their digest.
+    A judge, prompts of packs (`describe_prompts`), an author's agent, declared wrong answers, chosen tasks and a notice
+    other than ours are named only if they are used, so that setups from before these keep their digest.
     """
     judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
     return {
@@ -73,8 +73,8 @@ def describe_setup(
             "author_temperature": author_sampling.temperature,
             "author_max_tokens": author_sampling.max_tokens,
         },
-        # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
-        # with workers on machines that are not quite alike, what one began would be refused by the other.
+        # The local sandbox uses the host's own programs (its Python) instead of an image. They are left out on purpose:
+        # workers on machines that differ slightly would refuse to continue each other's runs.
         "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none
         "samples": samples,
         "limits": _limits(limits),
@@ -102,7 +102,7 @@ def _limits(limits: Limits) -> dict[str, JsonValue]:
 
 
 def _model(name: str | None) -> dict[str, JsonValue]:
-    """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
+    """Include a preset's whole content: it belongs to the setup. SetupError for an unknown provider."""
     model = None if name is None else make_model(name)
     described: dict[str, JsonValue] = {"model": name, "model_version": None if model is None else model.version}
     return (
@@ -111,7 +111,7 @@ def _model(name: str | None) -> dict[str, JsonValue]:
 
 
 def describe_preset(preset: Preset) -> dict[str, JsonValue]:
-    """Leaves out a price for cache writes where there is none, so that older setups keep their digest, and what a test found."""
+    """Omit a missing price for cache writes, so that older setups keep their digest, and the results of a test."""
     described: dict[str, JsonValue] = encode(preset)
     del described["lacks"]
     prices = described["prices"]

@@ -1,6 +1,6 @@
-"""The talk before a corrected skill is written: the student asks, the teacher answers, a program holds the answer back.
+"""The talk before a corrected skill is written: the student asks, the teacher answers, a program may block the answer.
 
-Every turn is a committed call (`AuthorCalls`), so what was said is said once, and the advice follows from the record alone.
+Every turn is a committed call (`AuthorCalls`), so it happens only once, and the advice follows from the record alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
-    """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
+    """The advice after the failed trial of `slot`. Every answer to the occasion gets the same."""
     family = occasion.family.key
     questions, findings = _ask_student(occasion, slot, run_seed, calls)
     refused = ""
@@ -49,7 +49,7 @@ def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCall
 def _ask_student(
     occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls
 ) -> tuple[tuple[str, ...], list[Finding]]:
-    """Its questions; none where the teacher's prompt has no place for them."""
+    """The student's questions, or none if the teacher's prompt has no place for them."""
     if not calls.toolbox.prompts.asks_questions:
         return (), []
     asked = questions_key(occasion.family.key, slot)

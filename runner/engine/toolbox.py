@@ -30,7 +30,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """Everything an episode needs beside its plan and its record."""
+    """Everything an episode needs in addition to its plan and its record."""
 
     agent: Agent
     sandboxes: SandboxKind
@@ -42,7 +42,7 @@ class Toolbox:
     clock: Callable[[], datetime] = utc_now
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
-        no_budget  # asked before each model call, with what this attempt used so far; raises BudgetSpent
+        no_budget  # called before each model call, with the usage of this attempt; raises BudgetSpent
     )
     has_budget: bool = False  # then calls without usage data are refused: nothing would ever count against it
 
@@ -50,9 +50,9 @@ class Toolbox:
 def toolbox_for(
     plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None, sleep: Callable[[float], None] = time.sleep
 ) -> Toolbox:
-    """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite.
+    """The tools the plan names. SetupError if one is unknown, missing, or not allowed for this suite.
 
-    `sleep` makes the pauses before a model that is away is asked again; it may raise LeaseLost to end them.
+    `sleep` makes the pauses before an unreachable model is asked again; it may raise LeaseLost to end them.
     """
     if plan.sandbox == "local" and not suite.trusted:
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")

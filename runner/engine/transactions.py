@@ -1,4 +1,4 @@
-"""What a recorder commits: one value per transaction, in the order of `runner.protocols.recorder.Recorder`'s methods."""
+"""The transactions of a recorder: one value each, in the order of `runner.protocols.recorder.Recorder`'s methods."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CallFinished:
     error: str | None
     at: datetime
     price_table: str = ""  # the price list behind the reply's cost
-    trajectories: tuple[Trajectory, ...] = ()  # of an agent that worked for the reply
+    trajectories: tuple[Trajectory, ...] = ()  # of an agent that produced the reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
 
 @dataclass(frozen=True, slots=True)
 class JudgedArtifact:
-    """`opinion` is None where nobody was asked, or nothing readable was answered."""
+    """`opinion`: None without a judge or a readable answer."""
 
     check: Check
     opinion: Opinion | None = None
@@ -25,7 +25,7 @@ class JudgedArtifact:
 
 
 def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[EvaluationOutcome, bytes]:
-    """The outcome without a judge, and the artifact; empty where it stopped before."""
+    """Return the outcome without a judge, and the artifact (empty if it stopped before)."""
     submission = Submission(sandbox)
     outcome = _run_command(evaluation, submission)
     if outcome.stopped:
@@ -59,7 +59,7 @@ def judge_artifact(
     reference: bytes | None,
     ask: Asked | None,
 ) -> JudgedArtifact:
-    """What a model thinks of an artifact that got through the pre-check."""
+    """Ask a model about an artifact that passed the pre-check."""
     subject = outcome.subject
     if outcome.stopped:
         return JudgedArtifact(subject.skip_stage(JUDGE), passed=False)

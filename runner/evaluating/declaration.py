@@ -1,4 +1,4 @@
-"""What tests/evaluation.toml can ask for. `runner.suites.tasks.evaluation_toml` makes these; paths lead into the task's tests folder."""
+"""The content of tests/evaluation.toml, as `runner.suites.tasks.evaluation_toml` reads it. Paths are below tests/."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run of the submission. What it wrote to standard output is compared, or the file `output` that it left."""
+    """One run of the submission. Its standard output is compared, or the file `output` that it left."""
 
     name: str
     group: CheckGroup
@@ -37,7 +37,7 @@ class Case:
     args: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)  # path in the workspace -> path in the tests
     output: str | None = None  # path in the workspace
-    exit_code: int = 0  # that is expected
+    exit_code: int = 0  # the expected one
     timeout_seconds: float = DEFAULT_SECONDS
 
 
@@ -54,7 +54,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """What a judging model is asked about an artifact. It answers 1 to 5; `threshold` and above pass."""
+    """A question about an artifact for a judging model. It answers 1 to 5; `threshold` and above pass."""
 
     question: str
     rubric: str = ""
@@ -65,8 +65,8 @@ class JudgeQuestion:
 class Artifact:
     """One file of the workspace is compared with a reference (artifact-based). At least one of comparator and judge.
 
-    With a command the artifact is what that command makes: whatever lay there before is taken away. Without one it is
-    taken as the agent left it.
+    With a command, the artifact is that command's output: an existing file is removed first. Without one it is taken as
+    the agent left it.
     """
 
     path: str

@@ -20,9 +20,9 @@ from runner.sandboxes import WORKSPACE, Sandbox
 def evaluate(
     evaluation: Evaluation, sandbox: Sandbox, *, tests: Files, instruction: str, digest: str, ask: Asked | None
 ) -> Verdict:
-    """Nothing of the agent runs any more, and nothing of it lies in tests and logs. `digest` is that of the tests.
+    """Evaluate after the agent's processes ended and its files in tests and logs were removed. `digest`: of the tests.
 
-    What the submission does is its result; a sandbox or a judge that fails raises InfrastructureError and scores nothing.
+    A fault of the submission is its result. A failing sandbox or judge raises InfrastructureError and scores nothing.
     """
     try:
         if not isinstance(evaluation, Artifact):
@@ -38,7 +38,7 @@ def evaluate(
 
 
 def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[EvaluationOutcome]:
-    """In the order of the file, in one workspace. Inputs of a case are put in right before it, expected outputs never."""
+    """Run them in file order, in one workspace. Inputs are put in right before their case, expected outputs never."""
     return [
         _outcome(evaluation, case, Submission(sandbox, number), tests)
         for number, case in enumerate(evaluation.cases, start=1)

@@ -1,7 +1,7 @@
-"""A judging model's opinion on an artifact, where no fixed comparison can tell every right answer (SkillGenBench, 3.4).
+"""A judging model's opinion on an artifact, if no fixed comparison finds every right answer (SkillGenBench, 3.4).
 
-The artifact is a stranger's text: it is handed over between marks and the judge is told to take no orders from it. That
-is a request, no wall. A reply that is not exactly what was asked for is asked for again, and told what was wrong.
+The artifact is untrusted text. It is passed between marks, and the judge is instructed to take no orders from it; that
+is a request, not a barrier. A reply in the wrong form is asked for again, with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runner.models.json_reply import PLAIN, ask_until_usable, decode_alone
 
 PROMPT_VERSION = "artifact-judge/1"
 TRIES = 3
-MAX_CHARS = 60_000  # of an instruction, artifact or reference that is shown; the middle of a longer one is left out
+MAX_CHARS = 60_000  # of an instruction, artifact or reference; the middle of a longer one is left out
 MAX_REASON = 2_000
 MAX_TOKENS = 1_000
 LEAST, MOST = 1, 5
@@ -51,7 +51,7 @@ class UnreadableOpinion(ValueError):
 def ask_judge(
     question: JudgeQuestion, instruction: str, artifact: bytes, reference: bytes | None, ask: Asked
 ) -> tuple[Opinion | None, str]:
-    """(opinion, "") or (None, what was wrong with each reply), after at most TRIES replies. What `ask` raises goes on."""
+    """(opinion, "") or (None, what was wrong with each reply), after at most TRIES replies. Errors of `ask` pass."""
 
     def read(reply: ModelReply) -> tuple[Opinion | UnreadableOpinion, str]:
         try:
@@ -70,7 +70,7 @@ def ask_judge(
 
 
 def request_for(question: JudgeQuestion, instruction: str, artifact: bytes, reference: bytes | None) -> ModelRequest:
-    """Equal for equal artifacts, so that a recording answers it again. The mark cannot be guessed from inside."""
+    """Equal for equal artifacts, so that a recording can answer again. The mark cannot be guessed from inside."""
     mark = digest_json([PROMPT_VERSION, question.question, artifact.hex()])[:16]
     parts = [f"# Task\n\n{cut(instruction.strip(), MAX_CHARS)}", f"# Question\n\n{question.question}"]
     if question.rubric:
@@ -83,7 +83,7 @@ def request_for(question: JudgeQuestion, instruction: str, artifact: bytes, refe
 
 
 def read_opinion(text: str) -> Opinion:
-    """Strictly one JSON object, at most inside a fence. Unreadable says what it is instead."""
+    """Read exactly one JSON object, at most inside a fence. UnreadableOpinion describes anything else."""
     try:
         value = decode_alone(text, PLAIN)
     except (ValueError, RecursionError) as error:

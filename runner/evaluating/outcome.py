@@ -1,6 +1,6 @@
-"""What one case, or one artifact, came to: its checks, named and worded so that a reader, or a rule, can tell causes apart.
+"""The result of one case or one artifact: its checks, with names and words that let a reader or a rule see the cause.
 
-A check's name is its stage and what it is about: "run: NAME", "precheck: NAME", "compare: NAME", "judge: NAME". A stage
+A check's name is its stage and its subject: "run: NAME", "precheck: NAME", "compare: NAME", "judge: NAME". A stage
 that was not reached is skipped. The message of a failed check begins with a marker:
 
 | name       | marker                                        | what it points to                             |
@@ -29,7 +29,7 @@ NOT_REACHED = "not reached: an earlier stage failed"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What checks are about: one case, or the artifact."""
+    """The subject of checks: one case, or the artifact."""
 
     name: str
     group: CheckGroup
@@ -54,18 +54,18 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOutcome:
-    """Grows stage by stage. `comparison` is None where it was not reached, or nothing is compared."""
+    """Grows stage by stage. `comparison` is None if it was not reached or nothing is compared."""
 
     subject: Subject
     checks: tuple[Check, ...] = ()
-    stopped: bool = False  # an earlier stage failed; what follows is skipped
+    stopped: bool = False  # an earlier stage failed; later ones are skipped
     comparison: OutputComparison | None = None
     said: str = ""  # for the verdict's output
     seconds: float = field(default=0.0)
 
     @property
     def passed(self) -> bool:
-        """In all stages that there were."""
+        """Did all stages pass?"""
         return not self.stopped and (self.comparison is None or self.comparison.passed)
 
     @property
@@ -93,7 +93,7 @@ class EvaluationOutcome:
     def compare(
         self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
     ) -> EvaluationOutcome:
-        """Pre-checked, then compared where there is something to compare with."""
+        """Pre-check, then compare if there is an expectation."""
         try:
             precheck.require(output)
             comparison = None

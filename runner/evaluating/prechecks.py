@@ -1,4 +1,4 @@
-"""What an output must be before it is compared (SkillGenBench, section 3.4: resolution, duration, schema, file format)."""
+"""What an output must satisfy before the comparison (SkillGenBench, 3.4: resolution, duration, schema, file format)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from runner.evaluating.comparisons.pixels import image_size
 from runner.evaluating.comparisons.table_reading import TABLE_FORMATS, TableFormat, read_rows
 
 MAX_BYTES = 8 * 1024 * 1024  # of an output; a sandbox gives no file of more than 16 MiB whole
-# Kinds of samples in a WAV file that take the same room each: whole numbers, floats, A-law, mu-law, and those that an
-# extended header tells (24 bits, more than two channels).
+# WAV sample kinds of constant size: integers, floats, A-law, mu-law, and those described in an extended header (24
+# bits, more than two channels).
 _WAV_SAMPLES = frozenset({1, 3, 6, 7, 0xFFFE})
 _MAGIC = {"pdf": b"%PDF-", "zip": b"PK\x03\x04"}
 _IMAGES = {name.lower(): name for name in IMAGE_FORMATS}
 
-# What a schema may say. References, regular expressions and formats are left out: a suite's schema is checked against
-# a stranger's output on this side, and those can take any time or reach elsewhere.
+# Allowed words of a schema. References, regular expressions and formats are excluded: the schema is checked here
+# against an untrusted output, and they can take any time or access other resources.
 SCHEMA_WORDS = frozenset(
     "$schema additionalProperties allOf anyOf const description enum exclusiveMaximum exclusiveMinimum items maxItems"
     " maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf not oneOf prefixItems"
@@ -48,7 +48,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Precheck:
-    """All that is asked; the defaults ask for nothing but a size that can be handled."""
+    """All requirements. The defaults only limit the size."""
 
     max_bytes: int = MAX_BYTES
     format: str | None = None  # a key of FORMATS
@@ -63,7 +63,7 @@ class Precheck:
         return self != Precheck()
 
     def require(self, content: bytes) -> None:
-        """PrecheckFailed with the first thing that is not as asked."""
+        """Raise PrecheckFailed for the first unmet requirement."""
         if len(content) > self.max_bytes:
             raise PrecheckFailed("size", f"more than {self.max_bytes:,} bytes")
         if self.format is not None:
@@ -97,7 +97,7 @@ class Precheck:
 
 
 def require_schema(value: object, schema: Mapping[str, object]) -> None:
-    """PrecheckFailed with the place of the first value that the schema does not allow."""
+    """Raise PrecheckFailed with the place of the first value that the schema does not allow."""
     from jsonschema import Draft202012Validator
 
     try:
@@ -113,12 +113,12 @@ def require_schema(value: object, schema: Mapping[str, object]) -> None:
 
 
 def _broken(error: Any) -> str:
-    """The rule and what it asks: jsonschema's own sentence repeats the whole value."""
+    """The rule and its value, because jsonschema's own sentence repeats the whole value."""
     return f"{error.validator} is not met (expected {shorten_value(error.validator_value)})"
 
 
 def schema_problem(schema: JsonValue) -> str | None:
-    """Why a schema cannot be taken; None where it can."""
+    """Explain why a schema cannot be used, or return None."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -165,7 +165,7 @@ def _require_table(name: TableFormat) -> Callable[[bytes], object]:
 
 
 def _wav_seconds(content: bytes) -> float:
-    """Of the samples that are there: a header written before its samples (into a pipe) tells no size, or too large a one.
+    """Compute the length from the existing samples: a header written first (into a pipe) has a wrong size or none.
 
     Python's own `wave` reads neither floats nor extended headers.
     """

@@ -1,7 +1,7 @@
-"""Running what was submitted, in the sandbox the agent left, and taking out what it made.
+"""Runs the submission in the sandbox the agent left, and takes out its output.
 
-The submission is hostile: it may crash, hang, flood its output, or leave a link, a pipe or a mountain where a file is
-expected. All of that is its result. What comes out is bounded before it is read.
+The submission is hostile: it may crash, hang, flood its output, or leave a link, a pipe or a huge file instead of the
+expected one. All of that is its result. Output is bounded before it is read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
 
 MAX_SAID = 2_000  # characters of its stderr in a message
-MANAGING_SECONDS = 60.0  # for what we do ourselves between two runs
+MANAGING_SECONDS = 60.0  # for our own commands between two runs
 _FOLDER = "verifier"  # below logs
 
-# Of standard output as much is kept as can count; the rest is let go. The exit code comes back beside it. Standard error
-# is the command's own output as the sandbox caps it.
+# Standard output is kept up to the size that can count; the rest is dropped. The exit code is returned separately.
+# Standard error is the command's own output as the sandbox caps it.
 _RUN = """mkdir -p {folder} || exit 125
 exec 4> {folder}/stdout || exit 125
 status=$( {{ {{ sh -c {command} < {stdin} 3>&- 4>&-; echo $? >&3; }} | {{ head -c {most} >&4; cat > /dev/null; }}; }} 3>&1 )
 exit "$status"
 """
-# Nothing is taken, or taken away, through a link that leads out of the workspace.
+# Nothing is read or removed through a link that leads out of the workspace.
 _PLACE = """top=$(pwd -P); [ "$top" = / ] && top=
 folder=$(cd -P -- {folder} 2>/dev/null && pwd -P) || {{ echo missing; exit 0; }}
 case "$folder/" in "$top"/*) ;; *) echo outside; exit 0;; esac
@@ -53,7 +53,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """`problem` is None where the program ended by itself with the exit code that was expected."""
+    """`problem` is None if the program ended by itself with the expected exit code."""
 
     problem: str | None  # begins with a marker of `runner.evaluating.outcome`
     said: str  # the end of its standard error
@@ -67,13 +67,13 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The workspace as the agent left it. `number` sets the files of one run apart from those of others."""
+    """The workspace as the agent left it. `number` separates the files of one run from those of others."""
 
     sandbox: Sandbox
     number: int = 0
 
     def run(self, command: str, *, stdin: bytes = b"", seconds: float, max_bytes: int, exit_code: int = 0) -> Ran:
-        """Runs to its end; nothing of it runs any more afterwards. Of its standard output max_bytes + 1 are kept."""
+        """Run the command to its end; none of its processes survive. Keep max_bytes + 1 of its standard output."""
         self.sandbox.put(TESTS, {f"{self.number}/stdin": File(stdin)})
         script = _RUN.format(
             folder=shlex.quote(self._logs),
@@ -86,18 +86,18 @@ class Submission:
         return Ran(_problem(done, exit_code), _end(done.output), done.duration_seconds, done.exit_code)
 
     def stdout(self, max_bytes: int) -> bytes:
-        """What the last run wrote. PrecheckFailed where that is too much, or the submission took it away."""
+        """Return the output of the last run. PrecheckFailed if it is too large or the submission removed it."""
         return self._pull("stdout", "its standard output", max_bytes)
 
     def take(self, path: str, max_bytes: int) -> bytes:
-        """A file of the workspace. PrecheckFailed where it is no plain file inside of it."""
+        """Return a file of the workspace. PrecheckFailed if it is not a regular file inside it."""
         answer = self._run_script(_TAKE, path, into=shlex.quote(self._logs), most=max_bytes + 1)
         if answer != "taken":
             raise PrecheckFailed(answer, _WHY[answer].format(path))
         return self._pull("output", path, max_bytes)
 
     def remove(self, path: str) -> None:
-        """Takes away what lies at the path, so that only a run can have made what is found there."""
+        """Remove anything at the path, so that a file found there later comes from the run."""
         self._run_script(_REMOVE, path)
 
     @property
@@ -105,7 +105,7 @@ class Submission:
         return f"{self.sandbox.path(LOGS)}/{_FOLDER}/{self.number}"
 
     def _run_script(self, script: str, path: str, **places: object) -> str:
-        """Our own words about a path: the last line of what the script says."""
+        """Run one of our scripts on a path and return the last line of its output."""
         place, folder = f"./{path}", f"./{path}".rpartition("/")[0]
         text = script.format(place=shlex.quote(place), folder=shlex.quote(folder), **places)
         done = self.sandbox.execute(text, timeout_seconds=MANAGING_SECONDS)
@@ -115,7 +115,7 @@ class Submission:
         return answer if answer in (*_WHY, "taken") else "unreadable"
 
     def _pull(self, name: str, what: str, max_bytes: int) -> bytes:
-        # Of this run alone: all runs together may be more than a sandbox gives whole.
+        # Of this run alone: all runs together may exceed what a sandbox returns whole.
         file = self.sandbox.tree(LOGS, f"{_FOLDER}/{self.number}").files.get(name)
         if file is None:
             raise PrecheckFailed("missing", f"{what} cannot be taken out of the sandbox")
@@ -135,6 +135,6 @@ def _problem(done: Completed, expected: int) -> str | None:
 
 
 def _end(output: str) -> str:
-    """The last lines, where an interpreter says what went wrong."""
+    """The last lines, where an interpreter reports the error."""
     text = re.sub(r"\n{3,}", "\n\n", storable(output)).strip()
     return text if len(text) <= MAX_SAID else "[...]" + cut(text[-MAX_SAID:])

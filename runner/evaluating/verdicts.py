@@ -37,7 +37,7 @@ def of_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
 
 
 def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, digest: str) -> Verdict:
-    """Where a judge was wanted and could not be heard, a comparison that passed does not make a success: unknown."""
+    """If a judge was wanted and unavailable, a passed comparison is not a success but unknown."""
     parts = _parts(outcome, judged)
     checks = outcome.checks if judged is None else (*outcome.checks, judged.check)
     success = outcome.passed and (judged is None or judged.passed)
@@ -57,7 +57,7 @@ def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, diges
 
 
 def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
-    """What ran left nothing that anything can run in: the submission's doing, and another try would score the same."""
+    """Nothing can run in the sandbox any longer: the submission's fault, and another try would score the same."""
     check = Subject("sandbox", CheckGroup.TEST).fail_stage(RUN, f"ruined: {reason}")
     return Verdict(
         source=evaluation.source,
@@ -72,7 +72,7 @@ def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
 
 
 def _parts(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> list[float]:
-    """1 for what passed, its share for what did not. Nothing counts of an artifact that cannot be compared."""
+    """1 for what passed, its share for what did not. Nothing counts if the artifact cannot be compared."""
     if outcome.stopped:
         return [0.0]
     parts = [] if outcome.comparison is None else [1.0 if outcome.comparison.passed else outcome.score]

@@ -1,7 +1,7 @@
 """Outside pipelines that write skills: programs found by name and run in a sandbox (docs/how-to/generators.md).
 
-A generator is a folder with a `generator.toml` and whatever its command needs. Those beside this file come along with
-the project; others lie in the folders that SKILLGLASS_GENERATORS names.
+A generator is a folder with a `generator.toml` and any files its command needs. Bundled ones are in this folder;
+SKILLGLASS_GENERATORS names the folders of others.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from runner.base.errors import SetupError
 from runner.generators.manifest import MANIFEST, Generator, read_generator
 
 BUNDLED = Path(__file__).parent
-PROVIDER = "generator"  # of the author model that stands for one: "generator/outline"
+PROVIDER = "generator"  # of the author model for it: "generator/outline"
 
 
 def generator_folders() -> dict[str, Path]:
     """Name -> folder, of the bundled generators and of those in $SKILLGLASS_GENERATORS (separated as in PATH).
 
-    SetupError for a place that is no folder, and for a name that two have: which one was meant must not depend on where it runs.
+    SetupError for a path that is not a folder, and for a name used twice: the choice must not depend on the machine.
     """
     found = _below(BUNDLED)
     for place in filter(None, os.environ.get("SKILLGLASS_GENERATORS", "").split(os.pathsep)):
@@ -35,7 +35,7 @@ def generator_folders() -> dict[str, Path]:
 
 
 def find_generator(name: str) -> Generator:
-    """SetupError names the known generators, or the file, field and expectation where its manifest is not as it should be."""
+    """Return the generator. SetupError names the known ones, or the file, field and expectation in its manifest."""
     folders = generator_folders()
     if name not in folders:
         raise SetupError(f"unknown generator {name!r}; known: {', '.join(sorted(folders)) or 'none'}")

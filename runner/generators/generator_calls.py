@@ -1,4 +1,4 @@
-"""The model that a generator may call: which one, where, and what the program is told of it. Its key stays outside."""
+"""The model that a generator may call: which one, where, and what the program learns about it, but not its key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runner.sandboxes.needs import DUMMY_KEY, Provider
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Who speaks a format at home. `prefix`: of the models that litellm looks for there."""
+    """The vendor of a format. `prefix`: of the models that litellm looks up there."""
 
     prefix: str
     address: str
-    url_variable: str  # where the maker's client library looks for an address, and for a key
+    url_variable: str  # where the vendor's client library looks for an address, and for a key
     key_variable: str
 
 
@@ -32,7 +32,7 @@ WIRES: Mapping[str, Maker] = {
 
 
 def require_reachable(preset: Preset, wire: str, name: str) -> None:
-    """SetupError where the calls of generator `name` would take the preset's key to somebody it is not meant for."""
+    """Raise SetupError if the calls of generator `name` would send the preset's key to anyone it is not meant for."""
     has_address = preset.api_base is not None or preset.api_base_variable is not None
     maker = WIRES[wire]
     if not has_address and preset.host_model.partition("/")[0] != maker.prefix:
@@ -43,7 +43,7 @@ def require_reachable(preset: Preset, wire: str, name: str) -> None:
 
 
 def provider_of(preset: Preset, wire: str) -> Provider:
-    """NotOnThisMachine names a variable of the preset that is not set."""
+    """Raises NotOnThisMachine with the name of a variable of the preset that is not set."""
     preset.require_key()
     address = preset.base_url() or WIRES[wire].address
     models = frozenset({preset.agent_model})
@@ -51,5 +51,5 @@ def provider_of(preset: Preset, wire: str) -> Provider:
 
 
 def variables_for(wire: str, url: str) -> dict[str, str]:
-    """By which the maker's own client library finds the gateway."""
+    """Variables that point the vendor's own client library to the gateway."""
     return {WIRES[wire].url_variable: url, WIRES[wire].key_variable: DUMMY_KEY}

@@ -1,5 +1,5 @@
-"""What a generator finds in its sandbox, and nothing beside it: the corpus, the task where one is revealed, trials where
-the condition collects them, a request."""
+"""The files of a generator's sandbox: the corpus, the task if it is revealed, trials if the condition collects them, a
+request. Nothing else."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ REQUEST_FORMAT = "generator-request/1"
 def input_files(
     occasion: Occasion, *, seed: int, model: dict[str, object] | None = None, documents: Sequence[bytes] = ()
 ) -> Files:
-    """Path below the working folder -> file. Tests, solutions, other tasks and skills are nothing this could name.
+    """Path below the working folder -> file. Never includes tests, solutions, other tasks or skills.
 
-    `documents`: the trials of the evidence as ATIF, in its order; empty where one does not fit.
+    `documents`: the trials of the evidence as ATIF, in its order; empty for one that does not fit.
     """
     files = {f"input/corpus/{path}": file for path, file in occasion.corpus.items()}
     if occasion.task is not None:
@@ -45,7 +45,7 @@ def trajectory_texts(occasion: Occasion) -> dict[str, str]:
 
 
 def request_value(occasion: Occasion, *, seed: int) -> dict[str, object]:
-    """`input/request.json` without the model. `slug`: a name for the skill, where the generator has none of its own."""
+    """`input/request.json` without the model. `slug`: a name for the skill, if the generator has none of its own."""
     return {
         "format": REQUEST_FORMAT,
         "setting": "task-agnostic" if occasion.task is None else "task-conditioned",

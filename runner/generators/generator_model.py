@@ -1,4 +1,4 @@
-"""A generator in the place of an author model: "generator/<name>", or "generator/<name>+<preset>" where it calls a model.
+"""A generator as author model: "generator/<name>", or "generator/<name>+<preset>" if it calls a model.
 
 It is run, never asked for a completion.
 """
@@ -13,8 +13,8 @@ from runner.models import Model, make_model
 
 
 class GeneratorModel:
-    """`version` holds the digest of its folder: a changed file is another author. What it uses of a model is known by the
-    gateway, what it uses outside is not."""
+    """`version` has the digest of its folder: a changed file is another author. The gateway knows its use of a
+    model; its use of anything outside is unknown."""
 
     scripted = False
 
@@ -29,12 +29,12 @@ class GeneratorModel:
         self.called = self._model_called(preset)
         self.preset = None if self.called is None else self.called.preset
         self.price_table = "" if self.called is None else self.called.price_table
-        # Without a way out there is nobody to pay.
+        # Without a way out, nothing costs money.
         self.priced = not self.generator.network if self.called is None else self.called.priced
 
     @property
     def container_reason(self) -> str:
-        """Why it needs a container, not the local sandbox; "" where it does not."""
+        """Why it needs a container, not the local sandbox; "" if it does not."""
         if not self.generator.bundled:
             return "it does not come along with the project, so it needs a sandbox that confines it"
         if self.called is not None:

@@ -1,4 +1,4 @@
-"""Running a generator: one command in a fresh sandbox, and what it left in output/skills."""
+"""Running a generator: one command in a fresh sandbox, and its files in output/skills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runner.sandboxes.needs import Needs
 
 _NOWHERE = Path("/nonexistent")  # the synthetic task has no folder
 OUTPUT = "output/skills"
-TOLD_CHARS = 8_000  # of what the program printed, from its end
+TOLD_CHARS = 8_000  # of the program's printed text, from its end
 FIRST = f"mkdir -p {OUTPUT} && exec "
 NO_MODEL = Needs(image_skills=True)
 
@@ -31,15 +31,15 @@ class ModelCalls:
 
     answered: int
     usage: Usage
-    refused: tuple[str, ...]  # what the program asked for and did not get, a sentence each
+    refused: tuple[str, ...]  # refused requests of the program, a sentence each
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorOutput:
-    """What a run left. `failure` is empty where the program ended well and wrote something that can be read."""
+    """What a run left. `failure` is empty if the program ended well and wrote readable files."""
 
     texts: dict[str, str]  # path below output/skills -> text
-    left_out: tuple[str, ...]  # what lay there and is none: links, binary files, what was too large
+    left_out: tuple[str, ...]  # entries that are not texts: links, binary files, files that were too large
     said: str
     failure: str
     calls: ModelCalls | None = None  # None: it calls no model
@@ -54,11 +54,11 @@ def run_generator(
     needs: Needs = NO_MODEL,
     room: int | None = None,
 ) -> GeneratorOutput:
-    """`name` is that of this run: what an interrupted one of the same name left is ended first. `needs`: with the provider
-    of the model that it calls, which may make `room` tokens in all; None: no limit.
+    """`name`: of this run. An interrupted run of the same name is ended first. `needs`: with the provider of the model
+    that it calls, which may make a total of `room` tokens; None: no limit.
 
-    SandboxError where the machine fails, and what the gateway raises where it is the provider or the budget. Whatever the
-    program does, its sandbox included, is reported in the output.
+    SandboxError if the machine fails; the gateway's exceptions if the provider or the budget is at fault. A failure of
+    the program, or a sandbox that it ruined, is reported in the output.
     """
     sandboxes.end_named(name)
     sandbox = sandboxes.open_sandbox(_task(generator), name=name, needs=needs)
@@ -84,8 +84,8 @@ def _way_out(generator: Generator, sandbox: Sandbox, room: int | None) -> tuple[
 
 
 def _calls_or_raise(gateway: Gateway) -> ModelCalls:
-    """Raises what ended the calls where it was not the program: a program that goes on without a model that was away
-    would be taken for one that does no better."""
+    """Raise what ended the calls, unless it was the program: one that continued without its unreachable model would
+    otherwise be judged as no better than that."""
     if gateway.refusal is not None:
         raise gateway.refusal
     if gateway.trouble is not None:
@@ -121,7 +121,7 @@ def _task(generator: Generator) -> Task:
 
 def _output(generator: Generator, done: Completed, sandbox: Sandbox) -> GeneratorOutput:
     tree = Tree()
-    with contextlib.suppress(SandboxRuined):  # by what ran in it: then there is no output
+    with contextlib.suppress(SandboxRuined):  # by its own processes: then there is no output
         sandbox.end_processes()
         tree = sandbox.tree(WORKSPACE, OUTPUT)
     texts, left_out = read_texts(tree)

@@ -1,4 +1,4 @@
-"""Reading a generator's folder: its manifest, checked field by field, and every file beside it."""
+"""Reading a generator's folder: its manifest, checked field by field, and all other files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A generator as it lies on disk now. What was digested is what runs: `files` is put into the sandbox."""
+    """A generator as it is on disk now. The digested files are those that run: `files` is put into the sandbox."""
 
     name: str
     version: str
@@ -35,14 +35,14 @@ class Generator:
     timeout_seconds: float
     files: Files  # its whole folder
     digest: str  # over its files
-    bundled: bool  # comes along with the project, and may run in the local sandbox
+    bundled: bool  # part of the project, and may run in the local sandbox
     image: str | None = None  # to run in; None: the sandbox's own base image
     network: bool = False  # may it reach the outside?
     wire: str = ""  # the format of its calls to a model, as in `runner.sandboxes.needs.Provider`; "": it makes none
 
 
 def read_generator(folder: Path, *, bundled: bool) -> Generator:
-    """SuiteError names the file, the field and what was expected."""
+    """Raises SuiteError with the file, the field and the expectation."""
     path = folder / MANIFEST
     table = _table(path)
     name = _field(path, table, "name", "the name of its folder, in lower case", _text(1_000))
@@ -83,7 +83,7 @@ def _table(path: Path) -> dict[str, object]:
 def _field(
     path: Path, table: dict[str, object], name: str, expected: str, read: Callable[[object], Read | None]
 ) -> Read:
-    """What `read` makes of the field. SuiteError where it is missing, or `read` gives None for it."""
+    """Return the result of `read` for the field. SuiteError if it is missing, or `read` gives None for it."""
     if name not in table:
         raise SuiteError(str(path), name, expected, "it is missing")
     value = read(table[name])

@@ -1,6 +1,6 @@
-"""Judging skills and trajectories with a language model, as SkillLearnBench's levels 1 and 2 do. Pure: no record, no network.
+"""Judging skills and trajectories with a language model, like SkillLearnBench's levels 1 and 2. No record, no network.
 
-`metrics` says what is scored, on which scale and in what form, `judge_prompts` puts the questions, `judge_reply` reads an
-answer, repairs none, and asks again where one could not be read.
+`metrics` defines what is scored, the scales and the forms. `judge_prompts` builds the questions. `judge_reply` reads an
+answer, repairs nothing, and asks again if it is unreadable.
 Prompts are our own; the metrics are those of the paper (docs/explanation/judges.md).
 """

@@ -1,6 +1,6 @@
-"""The questions put to a judge, in words of our own. What they ask follows SkillLearnBench, sections L.1 and L.2.
+"""The questions for a judge, in our own words. Their content follows SkillLearnBench, sections L.1 and L.2.
 
-A prompt is one user message of sections; each text from outside stands in a fence that the text cannot close, and the
+A prompt is one user message of sections. Each text from outside is in a fence that the text cannot close, and the
 system message says that such texts are material. Equal material gives an equal prompt.
 """
 
@@ -88,9 +88,9 @@ reference: the words of the trajectory that show it, copied exactly.""",
 def request_for(
     metric: Metric, material: Mapping[str, str], seed: int | None = None, pack: PromptPack | None = None
 ) -> ModelRequest:
-    """`material`: heading -> text, in the order shown: what differs between questions last, so that providers find the
-    rest in their cache. The seed tells repeated askings of one question apart. `pack`: asks what it has a prompt for.
-    """
+    """`material`: heading -> text, in the order shown. What differs between questions comes last, so that providers
+    cache the rest. The seed distinguishes repeats of one question. `pack`: its prompts replace ours where it has
+    one."""
     prompt = pack.find(Asked(JUDGE, metric.value), "") if pack else None
     return ModelRequest(
         messages=_own_messages(metric, material) if prompt is None else prompt.fill(_values_of(material)),
@@ -102,12 +102,12 @@ def request_for(
 
 
 def version_of(pack: PromptPack | None) -> str:
-    """Of everything that a judge is asked, in at most 32 characters."""
+    """The version of all questions to a judge, in at most 32 characters."""
     return PROMPT_VERSION if pack is None else f"{PROMPT_VERSION}+{pack.name[:12]}-{pack.digest[:8]}"
 
 
 def _values_of(material: Mapping[str, str]) -> dict[str, str]:
-    """What a pack's prompt may name (`runner.prompts.roles`)."""
+    """The values that a pack's prompt may name (`runner.prompts.roles`)."""
     return {
         "material": "\n\n".join(_sections_of(material)),
         "key_point": fence_text(material.get("Key point", "")),
@@ -128,7 +128,7 @@ def _own_messages(metric: Metric, material: Mapping[str, str]) -> tuple[Mapping[
 
 
 def fence_text(text: str, word: str = "") -> str:
-    """In a fence longer than any run of its character inside, so that the text cannot close it."""
+    """Put the text in a fence longer than any run of its character inside, so that the text cannot close it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{word}\n{text}\n{fence}"

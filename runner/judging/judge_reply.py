@@ -1,7 +1,7 @@
-"""Reading what a judge answered: every way of being unusable has its own name, and nothing is repaired.
+"""Reading a judge's answer: every way of being unusable has its own name, and nothing is repaired.
 
-The one thing taken as meant is a JSON object inside a code fence with nothing around it. Words around the object, a
-field that is not there, a score off the scale, a number written as text: each is told, asked again, and counted.
+The only tolerated deviation is a JSON object inside a code fence with nothing around it. Words around the object, a
+missing field, a score off the scale, a number written as text: each is reported, asked again, and counted.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Fault(StrEnum):
     PROSE = "prose"  # words around the JSON
     WRONG_TYPE = "wrong-type"
     OUT_OF_RANGE = "out-of-range"
-    PARTIAL = "partial"  # a field is missing; the others stand, and one of them holds an answer
+    PARTIAL = "partial"  # a field is missing; the others are kept, and one of them holds an answer
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedItem:
-    """One scored thing. `score` is whole, 1..5; of a label it is None."""
+    """One scored thing. `score` is a whole number from 1 to 5, None for a label."""
 
     reason: str
     score: int | None = None
@@ -53,7 +53,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class ReplyReading:
-    """What stands in a reply. With a fault other than PARTIAL it is nothing at all; `problem` says what was expected."""
+    """The content of a reply. With a fault other than PARTIAL it is empty. `problem` says what was expected."""
 
     items: dict[str, JudgedItem] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
@@ -70,7 +70,7 @@ class Faulty(ValueError):
 
 
 def read_reply(reply: ModelReply, form: Form) -> ReplyReading:
-    """Never raises: an answer that cannot be used is a result."""
+    """Read a reply. Never raises: an unusable answer is a result."""
     try:
         value = _object_in(reply, form)
         if form.points:
@@ -108,7 +108,7 @@ def _rename_printed(point: JsonValue) -> JsonValue:
 
 
 def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:
-    # The first thing in braces decides: an object inside one that breaks off does not count.
+    # The first thing in braces decides: an object inside an incomplete one does not count.
     if isinstance(error, json.JSONDecodeError) and any(True for _ in objects_among(text, PLAIN, limit=1)):
         return Faulty(Fault.PROSE, "expected the JSON object alone, found words around it")
     if refuses(text):
@@ -188,7 +188,7 @@ def _partly(items: dict[str, JudgedItem], missing: list[str]) -> ReplyReading:
 
 
 def _no_answer(missing: list[str]) -> Faulty:
-    """An object in which no score, label or point stands answers nothing: there is no part of it to keep."""
+    """An object without a score, label or point answers nothing: no part of it is kept."""
     return Faulty(Fault.MALFORMED, f"none of the fields asked for: {', '.join(missing)}")
 
 
@@ -200,7 +200,7 @@ def _text(value: dict[str, JsonValue], name: str, place: str, missing: list[str]
         return ""
     if not isinstance(told, str):
         raise Faulty(Fault.WRONG_TYPE, f"{where}: expected text, found {_kind(told)}")
-    return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can spell what a text of the record cannot hold
+    return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can contain characters that a text of the record cannot
 
 
 def _kind(value: object) -> str:
@@ -209,12 +209,12 @@ def _kind(value: object) -> str:
 
 
 TRIES = 3
-MAX_ECHO_CHARS = 8_000  # of an unusable reply that is shown to its author again
+MAX_ECHO_CHARS = 8_000  # of an unusable reply that is quoted back to the judge
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The last reading; `faults` has one place for each try before it."""
+    """The last reading. `faults` has one entry for each try before it."""
 
     reading: ReplyReading
     faults: tuple[Fault, ...] = ()
@@ -225,9 +225,9 @@ class Settled:
 
 
 def settle(request: ModelRequest, form: Form, ask: Callable[[ModelRequest, int], ModelReply]) -> Settled:
-    """`ask` is given the request and the try's number, from 1; what it raises goes through.
+    """`ask` gets the request and the try's number, from 1; its exceptions pass through.
 
-    A refusal is an answer: it is not argued with.
+    A refusal is an answer: it is not asked again.
     """
 
     def read(reply: ModelReply) -> tuple[ReplyReading, str]:

@@ -1,6 +1,6 @@
 """Skills as a judge reads them: SKILL.md first, then the text files of the folders that a skill may have.
 
-Source of the choice of files: the SkillLearnBench release shows a judge SKILL.md and the texts below scripts/,
+The choice of files follows the SkillLearnBench release, which shows a judge SKILL.md and the texts below scripts/,
 references/ and assets/. Other files of a skill are named with their size.
 """
 
@@ -27,7 +27,7 @@ def skills_of(files: Files) -> dict[str, dict[str, File]]:
 
 
 def skill_text(slug: str, files: Mapping[str, File]) -> str:
-    """One skill: what is shown is capped per file and in all, and says so."""
+    """Render one skill. The text is capped per file and as a whole, with a note where it is cut."""
     order = sorted(files, key=lambda path: (path != "SKILL.md", path))
     return cut("\n\n".join(_file_text(f"{slug}/{path}", path, files[path]) for path in order), MAX_SKILL_CHARS)
 
@@ -46,7 +46,7 @@ def _file_text(name: str, path: str, file: File) -> str:
 
 
 def _decode(content: bytes) -> str | None:
-    """None where it is no text."""
+    """Decode a text. None for any other content."""
     if b"\0" in content:
         return None
     try:

@@ -1,7 +1,7 @@
-"""What a judge is asked, the scale of every answer and its form. Source: SkillLearnBench (arXiv 2604.20087), sections 3.2, L.1, L.2.
+"""A judge's questions, scales and forms of answers. Source: SkillLearnBench (arXiv 2604.20087), 3.2, L.1, L.2.
 
 A metric's answer has one or several items. Items on the scale run from 1 (worst) to 5 (best) and are normalised to
-0..100; labels are counted, and the share of the good ones is normalised to 0..100.
+0..100. Labels are counted, and the share of the good ones is normalised to 0..100.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Metric(StrEnum):
     RECALL = "key-point-recall"
     ORDER = "execution-order"
     COMPLETENESS = "completeness"
-    USAGE = "skill-usage"  # counted, nobody is asked
-    SKILL_POINTS = "skill-points"  # the three below are references that others are held against, no scores
+    USAGE = "skill-usage"  # counted, without a judge
+    SKILL_POINTS = "skill-points"  # the three below are references for other metrics, not scores
     TRAJECTORY_POINTS = "trajectory-points"
     ORACLE_STEPS = "oracle-steps"
 
@@ -55,7 +55,7 @@ LABELS: dict[Metric, tuple[str, ...]] = {
 
 GOOD = frozenset(labels[0] for labels in LABELS.values())
 CONTRADICTION = "contradiction"
-# What a metric is held against, where the suite brings none and the judge has to draw it from a reference trial.
+# The reference of a metric, if the suite brings none and the judge has to draw it from a reference trial.
 HELD_AGAINST: dict[Metric, Metric] = {
     Metric.COVERAGE: Metric.SKILL_POINTS,
     Metric.RECALL: Metric.TRAJECTORY_POINTS,
@@ -70,7 +70,7 @@ def normalise_score(score: float) -> float:
 
 
 def percent(part: float, whole: float) -> float:
-    """A ratio as 0..100. `whole` must not be 0: what has no whole has no ratio."""
+    """Return a ratio as 0..100. `whole` must not be 0."""
     return part / whole * 100
 
 
@@ -98,7 +98,7 @@ class Form:
 
 
 def form_of(metric: Metric) -> Form:
-    """ValueError for a metric that nobody is asked about."""
+    """Raises ValueError for a metric without a judge."""
     if metric in SCALES:
         return Form(items=SCALES[metric])
     if metric in LABELS:

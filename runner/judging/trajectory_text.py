@@ -1,8 +1,8 @@
 """A trajectory as a judge reads it: what the agent said and thought in full, calls and results cut short.
 
-Limits are those that the SkillLearnBench release works with: 300 characters of a call's input, 800 of a result, and of
-a text over 600,000 the first 400,000 and the last 200,000. What the user or the system said is left out: the task is
-given beside it, and the rest are skills that a harness pasted in. No verdict is shown.
+The limits are those of the SkillLearnBench release: 300 characters of a call's input, 800 of a result, and of a text
+over 600,000 the first 400,000 and the last 200,000. User and system messages are left out: the task is given
+separately, and the rest are skills that a harness pasted in. No verdict is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who answers. One file per alternative; MODELS finds it by the part of the name before the first slash."""
+"""The models. One file per alternative; MODELS finds it by the part of the name before the first slash."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Model(Protocol):
     """One alternative. Copy `recorded.py` to add one."""
 
     name: str
-    version: str  # raised whenever equal requests may get other replies; "unknown" where the provider gives none
+    version: str  # raised when equal requests may get other replies; "unknown" if the provider gives none
     scripted: bool  # its numbers mean nothing about language models; every page says so
 
     @property
     def preset(self) -> Preset | None:
-        """The preset it was made from; a program in a sandbox reads its own name and key from it."""
+        """The preset it was made from. A program in a sandbox reads its own name and key from it."""
         ...
 
     @property
     def price_table(self) -> str:
-        """Names the price list its costs come from, with its version; "" where none is used."""
+        """Name of the price list behind its costs, with its version; "" if none is used."""
         ...
 
     @property
@@ -35,18 +35,18 @@ class Model(Protocol):
         ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """One completion. ModelUnavailable: worth another try. ModelRefused: never will be."""
+        """One completion. ModelUnavailable: worth another try. ModelRefused: final."""
         ...
 
 
 @runtime_checkable
 class Waits(Protocol):
-    """A model whose provider may be away for minutes. `sleep` makes its pauses, and may raise to end them."""
+    """A model whose provider may be unreachable for minutes. `sleep` makes its pauses, and may raise to end them."""
 
     sleep: Callable[[float], None]
 
     def load(self) -> None:
-        """Imports what the first call needs: on a busy machine that takes minutes, and is no time of the agent's."""
+        """Import what the first call needs. That can take minutes, which must not count as the agent's time."""
         ...
 
 
@@ -62,27 +62,27 @@ SMALL_PREFIX = "small-"
 
 
 def is_scripted(name: str) -> bool:
-    """Does this name stand for a stand-in, whose numbers mean nothing about language models?"""
+    """Is this a scripted model, whose numbers mean nothing about language models?"""
     return name.partition("/")[0] in SCRIPTED_PROVIDERS
 
 
 def is_small(name: str) -> bool:
-    """Does this name stand for a preset of a model so small that its numbers say nothing about those people work with?"""
+    """Is this a preset of a model so small that its numbers say nothing about commonly used ones?"""
     return name.startswith(SMALL_PREFIX)
 
 
 def price_table_of(model: Model | None, usage: Usage) -> str:
-    """The price list behind this usage's cost; "" where it has none."""
+    """The price list behind this usage's cost; "" if there is none."""
     return "" if model is None or usage.known_usd is None else model.price_table
 
 
 def is_generator(name: str) -> bool:
-    """Does this name stand for an outside program that writes skills, and not for a model that is asked?"""
+    """Is this an outside program that writes skills, not a model?"""
     return name.partition("/")[0] == "generator"
 
 
 def make_model(name: str) -> Model:
-    """A model by its full name, e.g. "scripted/careful", or by the name of a preset, which has no slash.
+    """Make a model from its full name, e.g. "scripted/careful", or the name of a preset, which has no slash.
 
     SetupError names the known providers or presets.
     """

@@ -1,4 +1,4 @@
-"""What calls cost that were not made here: those of a program in a sandbox, those in a log, and those to come."""
+"""Costs of calls that were not made here: those of a program in a sandbox, those in a log, and future ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from runner.models.preset import MILLION, Preset, Prices
 
 
 def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | None:
-    """US dollars for the tokens of one call, by the same prices as calls made on this side; None where it has none.
+    """US dollars for the tokens of one call, at the same prices as our own calls. None without a price.
 
-    cache_written: of the input, what the provider put into its cache, where it charges for that.
+    cache_written: input that the provider wrote to its cache, if it charges for that.
     """
     if preset.prices is not None:
         return preset.prices.cost(usage, cache_written)
@@ -41,9 +41,9 @@ def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | N
 
 
 def prices_of(model: Model) -> Prices | None:
-    """What its tokens cost in sum, for estimates: the preset's prices, else the price list's for prompts of usual length.
+    """Summed prices for estimates: the preset's, else the price list's for prompts of usual length.
 
-    None where nobody states any: scripted models, addresses of one's own, models that the list does not have.
+    None for scripted models, for private addresses without stated prices, and for models that the list does not have.
     """
     preset = model.preset
     if preset is not None and preset.prices is not None:
@@ -56,7 +56,7 @@ def prices_of(model: Model) -> Prices | None:
 
 
 def _make_prices(sent: float, made: float, listed: Mapping[str, float | None]) -> Prices:
-    """From a row of the price list, which counts by the token."""
+    """Build prices from a row of the price list, which counts by the token."""
     cached, written = listed.get("cache_read_input_token_cost"), listed.get("cache_creation_input_token_cost")
     return Prices(
         sent * MILLION,
@@ -71,14 +71,14 @@ _DATED = re.compile(r"[-@](?:\d{8}|latest)\Z")
 
 
 def estimate_cost(model: str, usage: Usage) -> float | None:
-    """US dollars for tokens of a model that a log names, by the price list for prompts of usual length, with what was read
-    from and written to a cache. None where the list does not have the model, or the tokens are not known as a whole."""
+    """US dollars for tokens of a model named in a log, by the price list for prompts of usual length, cache reads
+    and writes included. None if the list does not have the model, or the tokens are not fully known."""
     prices = _find_list_prices(model)
     return None if prices is None else prices.cost(usage, usage.cache_written or 0)
 
 
 def name_price_list() -> str:
-    """The list with its version, as calls made on this side record it."""
+    """The list with its version, as our own calls record it."""
     return f"litellm {metadata.version('litellm')}"
 
 
@@ -92,7 +92,7 @@ def _find_list_prices(model: str) -> Prices | None:
 
 
 def _list_names(model: str) -> Iterator[str]:
-    """How the list may call it: as it is, without its provider, without its date."""
+    """Possible names of the model in the list: unchanged, without its provider, without its date."""
     provider = next((each for each in _PROVIDERS if model.lower().startswith(each)), "")
     bare = model[len(provider) :].lower()
     google = (f"gemini/{bare}",) if provider == "google/" else ()
@@ -102,7 +102,7 @@ def _list_names(model: str) -> Iterator[str]:
 
 @cache
 def _read_price_list() -> Mapping[str, Mapping[str, float | None]]:
-    """The list that comes with litellm, read as a file: importing the package takes seconds. Empty where it is not
+    """The list that is part of litellm, read as a file: importing the package takes seconds. Empty if it is not
     installed."""
     found = find_spec("litellm")
     file = (

@@ -1,4 +1,4 @@
-"""The JSON object in a model's reply. Each reader says how much may stand around it, and words what is wrong with it."""
+"""The JSON object in a model's reply. Each reader decides how much text may surround it, and describes its errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REFUSES = re.compile(
 
 
 class RepeatedName(ValueError):
-    """Of two values under one name nobody can tell which was meant."""
+    """Two values under one name: either could be meant."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name[:80]!r} stands there twice")
@@ -35,7 +35,7 @@ class NoNumber(ValueError):
 
 
 def take_names_once(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The object of these pairs, for `object_pairs_hook`. RepeatedName for a name that stands twice."""
+    """Build the object of these pairs, for `object_pairs_hook`. RepeatedName for a repeated name."""
     found: dict[str, JsonValue] = {}
     for name, value in pairs:
         if name in found:
@@ -50,12 +50,12 @@ def _refuse_constant(name: str) -> None:
 
 PLAIN = json.JSONDecoder()
 STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=take_names_once)
-# Long texts with line breaks as they are: what models write where they hand over files.
+# Allows unescaped line breaks in long texts, as models write them for files.
 STRICT_BUT_BREAKS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=take_names_once)
 
 
 def decode_alone(text: str, decoder: json.JSONDecoder) -> object:
-    """The value that is the whole text, or stands in a code fence with nothing around it. ValueError, RecursionError."""
+    """Return the value that is the whole text, or alone in a code fence. ValueError, RecursionError."""
     text = text.strip()
     fenced = _FENCE.match(text)
     return decoder.decode(fenced[1] if fenced else text)
@@ -64,9 +64,9 @@ def decode_alone(text: str, decoder: json.JSONDecoder) -> object:
 def objects_among(
     text: str, decoder: json.JSONDecoder, *, limit: int, inner: bool = False
 ) -> Iterator[dict[str, JsonValue]]:
-    """The objects among the words of a text, in order. At most `limit` braces are tried; RepeatedName goes through.
+    """Find the objects in a text, in order. At most `limit` braces are tried; RepeatedName passes through.
 
-    `inner`: objects inside of objects come as well.
+    `inner`: also yield objects inside of objects.
     """
     at = text.find("{")
     for _ in range(limit):
@@ -86,13 +86,13 @@ def objects_among(
 
 
 def json_type(value: object) -> str:
-    """What JSON calls a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
+    """JSON's name for a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
     kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
     return kinds.get(type(value), "null")
 
 
 def refuses(text: str) -> bool:
-    """Does the reply begin as models do that will not answer?"""
+    """Does the reply begin like a refusal?"""
     return _REFUSES.match(text) is not None
 
 
@@ -104,10 +104,10 @@ def ask_until_usable(
     tries: int,
     echo: Callable[[str], str] = str,
 ) -> list[T]:
-    """What was read of each reply; the last one stands. After an unusable reply the model is told what was wrong with it.
+    """Return what was read of each reply, the last one decisive. An unusable reply is answered with a complaint.
 
-    `ask` is given the request and the try's number, from 1; what it raises goes through. `read` gives a value and what
-    the model is told about the reply; "" ends the asking. `echo` shortens a reply that is shown to its author again.
+    `ask` gets the request and the try's number, from 1; its exceptions pass through. `read` returns a value and a
+    complaint for the model; "" ends the loop. `echo` shortens a reply that is quoted back to the model.
     """
     found: list[T] = []
     while True:

@@ -1,7 +1,7 @@
-"""Presets: what one line of an experiment file stands for. One file per preset; host side and agent side read the same.
+"""Presets: the models that an experiment file names in one line. One file per preset, the same for host and agent.
 
-The fields are those by which SkillEvolBench routes its calls (paper, appendix C.1, table 7). A preset never holds a key:
-it names the environment variables that do; it may state prices. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
+The fields are those that SkillEvolBench uses to route its calls (paper, appendix C.1, table 7). A preset never holds a
+key: it names its environment variables. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LACKS = (TOOLS, JSON)
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars per million tokens. `cached`: of input read from the provider's cache, `written`: of input put into it;
-    None: as any other input."""
+    """US dollars per million tokens. `cached`: input read from the provider's cache, `written`: input written to it;
+    None: priced as any other input."""
 
     input: float
     output: float
@@ -36,8 +36,8 @@ class Prices:
     written: float | None = None
 
     def cost(self, usage: Usage, written: int = 0) -> float | None:
-        """US dollars; None where the tokens are not known. Input that was cached or is put into the cache (`written`) is
-        part of the input and paid for once."""
+        """US dollars, or None if the tokens are unknown. Input that was read from or written to the cache
+        (`written`) is part of the input and paid for once."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         cached = min(usage.cached_tokens or 0, usage.input_tokens)
@@ -50,8 +50,8 @@ class Prices:
 
 
 SUFFIX = ".yaml"
-# What names of Hugging Face, Ollama, Vertex, ARNs and fine-tunes are made of: "ft:gpt-4.1-mini:my-org::BTz2QzXa",
-# "claude-sonnet-4@20250514". Nothing that ends a host or a path in an address.
+# The characters of names at Hugging Face, Ollama, Vertex, of ARNs and fine-tunes: "ft:gpt-4.1-mini:my-org::BTz2QzXa",
+# "claude-sonnet-4@20250514". None of them ends a host or a path in an address.
 _PLAIN_NAME = re.compile(r"[\w.:/@+~=,()\[\] -]+")
 
 
@@ -62,19 +62,19 @@ class Preset:
     name: str  # "claude-opus-4.6"
     provider: str  # "anthropic"
     harness: str  # the agent it was published with: "claude-code", "codex", ..., "shell"
-    agent_model: str  # as the harness takes it
-    host_model: str  # as litellm takes it, for calls made on this side: shell agent, author, judge
+    agent_model: str  # in the harness's notation
+    host_model: str  # in litellm's notation, for calls made on the host: shell agent, author, judge
     api_base: str | None = None  # None: the provider's own address
     key_variable: str | None = None  # NAME of the variable that holds the key
     key_header: str = "authorization"  # how the provider takes it (runner.sandboxes.needs.Provider)
     agent_environment: Mapping[str, str] = field(default_factory=dict)  # variable in the sandbox -> NAME of ours
     options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
-    api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private
-    prices: Prices | None = None  # of an address of one's own; None: litellm's list
+    api_base_variable: str | None = None  # NAME of the variable that holds the address, if that is private
+    prices: Prices | None = None  # of a private address; None: litellm's list
     timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.client.TIMEOUT_SECONDS
-    max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
+    max_tokens: int | None = None  # the longest reply to ask for; None: the runner's limit
     context_window: int | None = None  # tokens; None: litellm's list
-    lacks: tuple[str, ...] = ()  # of LACKS, what its test did not find; no part of the setup
+    lacks: tuple[str, ...] = ()  # of LACKS, what its test did not find; not part of the setup
     max_parallel: int | None = None  # calls at a time; None: see `endpoint`
 
     @property
@@ -85,21 +85,20 @@ class Preset:
 
     @property
     def digest(self) -> str:
-        """Of everything in the file but how long a silent provider is waited for, how many calls it takes at a time and what
-        a test found; what the variables hold is no part of it. A limit that a file does not state leaves the digest as it
-        was before there was one."""
+        """Digest of the file without the silence limit, the number of parallel calls and the results of a test. The
+        variables' values are not part of it. Unstated limits are omitted, so that older presets keep their digest."""
         stated = encode(self)
         unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
         left_out = ("timeout_seconds", "max_parallel", "lacks", *unstated)
         return digest_json({name: value for name, value in stated.items() if name not in left_out})
 
     def require_key(self) -> None:
-        """NotOnThisMachine names the variable that holds the key and is not set."""
+        """Raise NotOnThisMachine with the name of the key's variable if it is not set."""
         if self.key_variable and not os.environ.get(self.key_variable, "").strip():
             raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.key_variable} is not set")
 
     def base_url(self) -> str | None:
-        """The address of one's own, from the file or its variable. NotOnThisMachine names a variable that is not set."""
+        """The preset's own address, from the file or its variable. NotOnThisMachine names an unset variable."""
         if self.api_base_variable is None:
             return self.api_base
         address = os.environ.get(self.api_base_variable, "").strip()
@@ -108,8 +107,8 @@ class Preset:
         return address
 
     def endpoint(self) -> Endpoint:
-        """Where its calls go. A server in a private network is asked one call at a time unless the file states more; others
-        have no limit of their own. NotOnThisMachine as for `base_url`."""
+        """Where its calls go. A server in a private network gets one call at a time unless the file states more;
+        others have no limit. NotOnThisMachine as for `base_url`."""
         address = self.base_url()
         if address is None:
             return Endpoint(self.name, self.host_model, self.max_parallel)
@@ -123,7 +122,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_private(host: str) -> bool:
-    """Is it a machine of one's own network, as far as its name or number says?"""
+    """Is it a host of a private network, as far as its name or number shows?"""
     try:
         return not ipaddress.ip_address(host).is_global
     except ValueError:
@@ -131,5 +130,5 @@ def _is_private(host: str) -> bool:
 
 
 def has_address(model: str) -> bool:
-    """Would litellm find a server's address in this name? It sends some requests, with the key, to where a name says so."""
+    """Would litellm find a server's address in this name? It then sends some requests there, with the key."""
     return "//" in model or not _PLAIN_NAME.fullmatch(model)

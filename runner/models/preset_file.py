@@ -16,8 +16,8 @@ from runner.base.errors import SetupError
 from runner.models.preset import SUFFIX, Preset, Prices, has_address
 
 MAX_BYTES = 64 * 1024
-# What litellm takes for a call, and what is passed on to providers by common names. What a call is about (its messages, its
-# tools, who is asked and how often) is the runner's to say.
+# Options that litellm accepts for a call and passes on to providers by common names. The content of a call (messages,
+# tools, model and retries) is decided by the runner.
 OPTIONS = frozenset(
     "temperature top_p top_k min_p top_a typical_p repetition_penalty presence_penalty frequency_penalty logit_bias"
     " max_tokens max_completion_tokens stop seed response_format reasoning_effort thinking thinking_config verbosity"
@@ -26,7 +26,7 @@ OPTIONS = frozenset(
     " api_version extra_body extra_headers allowed_openai_params additional_drop_params num_ctx keep_alive think"
     " enable_thinking chat_template_kwargs".split()
 )
-# Known beginnings of keys, whose first letters are no word's end: "task-specific" is no "sk-...".
+# Known beginnings of keys. They must not follow another letter: "task-specific" is not "sk-...".
 KEY_SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"sk-(?=[\w-]*[0-9])[\w-]{8}|AIza[\w-]{10}|gh[pousr]_\w{10}|github_pat_\w{10}|glpat-[\w-]{10}|AKIA[0-9A-Z]{8}|xox[a-z]-"
@@ -34,18 +34,18 @@ KEY_SHAPES = re.compile(
     r"|(?i:bearer)\s+\S{8})|-----BEGIN"
 )
 RANDOM_TEXT = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
-AWS_SECRET = re.compile("[A-Za-z0-9/+]{40}")  # and of all three kinds, which no digest in hexadecimal is
+AWS_SECRET = re.compile("[A-Za-z0-9/+]{40}")  # and of all three kinds, unlike any hexadecimal digest
 LEAST_RANDOM = 20  # letters and digits
 LEAST_CHANGES = (
     0.36  # of neighbours; random letters and digits change their kind 0.62 times, names of models 0.2 to 0.4
 )
-LONGEST_WORD, LONGEST_MEAN = 12, 9  # characters of a name's words; the separators of a random text lie further apart
+LONGEST_WORD, LONGEST_MEAN = 12, 9  # characters of a name's words; the separators of a random text are further apart
 
 
 def looks_like_a_key(text: str) -> bool:
-    """A key's known beginning, or a long run in which small letters, capitals and digits alternate as chance has it.
+    """Does it have a known beginning of keys, or a long run of randomly mixed small letters, capitals and digits?
 
-    In a model's name ("meta-llama/Llama-3.1-8B-Instruct") they stand in words.
+    A model's name ("meta-llama/Llama-3.1-8B-Instruct") consists of words instead.
     """
     return bool(KEY_SHAPES.search(text)) or any(map(_is_random, RANDOM_TEXT.findall(text)))
 
@@ -139,7 +139,7 @@ class PresetFile(BaseModel):
 
 
 def read_preset(path: Path) -> Preset:
-    """The preset in this file; its name is the file's. SetupError lists everything that is not as expected."""
+    """Read the preset in this file, named after the file. SetupError lists all problems."""
     try:
         state = path.stat()
     except OSError as error:
@@ -158,13 +158,13 @@ def _read(path: Path, *_state: int) -> Preset:
         raise SetupError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SetupError(f"{path}: not YAML ({type(error).__name__}{_place(error)})") from None
-    except ValueError as error:  # a day or a number that there cannot be; not quoted, as it may be part of a key
+    except ValueError as error:  # an impossible day or number; not quoted, as it may be part of a key
         raise SetupError(f"{path}: not YAML ({type(error).__name__})") from None
     return check_preset(path, values)
 
 
 def check_preset(path: Path, values: object) -> Preset:
-    """The preset that a file with these values is, or would be. SetupError."""
+    """Check the preset that a file with these values is, or would be. SetupError."""
     try:
         found = PresetFile.model_validate(values)
     except ValidationError as error:
@@ -175,7 +175,7 @@ def check_preset(path: Path, values: object) -> Preset:
 
 
 def _describe_problems(error: ValidationError) -> str:
-    """Without the values: one of them may be a key that was put where its variable's name belongs."""
+    """Describe problems without the values: one of them may be a key in the wrong field."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(
         f"{'.'.join('a name' if looks_like_a_key(str(part)) else str(part) for part in problem['loc']) or 'the whole'}: "

@@ -1,4 +1,4 @@
-"""The presets there are, by name: those that come along and those of the operator."""
+"""The available presets by name: the bundled ones and the operator's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 
 
 def read_preset_named(name: str) -> Preset:
-    """SetupError names the known presets, or the file, field and expectation where its file is not as it should be."""
-    from runner.models.preset_file import read_preset  # it reads with pydantic, which only who uses presets pays for
+    """Read a preset. SetupError names the known ones, or the file, field and expectation if its file is invalid."""
+    from runner.models.preset_file import read_preset  # it imports pydantic, which only users of presets should pay for
 
     files = preset_files()
     if name not in files:
@@ -29,9 +29,9 @@ def read_preset_named(name: str) -> Preset:
 
 
 def preset_files() -> dict[str, Path]:
-    """Name -> file, of the presets that come along and of those of one's own.
+    """Name -> file, of the bundled presets and the operator's own.
 
-    SetupError for a name that both have: which one was meant must not depend on where it runs.
+    SetupError for a name that both have: the choice must not depend on the machine.
     """
     found = {_name(path): path for path in sorted(FILES.glob(f"*{SUFFIX}"))}
     own = own_folder()
@@ -53,7 +53,7 @@ def own_folder() -> Path:
 
 
 def store_preset(name: str, values: Mapping[str, JsonValue]) -> Path:
-    """Writes a preset of one's own. SetupError for values or a name that none has, and for a name that one has already."""
+    """Write a preset of the operator. SetupError for invalid values or name, and for a name in use."""
     import yaml
 
     from runner.models.preset_file import check_preset
@@ -77,7 +77,7 @@ def store_preset(name: str, values: Mapping[str, JsonValue]) -> Path:
 def list_preset_variables() -> frozenset[str]:
     """Names of all environment variables that some preset reads a key or a private address from.
 
-    A file that cannot be read names none: nobody can use it either.
+    An unreadable file names none: nobody can use it either.
     """
     from runner.models.preset_file import read_preset
 

@@ -1,7 +1,7 @@
 """A model that answers from a recording: "recorded/<file name without .jsonl>". No network, no key, no cost today.
 
-The same request is always given the same reply, so that an attempt that a failure of the machine made anew goes as it
-went. A request that the recording does not hold is refused, with what differs from the one most like it.
+The same request always gets the same reply, so that an attempt repeated after a failure of the machine takes the same
+course. A request that is not in the recording is refused, with its difference from the most similar one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def recordings_folder() -> Path:
 
 
 class Recorded:
-    """`version` is the recording's digest: a changed file is another model. Usage and cost are those of the recording."""
+    """`version` is the recording's digest: a changed file is another model. Usage and cost are the recorded ones."""
 
     scripted = True
     preset = None
-    priced = False  # what it tells was paid when it was recorded
+    priced = False  # its cost was paid when it was recorded
 
     def __init__(self, name: str) -> None:
         provider, _, file = name.partition("/")
@@ -46,7 +46,7 @@ class Recorded:
         self.price_table = str(self.recording.head.get("price_table") or "")[:MAX_PRICE_TABLE]
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelRefused for whatever was not recorded, also for a turn beyond the last."""
+        """Raises ModelRefused for any request that was not recorded, also for a turn beyond the last."""
         call = self.recording.calls.get(request_digest(request))
         if call is not None:
             return call.reply

@@ -1,8 +1,8 @@
-"""The file that a run's model calls are kept in: JSON lines, the first a head, then one line per answered call.
+"""The file with a run's model calls: JSON lines, the first a head, then one line per answered call.
 
-Head: {"format", "run", "setup_digest", "models": [...], "price_table", "context_window", "calls", "left_out"}. A call: {"purpose", "place",
-"model", "digest", "request", "reply"}. "digest" is that of the whole request; "request" is a continuation
-(`runner.models.wire.continuing`) of the one whose digest it names, where a conversation goes on.
+Head: {"format", "run", "setup_digest", "models": [...], "price_table", "context_window", "calls", "left_out"}. A call:
+{"purpose", "place", "model", "digest", "request", "reply"}. "digest" is that of the whole request. "request" continues
+an earlier request of the conversation, named by its digest (`runner.models.wire.continuing`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Recording:
     calls: dict[str, RecordedCall]  # by the request's digest
 
     def closest(self, request: ModelRequest) -> RecordedCall | None:
-        """The recorded request most like this one: of the same kind, sharing the longest beginning."""
+        """The most similar recorded request: of the same kind, sharing the longest beginning."""
 
         def likeness(call: RecordedCall) -> tuple[bool, int, bool, int, int]:
             other = call.request
@@ -63,7 +63,7 @@ class Recording:
 
 
 def read_recording(path: Path) -> Recording:
-    """SetupError, with file and line, where it is no recording. Read once per process until the file changes."""
+    """Raises SetupError, with file and line, if it is not a recording. Read once per process until the file changes."""
     try:
         state = path.stat()
     except OSError as error:
@@ -112,7 +112,7 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
 
 
 def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
-    """A unified diff of the two requests' JSON, texts on lines of their own; capped, and says so."""
+    """A unified diff of the two requests' JSON, texts on lines of their own; capped, with a note."""
     lines = list(difflib.unified_diff(_render(recorded), _render(asked), "recorded", "asked", lineterm="", n=2))
     shown = "\n".join(line[:MAX_LINE_CHARS] for line in lines[:MAX_DIFF_LINES])[:MAX_DIFF_CHARS]
     more = len(lines) - shown.count("\n") - 1

@@ -1,15 +1,15 @@
-"""What a server of one's own says about itself: which program it is, what it serves, its model's window and size.
+"""What a self-hosted server says about itself: its program, its models, and the model's window and size.
 
-Each program says it elsewhere, and the OpenAI format has no word for a window. Where the answers are looked for:
+Each program reports it elsewhere, and the OpenAI format has no field for a window. These addresses are read:
 
     /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx and meta.n_params
     /props             llama.cpp: the window of one slot, and how many slots there are
     /api/v0/models     LM Studio: the window that the model was loaded with
     /api/ps            Ollama: window and size of each model that is loaded now
 
-A program is named by a field that it alone has. Small servers answer every path, and some names of owners are anybody's.
-
-The server is whoever the operator named, and may be hostile: replies are bounded, and a value of another type is none.
+A program is recognised by a field that only it has. Small servers answer every path, and some owner names are
+ambiguous. The operator named the server, and it may be hostile: replies are bounded, and values of the wrong type are
+ignored.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from urllib.parse import urlsplit, urlunsplit
 from runner.base.errors import ModelUnavailable
 from runner.base.types import JsonValue
 
-SECONDS = 120.0  # of each answer; some servers list nothing while they make a reply
+SECONDS = 120.0  # of each answer; some servers list nothing while they generate a reply
 MAX_IDS = 100
 MAX_ID = 200  # characters
 
 LLAMA_CPP, LLAMA_CPP_PYTHON, VLLM, OLLAMA, LM_STUDIO = "llama.cpp", "llama-cpp-python", "vLLM", "Ollama", "LM Studio"
-# By whom the entries of /models are owned, as each program fills it in.
+# The owner of entries in /models, as each program fills it in.
 OWNERS = {
     "llamacpp": LLAMA_CPP,
     "me": LLAMA_CPP_PYTHON,
@@ -42,13 +42,13 @@ _SIZE = re.compile(
     r"(?<![a-z0-9.])(?:(?P<experts>\d{1,2})x)?(?P<count>\d{1,4}(?:\.\d{1,3})?)(?P<unit>[mb])(?![a-z0-9])", re.IGNORECASE
 )
 _UNITS = {"m": 10**6, "b": 10**9}
-LEAST_PARAMETERS = 10**7  # what a name calls less is something else: "1M" is a window
+LEAST_PARAMETERS = 10**7  # a smaller number in a name is something else: "1M" is a window
 
 
 @dataclass(frozen=True, slots=True)
 class ServerListing:
-    """`program`: "" where it is unknown. `window`: tokens of one call, as declared for the model asked about. `parameters`: as
-    the server reports them, else as the model's name does. `problem`: why there is no list; "" where there is one. `slots`: calls that it answers at a time."""
+    """`program`: "" if unknown. `window`: tokens of one call, as declared for the model asked about. `parameters`:
+    reported, else from the model's name. `problem`: why there is no list, or "". `slots`: calls answered at a time."""
 
     models: tuple[str, ...] = ()
     program: str = ""
@@ -64,7 +64,7 @@ class ServerListing:
 
 
 def read_server_listing(address: str, key: str | None, model: str) -> ServerListing:
-    """ModelUnavailable where nobody answers there. No error quotes address or key."""
+    """Raises ModelUnavailable if the server does not answer. No error quotes address or key."""
     status, listed = _ask(f"{address.rstrip('/')}/models", key)
     entries = list(_rows(listed, "data"))
     if status != 200 or not isinstance(listed, Mapping) or "data" not in listed:
@@ -86,7 +86,7 @@ def read_server_listing(address: str, key: str | None, model: str) -> ServerList
 
 
 def read_size(text: str) -> int | None:
-    """Parameters by a model's or a file's name, or by a size such as "134.52M"; the largest number where it has several."""
+    """Read parameters from a model's or file's name, or a size such as "134.52M"; of several, the largest number."""
     sizes = [
         round(int(each["experts"] or 1) * float(each["count"]) * _UNITS[each["unit"].lower()])
         for each in _SIZE.finditer(text)
@@ -95,7 +95,7 @@ def read_size(text: str) -> int | None:
 
 
 def answers_whole(address: str, key: str | None, model: str) -> bool:
-    """Does the server answer one short request that asks for no stream?"""
+    """Does the server answer one short request without streaming?"""
     from runner.models.wire.bounded import MAX_BROKEN
 
     body = {
@@ -111,7 +111,7 @@ def answers_whole(address: str, key: str | None, model: str) -> bool:
 
 
 def _ask_program(address: str, key: str | None, model: str, found: ServerListing) -> ServerListing:
-    """At the addresses that only one program knows; the key goes nowhere but to the same host."""
+    """Ask at the addresses that only one program knows. The key is only sent to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
     props = _ask(f"{root}/props", key)[1]
@@ -136,13 +136,13 @@ def _ask_program(address: str, key: str | None, model: str, found: ServerListing
 def _ask(
     url: str, key: str | None, *, body: Mapping[str, object] | None = None, broken: int = 0
 ) -> tuple[int, JsonValue]:
-    """Status and JSON; None in its place for anything else. `broken`: as of `BoundedCall`."""
+    """Return status and JSON, None instead of JSON for anything else. `broken`: as of `BoundedCall`."""
     import httpx
 
     from runner.models.litellm.litellm_package import load_litellm
     from runner.models.wire.bounded import Away, BoundedCall, BoundedTransport, bound_calls
 
-    load_litellm()  # its settings of trust are used
+    load_litellm()  # its TLS settings are used
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     call = BoundedCall(SECONDS, time.monotonic() + SECONDS, broken=broken)
     try:

@@ -1,10 +1,10 @@
-"""Tries a model out: is it there, what does it serve, does it call tools, does it keep to JSON, how much does it take, how fast?
+"""Tries a model out: is it up, what does it serve, does it call tools, does it keep to JSON, how much fits, how fast?
 
-One question after the other, each with an answer that was observed and, where it fails, what to change. A program that
-serves models at home has flags for most of it (docs/reference/models.md has them in one table).
+Each question gets an observed answer and, if it fails, advice on what to change. Programs that serve models at home
+have flags for most of it (docs/reference/models.md has them in one table).
 
-The address is the operator's own preset or server, and is asked as an experiment would ask it. No answer quotes the key,
-also where the server does.
+The model is the operator's own preset or server, asked as in an experiment. Even if the server quotes the key, no
+answer does.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from runner.models.server_listing import (
     read_server_listing,
 )
 
-SILENCE_SECONDS = 120.0  # a model that is loaded begins to answer in less
-LONGEST_PAUSES = 20.0  # seconds, of all pauses between tries: who tries a model out wants to hear that it fails
+SILENCE_SECONDS = 120.0  # a loaded model begins to answer sooner
+LONGEST_PAUSES = 20.0  # seconds, of all pauses between tries: a person trying a model wants to see failures
 TOKENS = 512  # of an answer; models that think need some
 MEASURED_TOKENS = 128
-LONG_PROMPT = 140_000  # words, where no window is known: more than most windows hold
-MAX_SAID = 300  # characters of what a server says
+LONG_PROMPT = 140_000  # words, if the window is unknown: more than most windows hold
+MAX_SAID = 300  # characters of a server's message
 SMALL_PARAMETERS = 10**9  # a model with fewer is called small
 
 REACH = "Is the server there, and what does it serve?"
@@ -73,7 +73,7 @@ ADD = {
 
 @dataclass(frozen=True, slots=True)
 class TriedQuestion:
-    """`said`: what was observed, in a sentence. `advice`: what to change; "" where nothing is to be."""
+    """`said`: the observation, in a sentence. `advice`: what to change, or ""."""
 
     question: str
     passed: bool
@@ -83,7 +83,7 @@ class TriedQuestion:
 
 @dataclass(slots=True)
 class Tryout:
-    """Of one model. Afterwards the fields hold what was found, for whoever writes a preset from it."""
+    """The test of one model. Afterwards the fields hold the findings, for writing a preset."""
 
     model: LiteLLM
     listing: ServerListing = ServerListing()
@@ -98,14 +98,14 @@ class Tryout:
         return self.listing.parameters is not None and self.listing.parameters < SMALL_PARAMETERS
 
     def ask(self) -> Iterator[TriedQuestion]:
-        """Each question as soon as it is answered. None follows where nobody listens or nothing is answered."""
+        """Yield each question as soon as it is answered. Stops if the server is unreachable or does not answer."""
         hide = self.model.hide_private
         return (replace(found, said=hide(found.said), advice=hide(found.advice)) for found in self._ask())
 
     def _ask(self) -> Iterator[TriedQuestion]:
         self.model.timeout_seconds = min(self.model.timeout_seconds, SILENCE_SECONDS)
         self.model.sleep, self.model.wait_in_queue = _Pauses(), time.sleep
-        if self._address is not None:  # else a provider's: its list says nothing that a call does not
+        if self._address is not None:  # a provider's list adds nothing to a call
             try:
                 self.listing = self._list()
             except RunnerError as error:
@@ -121,7 +121,7 @@ class Tryout:
 
     @property
     def _address(self) -> str | None:
-        """None also where its variable is not set: the first call says so."""
+        """The server's address. None also if its variable is not set: the first call reports that."""
         try:
             return self.model.preset.base_url() if self.model.preset is not None else self.model.api_base
         except RunnerError:
@@ -138,7 +138,7 @@ class Tryout:
         return read_server_listing(self._address or "", self._key(), self._served_as)
 
     def _look_again(self) -> None:
-        """Ollama loads a model with the first call, and tells its window only then."""
+        """List again: Ollama loads a model with the first call, and reports its window only then."""
         if self._address is not None and self.listing.window is None:
             with suppress(RunnerError):
                 self.listing = self._list()
@@ -170,7 +170,7 @@ class Tryout:
         return TriedQuestion(question, True, f"it says {text[:80]!r}")
 
     def _refuses_streams(self) -> bool:
-        """It answers the same without a stream. One that says the word in its refusal is asked whole anyway."""
+        """Does it answer only without a stream? If its refusal mentions streams, whole replies are used anyway."""
         return self._address is not None and answers_whole(self._address, self._key(), self._served_as)
 
     def _call_tool(self) -> TriedQuestion:
@@ -255,7 +255,7 @@ class Tryout:
         return TriedQuestion(question, True, f"{made} tokens in {seconds:.1f} s: {made / seconds:.1f} tokens a second")
 
     def _complete(self, request: ModelRequest) -> ModelReply | str:
-        """The reply, or why there is none."""
+        """Return the reply, or why there is none."""
         try:
             return self.model.complete(request)
         except RunnerError as error:
@@ -263,7 +263,7 @@ class Tryout:
 
 
 def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
-    """The model of a server that has no preset yet; the first that it serves where none is named. SetupError."""
+    """The model of a server without a preset; its first model if none is named. SetupError."""
     drafted = LiteLLM.of_preset(draft_preset(address, model or "any", key_variable))
     if model:
         return drafted
@@ -277,19 +277,19 @@ def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
 
 
 def draft_preset(address: str, model: str, key_variable: str | None) -> Preset:
-    """Of a server that has none yet. SetupError names the field that is not as it should be."""
+    """Draft a preset for a server without one. SetupError names the invalid field."""
     return check_preset(Path("own-server"), describe_own_server(address, model, key_variable))
 
 
 def describe_own_server(address: str, model: str, key_variable: str | None) -> dict[str, JsonValue]:
-    """What stands in the preset of a server that speaks the OpenAI format."""
+    """The preset's values for a server with the OpenAI format."""
     named: dict[str, JsonValue] = {"key_variable": key_variable} if key_variable else {}
     values = {"provider": "own server", "agent_model": model, "host_model": f"openai/{model}", "api_base": address}
     return {**values, **named}
 
 
 class _Pauses:
-    """Sleeps between tries, until it was enough."""
+    """Sleeps between tries, up to a total."""
 
     def __init__(self) -> None:
         self.left = LONGEST_PAUSES
@@ -314,7 +314,7 @@ def _read_object(text: str) -> dict[str, JsonValue] | None:
 
 
 def _find_wrong(call: ToolCall) -> str:
-    """Why this is no call of ADD as it was offered; "" where it is one."""
+    """Explain why this is not a valid call of ADD, or return ""."""
     if call.name != "add":
         return f"there is no tool {_shorten(call.name)[:40]!r}"
     wrong = [f"{_shorten(name)[:40]}: there is no such argument" for name in call.arguments if name not in ("a", "b")]
@@ -327,6 +327,6 @@ def _find_wrong(call: ToolCall) -> str:
 
 
 def _shorten(told: object) -> str:
-    """In one line that a terminal can show."""
+    """Shorten to one line that a terminal can show."""
     text = " ".join(str(told).split())
     return "".join(each if each.isprintable() else "?" for each in text)[:MAX_SAID]

@@ -1,4 +1,4 @@
-"""The agent programs we run: which, in which version, and where they lie once they are installed.
+"""The agent programs we run: their versions, and where they are after installation.
 
 A program is one folder below `pins/`: `program.toml` (package, runtime, the file that is started), `package.json` and
 `package-lock.json`, npm's own files, whose integrity hashes fix every byte. `installing.install` makes a folder of it
@@ -47,7 +47,7 @@ def names() -> list[str]:
 
 
 def pin_of(name: str) -> Pin:
-    """SetupError for an unknown name, for files that are no pin, and for a kind of machine the program is not made for."""
+    """Raises SetupError for an unknown name, for invalid files, and for an unsupported kind of machine."""
     folder = PINS / name
     if not (folder / "program.toml").is_file():
         raise SetupError(f"unknown program {name!r}; known: {', '.join(names())}")
@@ -67,7 +67,7 @@ def pin_of(name: str) -> Pin:
 
 
 def machine() -> str:
-    """ "x86_64" or "aarch64", whatever this system calls it."""
+    """ "x86_64" or "aarch64", for any name of the system."""
     return {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
 
 
@@ -79,9 +79,9 @@ def programs_folder() -> Path:
 
 
 def find_installed(name: str, folder: Path | None = None) -> Program:
-    """The program, ready for a sandbox. NotOnThisMachine, with the command that installs it, when it is not there.
+    """Return the program, ready for a sandbox. NotOnThisMachine names the command that installs a missing one.
 
-    Nothing is installed on the way: an attempt neither waits for a registry nor depends on one.
+    Nothing is installed here: an attempt neither waits for a registry nor depends on one.
     """
     pin = pin_of(name)
     home = (folder or programs_folder()) / pin.installation

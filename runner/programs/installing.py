@@ -1,7 +1,7 @@
 """Installing a pinned program: packages by npm and its lock, node from the registry of Python packages.
 
-No script of a package is run. What comes out is one folder: `node_modules`, `runtime/bin/node` where the program needs
-it, and `bin/<name>`, which starts it from wherever the folder is mounted. It appears whole or not at all.
+No package script is run. The result is one folder: `node_modules`, `runtime/bin/node` if the program needs it, and
+`bin/<name>`, which starts it from any mount point. It appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from runner.programs import PINS, Pin, machine, pin_of, programs_folder
 
 SECONDS = 900.0
 ERROR_CHARS = 2_000
-_CPU = {"x86_64": "x64", "aarch64": "arm64"}  # as npm calls them
+_CPU = {"x86_64": "x64", "aarch64": "arm64"}  # npm's names
 _START = '#!/bin/sh\nhere="$(dirname "$0")/.."\nexec {runtime}"$here/{start}" "$@"\n'
 
 
 def install(name: str, folder: Path | None = None, tell: Callable[[str], None] = lambda line: None) -> Path:
-    """Installs the program unless it is there, and returns its folder. SetupError when that fails, with npm's words.
+    """Install the program if it is missing, and return its folder. SetupError, with npm's words, if that fails.
 
-    Two that install at once do it twice; the first to finish stays.
+    Two parallel installations both run; the first to finish stays.
     """
     pin = pin_of(name)
     base = folder or programs_folder()

@@ -1,4 +1,4 @@
-"""What comes along of a paper's prompts: where each stands, how it is known again, and what fills its placeholders."""
+"""The bundled part of a paper's prompts: the place of each, how it is recognised, and what fills its placeholders."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class _LayoutPart(BaseModel):
 
 
 class Piece(_LayoutPart):
-    """A stretch of printed text, by a few words at its ends. `to` is the first of these that is found.
+    """A stretch of printed text, by a few words at its ends. `to`: possible ends; the first one found counts.
 
-    `words`: the digest of its letters and digits in the text it was taken from. `listing`: it is printed as source code.
+    `words`: digest of its letters and digits in the original text. `listing`: it is printed as source code.
     """
 
-    after: str = ""  # what stands somewhere before it
+    after: str = ""  # words somewhere before it
     start: str = Field(alias="from")
     to: tuple[str, ...] = ()  # its last words
-    before: str = ""  # what follows it, where its last words are not known
+    before: str = ""  # words after it, if its last words are unknown
     listing: bool = False
     words: str = ""
     note: str = ""
 
 
 class LayoutText(_LayoutPart):
-    """A part of a message: a printed piece, in which other pieces take the places of `put`, or words of ours."""
+    """A part of a message: a printed piece with other pieces in the places of `put`, or our own words."""
 
     piece: str = ""
     put: dict[str, str] = {}
@@ -42,7 +42,7 @@ class LayoutText(_LayoutPart):
 
 
 class LayoutMessage(_LayoutPart):
-    """A message of a prompt, as a paper's pieces make it."""
+    """A message of a prompt, built from a paper's pieces."""
 
     role: Literal["system", "user"]
     answers_once: bool = False
@@ -51,7 +51,7 @@ class LayoutMessage(_LayoutPart):
 
 
 class LayoutPrompt(_LayoutPart):
-    """What a paper has one role asked on one occasion."""
+    """A paper's prompt for one role on one occasion."""
 
     role: str
     occasion: str
@@ -74,7 +74,7 @@ class LayoutPrompt(_LayoutPart):
 
 
 class Absent(_LayoutPart):
-    """An occasion for which the paper prints no prompt: ours is used."""
+    """An occasion without a printed prompt in the paper: ours is used."""
 
     role: str
     occasion: str

@@ -1,4 +1,4 @@
-"""Taking a paper's prompts out of the user's copy, into a pack; and taking in a pack of the user's own."""
+"""Extracting a paper's prompts from the user's copy into a pack, and importing a user's own pack."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FoundPiece:
 
 @dataclass(frozen=True, slots=True)
 class TakenPrompt:
-    """What became of one prompt of a layout. `prompt` is None where a piece or a placeholder is missing."""
+    """The result for one prompt of a layout. `prompt` is None if a piece or a placeholder is missing."""
 
     layout: LayoutPrompt
     prompt: PackPrompt | None
@@ -45,7 +45,7 @@ class TakenPrompt:
 
 @dataclass(frozen=True, slots=True)
 class TakenPack:
-    """What a copy gave of one paper. `notes`: what is known of the copies that the digests come from."""
+    """What a copy has of one paper. `notes`: what is known of the copies behind the digests."""
 
     layout: PackLayout
     prompts: tuple[TakenPrompt, ...]
@@ -54,7 +54,7 @@ class TakenPack:
 
     @property
     def pack(self) -> PromptPack | None:
-        """None where nothing was found."""
+        """The pack, or None if nothing was found."""
         found = tuple(each.prompt for each in self.prompts if each.prompt is not None)
         names = ", ".join(path.name for path in self.paths)
         source = f"{self.layout.source}; taken from {names}"[:1_000]
@@ -63,14 +63,14 @@ class TakenPack:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Everything below a path. `unread`: files that could not be read, with the reason."""
+    """Everything below a path. `unread`: unreadable files, with the reason."""
 
     packs: tuple[TakenPack, ...]
     unread: tuple[PrintedCopy, ...] = field(default=())
 
 
 def take_prompts(path: Path) -> Taken:
-    """What stands of the known papers' prompts in the copy. SetupError where there is no such path."""
+    """Extract the known papers' prompts from the copy. SetupError if there is no such path."""
     found: dict[str, dict[str, FoundPiece]] = {layout.name: {} for layout in read_layouts()}
     unread: list[PrintedCopy] = []
     for copy in read_copies(path):  # one at a time: a release can be large
@@ -83,7 +83,7 @@ def take_prompts(path: Path) -> Taken:
 
 
 def _look_through(path: Path, text: PrintedText, layout: PackLayout, found: dict[str, FoundPiece]) -> None:
-    """The first copy of a piece counts, unless a later one says exactly what is expected."""
+    """The first copy of a piece counts, unless a later one matches the expected words."""
     for name, piece in layout.pieces.items():
         before = found.get(name)
         here = None if before and before.is_expected else text.find(piece)
@@ -132,7 +132,7 @@ def _compose_part(part: LayoutText, message: LayoutMessage, found: Mapping[str, 
         text = text.replace(f"{{{name}}}", found[other].text)
     for name in message.values:
         text = text.replace(f"{{{name}}}", f"\0{name}\1")
-    if piece.is_source and message.values:  # what Python's str.format makes of doubled braces
+    if piece.is_source and message.values:  # Python's str.format turns doubled braces into single ones
         text = text.replace("{{", "{").replace("}}", "}")
     return text.replace("\0", "{{").replace("\1", "}}")
 
@@ -141,7 +141,7 @@ def _compose_part(part: LayoutText, message: LayoutMessage, found: Mapping[str, 
 
 
 def take_in(folder: Path, *, replace: bool = False) -> PromptPack:
-    """A pack of the user's own, checked and copied. SuiteError names file and place."""
+    """Check and copy a pack of the user. SuiteError names file and place."""
     pack = read_pack(folder)
     if pack.name in {layout.name for layout in read_layouts()}:
         raise SetupError(f"{folder / PACK_FILE}: name: {pack.name!r} is kept for the paper's own prompts")
@@ -150,7 +150,7 @@ def take_in(folder: Path, *, replace: bool = False) -> PromptPack:
 
 
 def keep_pack(pack: PromptPack, *, replace: bool = False) -> Path:
-    """Writes the pack below the installation's data. SetupError where another of its name is there: runs may need that."""
+    """Write the pack below the installation's data. SetupError if another one has its name: runs may need that."""
     folder = packs_folder() / pack.name
     if folder.exists() and not replace and _digest_at(folder) != pack.digest:
         raise SetupError(

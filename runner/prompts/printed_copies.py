@@ -1,4 +1,4 @@
-"""The user's copies: a paper's text or PDF, or a release's folder. What cannot be read is said, and the rest goes on."""
+"""The user's copies: a paper's text or PDF, or a release's folder. Unreadable files are reported and skipped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PrintedCopy:
 
 
 def read_copies(path: Path) -> Iterator[PrintedCopy]:
-    """The file, or every readable file below the folder; links are not followed. SetupError where there is nothing."""
+    """Read the file, or every readable file below the folder, links excluded. SetupError if there is no such path."""
     if not path.exists():
         raise SetupError(f"{path}: expected a paper's text or PDF, or a folder; there is none")
     for each in _list_files(path) if path.is_dir() else [path]:
@@ -64,7 +64,7 @@ def _read_text(path: Path) -> PrintedText:
 
 
 def _read_strings(source: str) -> str:
-    """Every string of a program as it is at run time, behind the name that it is given: `NAME = text`."""
+    """Every string of a program as it is at run time, after the name it is assigned to: `NAME = text`."""
     parts: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -76,7 +76,7 @@ def _read_strings(source: str) -> str:
 
 
 def _strings_below(node: ast.expr) -> list[str]:
-    """In the order of the text; `ast.walk` goes by levels."""
+    """Yield them in text order; `ast.walk` goes by levels."""
     constants = [each for each in ast.walk(node) if isinstance(each, ast.Constant)]
     constants.sort(key=lambda each: (each.lineno, each.col_offset))
     return [each.value for each in constants if isinstance(each.value, str)]

@@ -1,7 +1,7 @@
-"""Finding a stretch of a printed text again, whatever a page, a converter or a line's end did to it.
+"""Finding a passage in a printed text, despite the changes by pages, converters and line ends.
 
-Anchors are compared without white space and with one kind of quotes and dashes. What is found is given as it stands, less
-what the print added: fences of a conversion into Markdown, hyphens at line ends, common indentation.
+Anchors are compared without white space and with one kind of quotes and dashes. The passage is returned unchanged,
+minus what the print added: fences of a conversion into Markdown, hyphens at line ends, common indentation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FENCES_OF_A_CONVERSION = re.compile(r"^```[ \t]*\n(?:[ \t]*\n)*```[ \t]*$", re.
 _BROKEN_WORD = re.compile(r"(?<!\w)(\w+)-\n[ \t]*([a-z]\w*)")
 _PAGE_NUMBER = re.compile(r"\s*\d{1,4}\s*")
 _CLOSING = re.compile(r'\s*"""\s*$')
-MOST_REPEATED = 3  # a line that begins or ends this many pages is no text
+MOST_REPEATED = 3  # a line that begins or ends this many pages is not part of the text
 
 
 class PrintedText:
-    """A text with a view of it in which anchors can be found. `is_source`: strings of a program, read as Python reads them."""
+    """A text with a view for finding anchors. `is_source`: strings of a program, read as Python reads them."""
 
     def __init__(self, text: str, *, is_source: bool = False) -> None:
         text = text.replace("\r\n", "\n")
@@ -37,7 +37,7 @@ class PrintedText:
         self._squeezed, self._places = _squeeze(text)
 
     def find(self, piece: Piece) -> str | None:
-        """The piece as it is sent; None where one of its ends is not found. A heading before it is in papers alone."""
+        """Return the piece as it is sent, or None if an end is not found. Only papers have a heading before it."""
         at = self._seek(piece.after, 0)
         if at is None and piece.after.endswith("="):
             return None
@@ -48,7 +48,7 @@ class PrintedText:
         return self._clean(self.text[self._place(start) : self._places[end - 1] + 1], piece)
 
     def _seek(self, anchor: str, start: int, *, past: bool = True) -> int | None:
-        """Where the anchor begins or, `past` it, ends. The end takes in more of its last sign: rules have any length."""
+        """Where the anchor begins or, `past` it, ends. The end includes repeats of its last character (rules)."""
         wanted, _ = _squeeze(anchor)
         found = self._squeezed.find(wanted, start)
         if found < 0:
@@ -80,18 +80,18 @@ class PrintedText:
         return _BROKEN_WORD.sub(self._join_word, text)
 
     def _join_word(self, broken: re.Match[str]) -> str:
-        """Without the hyphen where the text has the word so elsewhere."""
+        """Remove the hyphen if the text has the word without it elsewhere."""
         whole = broken[1] + broken[2]
         return whole if whole in self._words else f"{broken[1]}-{broken[2]}"
 
 
 def digest_words(text: str) -> str:
-    """Over letters and digits alone: line ends, quotes and hyphens differ between copies of one text."""
+    """Digest letters and digits alone: line ends, quotes and hyphens differ between copies of one text."""
     return hashlib.sha256("".join(re.findall(r"[^\W_]+", text)).encode()).hexdigest()[:16]
 
 
 def _squeeze(text: str) -> tuple[str, list[int]]:
-    """The signs by which anchors are found, and where each stands in `text`."""
+    """Return the characters used to find anchors, and the place of each in `text`."""
     signs: list[str] = []
     places: list[int] = []
     at = 0
@@ -104,7 +104,7 @@ def _squeeze(text: str) -> tuple[str, list[int]]:
 
 
 def _without_furniture(text: str) -> str:
-    """Pages joined, less their numbers and the lines that begin or end many of them."""
+    """Join pages without their numbers and the lines that begin or end many of them."""
     pages = [page.strip("\n").split("\n") for page in text.split("\f")]
     ends = Counter(_alike(line) for page in pages for line in {page[0], page[-1]})
     kept = [[line for place, line in enumerate(page) if not _is_furniture(line, place, page, ends)] for page in pages]

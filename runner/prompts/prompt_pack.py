@@ -1,7 +1,7 @@
 """A pack: a folder with `pack.yaml` and a text file for each message, checked as a whole before anything is sent.
 
-A message's text names the values that are put in as `{{name}}`. `pack.yaml` says which value fills a name that is not one
-of ours, and which marks in double braces stand for themselves.
+A message's text marks inserted values as `{{name}}`. `pack.yaml` maps names that are not ours to values, and lists
+marks in double braces to keep verbatim.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Part(BaseModel):
 
 
 class PackMessage(_Part):
-    """`text` is read from `file`. `values`: names in the text -> our values. `literal`: marks that stay as they are.
+    """`text` is read from `file`. `values`: names in the text -> our values. `literal`: marks that stay unchanged.
 
-    `answers_once`: only for a model that answers once, without a shell; an author that is an agent is not sent it.
+    `answers_once`: only for a model that answers once, without a shell; not sent to an author that is an agent.
     """
 
     role: Literal["system", "user"]
@@ -44,9 +44,9 @@ class PackMessage(_Part):
     text: str = Field(default="", exclude=True)
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with each name's value in its place. What a value says is not read for names again.
+        """Replace each name by its value. Names inside a value are not replaced.
 
-        A value of several lines has them for itself, also where a print has run lines together: its fences stay fences.
+        A value of several lines gets lines of its own, even if the print has joined lines: its fences stay fences.
         """
 
         def put(mark: re.Match[str]) -> str:
@@ -70,7 +70,7 @@ class PackMessage(_Part):
 
 
 class PackPrompt(_Part):
-    """What one role is asked on one occasion. `condition`: of this condition alone. `answer`: the form asked for."""
+    """The prompt of one role on one occasion. `condition`: only for this one. `answer`: the requested form."""
 
     role: str
     occasion: str
@@ -96,7 +96,7 @@ class PackPrompt(_Part):
 
 
 class PromptPack(_Part):
-    """A pack as it lies on disk now."""
+    """A pack as it is on disk now."""
 
     format: Literal["skillglass-prompts/1"] = FORMAT
     name: str = Field(pattern=f"^{NAME.pattern}$")
@@ -105,7 +105,7 @@ class PromptPack(_Part):
 
     @property
     def digest(self) -> str:
-        """Over everything that is sent, and when; not over where it was read from."""
+        """Digest everything that is sent, and when; not where it was read from."""
         prompts = [each.model_dump(mode="json") for each in self.prompts]
         return digest_json([FORMAT, prompts, {each.file: each.text for each in self.messages}])
 
@@ -114,7 +114,7 @@ class PromptPack(_Part):
         return (message for prompt in self.prompts for message in prompt.messages)
 
     def find(self, asked: Asked, condition: str) -> PackPrompt | None:
-        """The condition's own prompt before one for every condition."""
+        """Prefer the condition's own prompt to one for every condition."""
         found = [each for each in self.prompts if each.asked == asked and each.condition in ("", condition)]
         return max(found, key=lambda each: each.condition != "", default=None)
 
@@ -129,7 +129,7 @@ def list_packs() -> list[str]:
 
 
 def find_pack(name: str) -> PromptPack:
-    """SetupError names the known packs, or the file, place and expectation where one is not as it should be."""
+    """Raises SetupError with the known packs, or the file, place and expectation of an invalid one."""
     if not NAME.fullmatch(name) or not (packs_folder() / name / PACK_FILE).is_file():
         known = ", ".join(list_packs()) or "none"
         raise SetupError(f"unknown prompt pack {name!r:.80}; known: {known}; {MANAGE} read_prompts takes one in")
@@ -137,7 +137,7 @@ def find_pack(name: str) -> PromptPack:
 
 
 def find_judge_pack(name: str) -> PromptPack:
-    """A pack that asks a judge something; "paper" is that of the one paper that prints such prompts."""
+    """A pack with prompts for a judge. "paper" is that of the one paper that prints such prompts."""
     pack = find_pack(JUDGED_BY if name == PAPER else name)
     if not any(each.role == JUDGE for each in pack.prompts):
         raise SetupError(f"the prompt pack {pack.name} has no prompt for a judge")
@@ -145,7 +145,7 @@ def find_judge_pack(name: str) -> PromptPack:
 
 
 def read_pack(folder: Path) -> PromptPack:
-    """SuiteError names the file, the place and what was expected."""
+    """Raises SuiteError with the file, the place and the expectation."""
     path = folder / PACK_FILE
     try:
         pack = PromptPack.model_validate(read_yaml(path))

@@ -1,4 +1,4 @@
-"""Who is asked what: the roles, their occasions, the values that a prompt of an occasion may name, and the words of a choice."""
+"""The roles that get prompts: their occasions, the values a prompt may name, and how a choice is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runner.base.errors import SetupError
 from runner.base.var_folder import MANAGE
 
-MAX_CHOICE = 65  # it stands in a condition's name, for which there are 100
+MAX_CHOICE = 65  # it is part of a condition's name, which has room for 100
 OWN, PAPER = "skillglass", "paper"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 AUTHOR, STUDENT, TEACHER, GENERATOR, JUDGE = ROLES = ("author", "student", "teacher", "generator", "judge")
@@ -18,11 +18,11 @@ CHOSEN = (
     STUDENT,
     TEACHER,
     GENERATOR,
-)  # by an experiment; a judge's prompts are chosen by whoever lets it judge
+)  # by an experiment; a judge's prompts are chosen when judging is started
 
 
 class Asked(NamedTuple):
-    """One thing that somebody is asked, by its role and occasion."""
+    """One kind of prompt, by its role and occasion."""
 
     role: str
     occasion: str
@@ -64,7 +64,7 @@ _JUDGED = {"material": "what the question is about, in fences under headings"}
 _SEEN = {**_FAMILY, **_SKILLS, **_TRIAL}
 _LEARNS = {**_FAMILY, **_TASK, **_SKILLS}
 _GENERATES = {**_LEARNS, **_CORPUS}
-# What each is asked, and the values that its prompt may name.
+# The occasions of each role, and the values that its prompt may name.
 VALUES: Mapping[Asked, Mapping[str, str]] = {
     Asked(AUTHOR, "zero-shot"): {**_FAMILY, **_TEXT, **_SKILLS},
     Asked(AUTHOR, "induce"): _SEEN,
@@ -94,7 +94,7 @@ VALUES: Mapping[Asked, Mapping[str, str]] = {
 
 
 def read_choice(text: str) -> dict[str, str]:
-    """Role -> pack of "paper" (every role) or "author.paper~teacher.own-words". Roles with our own prompts are left out.
+    """Role -> pack of "paper" (every role) or "author.paper~teacher.own-words", without roles that use our prompts.
 
     SetupError says what was expected.
     """
@@ -118,7 +118,7 @@ def read_choice(text: str) -> dict[str, str]:
 
 
 def write_choice(choice: Mapping[str, str]) -> str:
-    """The shortest text that `read_choice` reads as this. It stands in a condition's name, so in addresses too."""
+    """The shortest text that `read_choice` reads as this. It is part of a condition's name, so of addresses too."""
     if not choice:
         return OWN
     if is_for_all(choice):
@@ -131,7 +131,7 @@ def is_for_all(choice: Mapping[str, str]) -> bool:
 
 
 def say_choice(text: str) -> str:
-    """For people: "the paper's prompts", "prompts of own-words", "the paper's author prompts"."""
+    """Describe the choice: "the paper's prompts", "prompts of own-words", "the paper's author prompts"."""
     choice = read_choice(text)
     whose = {"": choice[AUTHOR]} if is_for_all(choice) else {f"{role} ": name for role, name in choice.items()}
     return ", ".join(

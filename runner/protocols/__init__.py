@@ -1,8 +1,8 @@
-"""Protocols: one file each, saying what comes next given what happened. `registry.PROTOCOLS` finds it by name.
+"""Protocols: one file each, with the next step for any history. `registry.PROTOCOLS` finds it by name.
 
-A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError where it
-cannot be run), `units(suite)`, `slots(plan)`, `open_steps(plan, state)` and `list_asked(condition)` (what its author may
-be asked, for `prompt_choice`); it may have `AUTHOR_LIMITS` and `NOTICE`. The functions below say what the others give.
+A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError if it cannot
+be run), `units(suite)`, `slots(plan)`, `open_steps(plan, state)` and `list_asked(condition)` (its author's possible
+prompts, for `prompt_choice`). It may have `AUTHOR_LIMITS` and `NOTICE`. The functions below describe the others.
 Conditions, plans, steps and the history are shared; doing a step is in `runner.engine`.
 """
 
@@ -23,9 +23,9 @@ from runner.protocols.steps import NextStep, RunTrial
 
 
 def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] = ()) -> NextStep | None:
-    """The next step of the plan's protocol. Pure: same arguments, same step.
+    """Return the next step of the plan's protocol. Pure: same arguments, same step.
 
-    `aside`: open trials that are not to be tried now. None when the episode is complete, or nothing can go on without
+    `aside`: open trials that are not to be tried now. None if the episode is complete, or nothing can continue without
     one of these.
     """
     for step in possible_steps(plan, history):
@@ -35,8 +35,8 @@ def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] 
 
 
 def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
-    """The steps that may be taken now, in the order of the plan: the first open one, and whatever follows trials on
-    which nothing depends."""
+    """The steps that may be taken now, in the order of the plan: the first open one and, after trials that no later
+    step depends on, the next ones."""
     steps: Iterator[NextStep] = protocol_module(plan.protocol).open_steps(plan, fold(history))
     for step in steps:
         yield step
@@ -50,24 +50,24 @@ def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
 
 
 def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
-    """What the protocol's episodes are, in the suite's order: each unit is what one episode is planned over.
+    """The units of the protocol's episodes, in the suite's order: an episode is planned over one of them.
 
-    A unit's key is unique in the suite and names its episode; where the protocol divides environments, the row of
-    the environment is found by `unit.families[0].environment`.
+    A unit's key is unique in the suite and names its episode. If the protocol divides environments,
+    `unit.families[0].environment` finds the row of the environment.
     """
     return cast("tuple[Environment, ...]", protocol_module(protocol).units(suite))
 
 
 def author_limits(protocol: str) -> Limits:
-    """Of each session of an author that is an agent, by the protocol's paper; AUTHOR_LIMITS where the module has none."""
+    """Limits for each session of an agent as author, by the protocol's paper. AUTHOR_LIMITS if it has none."""
     return cast(Limits, getattr(protocol_module(protocol), "AUTHOR_LIMITS", AUTHOR_LIMITS))
 
 
 def published_notice(protocol: str) -> Notice:
-    """What the agents of the protocol's benchmark read about their library; "none" where the module says nothing."""
+    """The benchmark's notice to agents about their library; "none" if the module has none."""
     return cast(Notice, getattr(protocol_module(protocol), "NOTICE", "none"))
 
 
 def prompt_version(protocol: str) -> str:
-    """The version of what the protocol's author is told."""
+    """The version of the protocol's author prompts."""
     return cast(str, protocol_module(protocol).PROMPT_VERSION)

@@ -1,4 +1,4 @@
-"""Holds a recorded history against its plan: does every entry answer the step that was due?"""
+"""Compares a recorded history with its plan: does every entry answer the step that was due?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary,
 
 
 def audit(plan: EpisodePlan, history: History) -> list[str]:
-    """One sentence per entry that is not what the protocol asked for at its place; empty when all is well.
+    """Return one sentence per entry that the protocol did not ask for at its place.
 
-    Refusals may stand anywhere, and so may the skip of a trial that is still open. Takes time in the square of the
+    Refusals may occur anywhere, and so may the skip of a trial that is still open. Takes time in the square of the
     history's length.
     """
     problems, planned = [], set(protocols.slots(plan))
@@ -34,7 +34,7 @@ def _skips_open_trial(event: Event, planned: Collection[TrialSlot], before: Hist
 
 
 def answers(step: NextStep, event: Event) -> bool:
-    """Whether recording this event is what doing this step leads to."""
+    """Is this event the result of doing this step?"""
     match step, event:
         case SeedSkill(), Seeded():
             return step.family == event.family

@@ -22,7 +22,7 @@ from runner.protocols.registry import OFFERED, PROTOCOLS, protocol_module
 
 
 class Start(StrEnum):
-    """What a family's part of the library holds when its canonical task is reached."""
+    """The content of a family's part of the library when its canonical task is reached."""
 
     NO_LIBRARY = "no library"
     EMPTY = "empty"
@@ -44,19 +44,19 @@ class Trigger(StrEnum):
 
 
 class Replay(StrEnum):
-    """Whether the acquisition tasks run again after deployment. A placebo replays where nothing was learned."""
+    """When the acquisition tasks run again after deployment. A placebo replays without anything learned."""
 
     YES = "yes"
     PLACEBO = "placebo"
     NEVER = "never"
 
 
-EVERY_TRIAL = 10**6  # as retrieval_k: all earlier trials; how much of them is shown is bounded by the instruction
+EVERY_TRIAL = 10**6  # as retrieval_k: all earlier trials; the instruction limits how much of them is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One way to use a library, or none. A condition is a value: protocols ask it and never its name."""
+    """One way to use a library, or none. Protocols read a condition's values, never its name."""
 
     name: str
     start: Start
@@ -66,17 +66,17 @@ class Condition:
     tier3_required: bool = False  # of revisions only
     retrieval_k: int = 0  # earlier trials shown to the agent
     retrieved_as: CompactionKind = CompactionKind.ROUGH
-    mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
+    mode_at_start: AuthorMode | None = None  # of a learned library: the mode of its first answer
     tries_first: bool = False  # of a learned library: are tasks tried without skills before, for its author to see?
     rounds: int = 1  # of a learned library: how often it is written
     seeds: int = (
         1  # of a library learned from a family's own tasks: how many of them its author is shown, in their order
     )
-    generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
+    generation_tokens: int | None = None  # output tokens for all answers of one library; None: no total limit
     feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
-    parameter: Literal["", "rounds", "generation_tokens", "seeds"] = ""  # what a number behind "@" sets
+    parameter: Literal["", "rounds", "generation_tokens", "seeds"] = ""  # what a number after "@" sets
     prompts: str = ""  # whose prompts an author is asked with (`runner.prompts.roles`); "": ours
-    agent: str = ""  # who works under it, without a model, whatever agent the experiment names; "": that agent
+    agent: str = ""  # agent of this condition, without a model, instead of the experiment's; "": the experiment's
 
     @property
     def has_library(self) -> bool:
@@ -88,9 +88,9 @@ class Condition:
         return writes_first or self.canonical is not Trigger.NEVER or self.later is not Trigger.NEVER
 
     def suits(self, author_model: str | None) -> bool:
-        """Can this author write for it? A program writes only where one is asked for, and a model only where none is.
+        """Can this author write for it? A program suits only a condition that asks for one, a model only the others.
 
-        Where no author works, or none is named yet, there is nothing to contradict.
+        Without an author, or before one is named, every condition is suitable.
         """
         if not self.has_author or author_model is None:
             return True
@@ -99,20 +99,20 @@ class Condition:
     def learns_from(self, phase: Phase) -> bool:
         """Do later trials learn from this phase? Then a trial skipped there taints the episode.
 
-        From acquisition always, whatever the condition makes of it. From evaluation where an author works between two
-        trials or the agent sees earlier ones.
+        From acquisition always, for any condition. From evaluation if an author works between two trials or the agent
+        sees earlier ones.
         """
         if phase is Phase.EVALUATION:
             return self.has_author or self.retrieval_k > 0
         return phase is Phase.ACQUISITION
 
     def is_tainted_by(self, skipped: Iterable[TrialSlot]) -> bool:
-        """A trial that later ones should have learned from was left out by an operator."""
+        """Did an operator skip a trial that later ones should have learned from?"""
         return any(self.learns_from(slot.phase) for slot in skipped)
 
     def feeds(self, phase: Phase) -> bool:
         """Does a later step depend on how a trial of this phase ends, because an author is asked about it or a later
-        agent sees it? Where none does, the other trials go on without it and it runs after them."""
+        agent sees it? If not, the other trials continue without it and it runs after them."""
         learns = self.start is Start.LEARNED or {self.canonical, self.later} != {Trigger.NEVER}
         return phase in (Phase.ACQUISITION, Phase.EVALUATION) and (learns or self.retrieval_k > 0)
 
@@ -120,7 +120,7 @@ class Condition:
         return self.canonical if role is Role.CANONICAL else self.later
 
     def mode(self, role: Role) -> AuthorMode:
-        """What the author is asked for after an acquisition trial of this role."""
+        """The mode of the author's answer after an acquisition trial of this role."""
         induces = self.start is Start.EMPTY and role is Role.CANONICAL
         return AuthorMode.INDUCE if induces else AuthorMode.REVISE
 
@@ -154,9 +154,9 @@ def conditions_of(protocol: str) -> Mapping[str, Condition]:
 def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
-    A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"
-    is naive-prompt with 8,000 tokens to write with, "one-shot@3" is one-shot from three seed instances. Behind "~" stands whose prompts its author is asked with, as
-    "selfgen-always~paper": an experiment's `prompts` put it there. It is then a condition of its own on every page.
+    A method with a parameter may include its value: "self-feedback@4" has four rounds, "naive-prompt@8000" has 8,000
+    tokens to write with, "one-shot@3" has three seed instances. After "~" comes the choice of its author's prompts, as
+    in "selfgen-always~paper", from an experiment's `prompts`. It is then a condition of its own on every page.
     """
     method, tilde, prompts = name.partition("~")
     known = conditions_of(protocol)
@@ -194,9 +194,9 @@ def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
 
 @cache
 def count_seeds(name: str) -> int:
-    """How many of a family's tasks a library under this condition is learned from: 3 of "one-shot@3", of any other name 1.
+    """How many of a family's tasks a library under this condition is learned from: 3 of "one-shot@3", else 1.
 
-    Of the number in the name alone, so that it holds for the conditions of imported runs too.
+    Read from the name alone, so that it works for the conditions of imported runs too.
     """
     method = name.partition("~")[0]
     base, at, value = method.partition("@")
@@ -209,19 +209,19 @@ def count_seeds(name: str) -> int:
 
 
 def conditions_without_library() -> frozenset[str]:
-    """Their names, over all protocols: in none of them does a condition of that name have a library."""
+    """Names of conditions that have no library in any protocol."""
     every = [condition for protocol in PROTOCOLS for condition in conditions_of(protocol).values()]
     return frozenset(condition.name for condition in every if not condition.has_library)
 
 
 @cache
 def unpooled_conditions() -> frozenset[str]:
-    """Names of conditions that compare nothing, those of probes and qualifications: what ran under them is never pooled
-    with what learned."""
+    """Names of conditions that compare nothing, those of probes and qualifications: their trials are never pooled
+    with those that learned."""
     extra = [name for name in PROTOCOLS if name not in OFFERED]
     return frozenset(condition for name in extra for condition in conditions_of(name))
 
 
 def condition_names() -> tuple[str, ...]:
-    """Every name that some protocol has for a condition, each once."""
+    """Every condition name of any protocol, each once."""
     return tuple(dict.fromkeys(name for protocol in PROTOCOLS for name in conditions_of(protocol)))

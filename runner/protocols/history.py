@@ -16,11 +16,11 @@ Occasion = tuple[str, TrialSlot | None]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeState:
-    """Where an episode stands after some prefix of its history."""
+    """The state of an episode after some prefix of its history."""
 
     snapshot: str = EMPTY_LIBRARY
     rounds: int = 0  # decisions that changed the library
-    decisions: int = 0  # answers of the author, whatever their outcome
+    decisions: int = 0  # answers of the author, with any outcome
     trials: Mapping[TrialSlot, TrialDone] = field(default_factory=dict)
     skipped: frozenset[TrialSlot] = frozenset()
     answers: Mapping[Occasion, tuple[Decided, ...]] = field(default_factory=dict)
@@ -32,13 +32,13 @@ class EpisodeState:
         return slot in self.trials or slot in self.skipped
 
     def require_open_library(self, what: str) -> None:
-        """FrozenLibrary after the freeze. The engine asks before it works, every recorder again before it writes."""
+        """Raise FrozenLibrary after the freeze. Checked by the engine before work, by recorders before writing."""
         if self.frozen is not None:
             raise FrozenLibrary(f"the library is frozen: {what} was not taken")
 
 
 def fold(history: History) -> EpisodeState:
-    """Rebuilds the state. RunnerError when the sequence has a hole or repeats."""
+    """Rebuild the state. RunnerError if the sequence has a gap or repeats."""
     trials: dict[TrialSlot, TrialDone] = {}
     answers: dict[Occasion, tuple[Decided, ...]] = {}
     equipped: set[str] = set()

@@ -1,9 +1,9 @@
-"""The instruction of an agent: the task's own text, and below it what the condition and the notice add.
+"""The instruction of an agent: the task's own text, and below it the additions of the condition and the notice.
 
-No condition changes the task's text, and nothing here names a skill: which names and descriptions an agent sees is its
-harness's doing, and choosing one is part of what is measured. A notice about the library is the same while the library is
-empty, so that two library conditions differ in what the library holds and in nothing else. Without earlier trials
-raw-trajectory adds nothing: its first trial of a family is the treatment of no-skill.
+No condition changes the task's text, and nothing here names a skill. The harness decides which names and descriptions
+an agent sees, and choosing one is part of the measurement. A notice about the library is the same for an empty library,
+so that two library conditions differ only in the library's content. Without earlier trials raw-trajectory adds nothing:
+its first trial of a family is the treatment of no-skill.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from runner.base.types import Task, TrialSlot
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 
 INSTRUCTION_VERSION = "instruction/2"
-MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the oldest lose their beginnings
+MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; beyond it the oldest lose their beginnings
 
-# What an agent reads about its library or its earlier trials: nothing, what SkillEvolBench's released code says (in our
+# The agent's notice about its library or its earlier trials: nothing, that of SkillEvolBench's released code (in our
 # words), or our own section. Records from before this was a choice have "ours".
 Notice = Literal["none", "released", "ours"]
 
@@ -96,7 +96,7 @@ def build_instruction(
     skills: str = "../skills",
     notice: Notice = "ours",
 ) -> str:
-    """`skills` is where a command finds the library, from the working directory or absolute."""
+    """`skills`: the library's path for commands, absolute or from the working directory."""
     parts = [task.instruction]
     if library and notice == "ours":
         parts.append(_LIBRARY.format(skills=skills) + (_FROZEN if frozen else _GROWING))

@@ -21,7 +21,7 @@ AUTHOR_LIMITS = Limits(max_turns=100, max_output_tokens=16_384, timeout_seconds=
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the protocol `probe` asks: these tasks, with this library frozen from the start."""
+    """The request of the protocol `probe`: these tasks, with this library frozen from the start."""
 
     library: str  # digest of a recorded snapshot
     tasks: tuple[str, ...]
@@ -31,9 +31,9 @@ class Probe:
 class EpisodePlan:
     """A plan never changes while its episode runs: the history is read against it.
 
-    `setup_digest` is taken at launch (`runner.engine.setup`). `answers` is how often the author may answer one occasion,
-    1 plus the retries. `samples` repeats deployment and replay trials; acquisition runs once, because its
-    trials feed the author. SetupError when the parts contradict each other.
+    `setup_digest` is computed at launch (`runner.engine.setup`). `answers` is how often the author may answer one
+    occasion, 1 plus the retries. `samples` repeats deployment and replay trials; acquisition runs once, because its
+    trials feed the author. SetupError if the parts contradict each other.
     """
 
     episode: str
@@ -46,7 +46,7 @@ class EpisodePlan:
     author_model: str | None = None
     author_agent: str | None = None  # works for the author's answers; None: its model is asked once for each
     author_limits: Limits = AUTHOR_LIMITS  # of each session of the author's agent
-    judge_model: str | None = None  # asked about artifacts of tasks that declare a judge; None: nobody is
+    judge_model: str | None = None  # asked about artifacts of tasks that declare a judge
     sandbox: str = "local"
     protocol: str = "skillevolbench"
     feedback: FeedbackLevel = "process"
@@ -57,7 +57,7 @@ class EpisodePlan:
     samples: int = 1
     placebo_replay: bool = False
     limits: Limits = Limits()
-    record_calls: bool = False  # keep every call the agent makes on this side, for a recording of the run
+    record_calls: bool = False  # keep every call the agent makes on the host, for a recording of the run
     probe: Probe | None = None  # of the protocol `probe` alone
     rules: Mapping[str, Rule] | None = None  # of the protocol `qualification` alone, by the names of task_rules.CHECKS
 
@@ -74,7 +74,7 @@ class EpisodePlan:
 
     @property
     def shown(self) -> FeedbackLevel:
-        """How much of a verdict the learner sees: the condition's own level where it has one."""
+        """How much of a verdict the learner sees: the condition's own level if it has one."""
         return self.condition.feedback or self.feedback
 
     def family(self, key: str) -> Family:

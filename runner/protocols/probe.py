@@ -1,9 +1,9 @@
-"""A probe: one library, frozen from the start, and chosen tasks that run with it, each so many times. Nobody learns.
+"""A probe: one library, frozen from the start, and chosen tasks that run with it, each several times. Nobody learns.
 
 No paper describes it; it is ours. What later trials did after a decision is association: they differ in more than that
 decision. A probe changes one thing on purpose (the round that is frozen, or that round without some lines of one
-decision) and runs the tasks anew, in an extra episode of its own. Its trials are deployment trials: a frozen library, the
-instruction of deployment, no author, nothing carried from one trial to the next.
+decision) and runs the tasks again, in an extra episode of its own. Its trials are deployment trials: a frozen library,
+the instruction of deployment, no author, nothing carried from one trial to the next.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
 
-CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
+CONDITION = "library-probe"  # no paper has this name: trials of a probe are never pooled with those that learned
 PROMPT_VERSION = "none"  # no author works
 CONDITIONS = conditions_by_name(Condition(CONDITION, Start.EMPTY, replay=Replay.NEVER))
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
-    """What an episode of any protocol can be about, each key once: a probe is about what the episode it comes from is about."""
+    """The units of all protocols' episodes, each key once: a probe uses the unit of the episode it comes from."""
     every = (*suite.environments, *stages.units(suite), *skillgenbench.units(suite))
     found: dict[str, Environment] = {}
     for unit in every:
@@ -35,7 +35,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    """A library and tasks that the unit has, each named once."""
+    """Check that the unit has the tasks, each named once, and that there is a library."""
     asked = plan.probe
     if asked is None or not asked.tasks:
         raise SetupError("a probe needs a library and at least one task (expected: launched from an episode's library)")
@@ -52,14 +52,14 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
-    often as the others, and whatever drifts meanwhile meets all tasks alike."""
+    """Every trial, in order: all tasks once, then all tasks again. A probe stopped midway has tried all tasks
+    equally often, and any drift in the meantime affects all tasks alike."""
     tasks = _require_probe(plan).tasks
     return tuple(TrialSlot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
+    """The steps still open, in order. The empty library exists from the start: nothing adds it."""
     asked = _require_probe(plan)
     if state.frozen is None:
         if state.snapshot != asked.library:

@@ -1,4 +1,4 @@
-"""Whose prompts a condition's author is asked with: read from the condition's name, found, and told to the setup."""
+"""Whose prompts a condition's author gets: read from the condition's name, found, and described in the setup."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from runner.protocols.registry import protocol_module
 
 
 def name_with_prompts(name: str, choice: str, protocol: str) -> str:
-    """The condition's name beside this choice of prompts; the same where nobody is asked anything that it changes."""
+    """The condition's name with this choice of prompts; unchanged if the choice affects none of its prompts."""
     picked = read_choice(choice)
     asked = list_asked(find_condition(name, protocol), protocol)
     return f"{name}~{choice}" if choice != OWN and any(each.role in picked for each in asked) else name
 
 
 def list_asked(condition: Condition, protocol: str) -> tuple[Asked, ...]:
-    """Everything that an author, and whoever teaches it, may be asked in a run."""
+    """All prompts for an author and its teacher that may occur in a run."""
     found: tuple[Asked, ...] = protocol_module(protocol).list_asked(condition)
     return found
 
 
 def choose_prompts(condition: Condition, protocol: str) -> ChosenPrompts:
-    """SetupError where a pack, or a prompt that is needed, is not here: it says which, and what to do."""
+    """Raises SetupError if a pack or a required prompt is missing: it says which, and what to do."""
     if not condition.prompts:
         return ChosenPrompts()
     choice = read_choice(condition.prompts)
@@ -45,7 +45,7 @@ def choose_prompts(condition: Condition, protocol: str) -> ChosenPrompts:
 
 
 def describe_prompts(condition: Condition, protocol: str) -> dict[str, JsonValue]:
-    """Role -> pack, its digest, and the occasions that keep our prompt. Empty where everything is ours."""
+    """Role -> pack, its digest, and the occasions that keep our prompt. Empty if everything is ours."""
     if not condition.prompts:
         return {}
     chosen, choice = choose_prompts(condition, protocol), read_choice(condition.prompts)
@@ -63,7 +63,7 @@ def _find_chosen(name: str, protocol: str) -> PromptPack:
 
 
 def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | None:
-    """None for an occasion of which the paper prints nothing."""
+    """The printed prompt, or None for an occasion without one in the paper."""
     layout = _require_layout(protocol)
     if any(each.asked == asked for each in layout.absent):
         return None
@@ -84,7 +84,7 @@ def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | 
 
 
 def _of_pack(asked: Asked, name: str, condition: Condition, choice: dict[str, str]) -> PackPrompt | None:
-    """A pack for all roles need not have all of them; a role that it has, or was named for, must be there whole."""
+    """A pack for all roles may lack some of them. A role that it has, or was named for, must be complete."""
     pack = find_pack(name)
     prompt = pack.find(asked, _method(condition))
     if prompt is None and (not is_for_all(choice) or any(each.role == asked.role for each in pack.prompts)):

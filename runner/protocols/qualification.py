@@ -1,11 +1,10 @@
-"""A qualification: is a task fit to measure skills with? Its own solution and the untouched workspace are tried, then an
-agent without skills, with the source material, and with the reference skill. Nobody learns.
+"""A qualification: is a task fit to measure skills with? Its own solution and the untouched workspace are tried, then
+an agent without skills, with the source material, and with the reference skill. Nobody learns.
 
-Sources: SkillLearnBench section 3 and equation 1 (ten runs without a skill, at most half may pass; one with the human skill must);
-SkillGenBench appendix, stages 4 and 5 (below 20 % without the corpus, below 50 % with it; passes with the reference skill).
-
-A condition is a check, an episode is a family under one check. Where a model is asked, a task's runs end once its answer
-is settled: `task_rules.Rule.is_kept` says when no further run could change it.
+Sources: SkillLearnBench section 3 and equation 1 (ten runs without a skill, at most half may pass; one with the human
+skill must); SkillGenBench appendix, stages 4 and 5 (below 20 % without the corpus, below 50 % with it; passes with the
+reference skill). A condition is a check, an episode is a family under one check. With a model, a task's runs end when
+its answer is settled: `task_rules.Rule.is_kept` says when no further run could change it.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ _NAMED = {
 
 
 def find_check(condition: str, *, has_corpus: bool) -> str:
-    """The check that a condition is for, by the names of `task_rules.CHECKS`."""
+    """The check of a condition, by the names of `task_rules.CHECKS`."""
     return _NAMED.get(condition) or ("no_corpus" if has_corpus else "no_skill")
 
 
 def find_condition_of(check: str) -> str:
-    """The condition under which a check runs."""
+    """The condition of a check."""
     return next((condition for condition, name in _NAMED.items() if name == check), NO_SKILL)
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
-    """Each family by itself, so that its reference skill stands alone. Tasks to practise on stay out: they are never part of a result."""
+    """Each family by itself, with only its reference skill, and without practice tasks, which never count."""
     families = [(environment, family) for environment in suite.environments for family in environment.families]
     counted = [
         (environment, replace(family, tasks=tuple(list_counted_tasks(family)))) for environment, family in families
@@ -74,7 +73,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    """One family. How often a task is tried, its rules say."""
+    """Check that there is one family. Its rules say how often a task is tried."""
     require_one_family(plan, "family")
     if plan.samples != 1:
         raise SetupError(f"a qualification repeats trials by its rules (expected 1 as samples, not {plan.samples})")
@@ -93,7 +92,7 @@ def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
 
 
 def list_tasks(plan: EpisodePlan) -> list[Task]:
-    """Those that have what the check needs: a solution, a declared wrong answer, a reference skill, a corpus."""
+    """The tasks that have what the check needs: a solution, a declared wrong answer, a reference skill, a corpus."""
     (family,), condition = plan.environment.families, plan.condition
     lacks = {Start.CURATED: not family.curated, Start.CORPUS: plan.environment.corpus is None}
     if _find_rule(plan) is None or lacks.get(condition.start, False):
@@ -122,7 +121,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 
 
 def _is_settled(plan: EpisodePlan, state: EpisodeState, task: Task, rule: Rule) -> bool:
-    """Never of checks without a model: these cost little, and only all of their runs show a verifier that wavers."""
+    """Never for checks without a model: these cost little, and only all of their runs show an unstable verifier."""
     if plan.condition.agent:
         return False
     ended = [done.success for slot, done in state.trials.items() if slot.task == task.key]
@@ -130,6 +129,6 @@ def _is_settled(plan: EpisodePlan, state: EpisodeState, task: Task, rule: Rule) 
 
 
 def _find_rule(plan: EpisodePlan) -> Rule | None:
-    """None where the check is left out on purpose."""
+    """The rule, or None if the check is left out on purpose."""
     rules: Mapping[str, Rule] = plan.rules or {}
     return rules.get(find_check(plan.condition.name, has_corpus=plan.environment.corpus is not None))

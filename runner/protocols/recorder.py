@@ -1,8 +1,8 @@
-"""How the runner speaks outward, and what it reads back.
+"""The runner's interface to its record: what it writes, and what it reads back.
 
-An episode's history is the only state there is: `runner.protocols.next_step(plan, history)` rebuilds everything from it.
-Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs
-between two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
+An episode's history is the only state there is: `runner.protocols.next_step(plan, history)` rebuilds everything from
+it. Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs between
+two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class Frozen:
     seal: str
 
 
-# The reason of a refusal that follows from what the agent did in its sandbox.
+# The reason of a refusal that follows from the agent's actions in its sandbox.
 AGENT_WROTE = "the agent changed its private copy of the library"
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A write to the library that was not taken: after the freeze, or by the agent into its private copy."""
+    """A refused write to the library: after the freeze, or by the agent to its private copy."""
 
     slot: TrialSlot | None
     paths: tuple[str, ...]
@@ -100,7 +100,7 @@ Event = Seeded | TrialDone | Decided | Frozen | Refused | Skipped
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place on an episode's spine. Sequences run from 1 without holes."""
+    """One entry of an episode's history. Sequences run from 1 without gaps."""
 
     sequence: int
     event: Event
@@ -112,49 +112,49 @@ History = tuple[Entry, ...]
 class Recorder(Protocol):
     """One episode's record. Implementations: a list (tests), JSON lines (command line), rows (benchapp).
 
-    Every writing method raises LeaseLost, and leaves nothing behind, when the episode belongs to somebody else.
-    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.EpisodeState.require_open_library`).
+    Every writing method raises LeaseLost, and leaves nothing behind, if another worker owns the episode. `seed` and
+    `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.EpisodeState.require_open_library`).
     """
 
     # reading
     def history(self) -> History: ...
     def library(self, snapshot: str) -> Files: ...
     def compaction(self, slot: TrialSlot, kind: CompactionKind) -> Compaction:
-        """Of the trial's counting attempt."""
+        """The compaction of the trial's counting attempt."""
         ...
 
     def verdict(self, slot: TrialSlot) -> Verdict | None: ...
     def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
-        """Of the trial's counting attempt, the main one first."""
+        """The trajectories of the trial's counting attempt, the main one first."""
         ...
 
     def aside(self) -> Mapping[TrialSlot, str]:
-        """Open trials that were set aside, in the order of the plan, and what each one met."""
+        """Open trials that were set aside, in the order of the plan, each with its error."""
         ...
 
     def reply(self, key: str) -> ModelReply | None:
-        """A reply committed under this key, so that an answer is never asked for twice."""
+        """The reply committed under this key, so that an answer is never asked for twice."""
         ...
 
     # one trial
     def start_attempt(self, slot: TrialSlot, *, snapshot: str, retrieved: tuple[TrialSlot, ...]) -> str:
-        """Opens an attempt and returns its id."""
+        """Open an attempt and return its id."""
         ...
 
     def attempt_number(self, attempt: str) -> int:
-        """From 1, within its trial."""
+        """Count from 1, within its trial."""
         ...
 
     def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
-        """Where the attempt's processes live, so that whoever takes over can end them."""
+        """Note where the attempt's processes are, so that another worker can end them."""
         ...
 
     def live_step(self, attempt: str, step: Step) -> None:
-        """A step as it happens; for watching, not part of the record."""
+        """Show a step as it happens. It is not part of the record."""
         ...
 
     def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        """What a running attempt has used so far: known also when its process dies, and to episodes that share its budget."""
+        """Record a running attempt's usage so far, in case its process dies, and for episodes that share its budget."""
         ...
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
@@ -164,23 +164,23 @@ class Recorder(Protocol):
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
         """The machine failed: the attempt is kept and billed, never scored, and takes no sequence number.
 
-        usage: what the steps seen so far report; a call that never returned is not in it.
+        usage: from the steps seen so far, without a call that never returned.
         """
         ...
 
     def set_aside(self, slot: TrialSlot, error: BaseException) -> None:
-        """Its latest attempt met what another one would meet again: it stays open and is not tried until an operator
-        says so. No entry: nothing about the episode's state depends on it."""
+        """Set the trial aside, because another attempt would fail like the latest. It stays open and is not tried
+        until an operator says so. No entry: nothing about the episode's state depends on it."""
         ...
 
     # the library
     def seed(self, family: str, files: Files) -> None:
-        """Seeded. `files` is the whole library after it."""
+        """Record Seeded. `files` is the whole library after it."""
         ...
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """What a started call has used so far, where it is made of many: as `bill` does for an attempt."""
+        """Record what a started call has used so far, if it consists of many: as `bill` does for an attempt."""
         ...
 
     def finish_call(
@@ -192,11 +192,11 @@ class Recorder(Protocol):
         price_table: str = "",
         trajectories: tuple[Trajectory, ...] = (),
     ) -> None:
-        """`trajectories`: of the agent that worked for the reply. An error leaves what was billed before."""
+        """`trajectories`: of the agent that produced the reply. After an error, earlier bills remain."""
         ...
 
     def decide(self, decision: Decision, files: Files | None) -> None:
-        """Decided. `files` is the whole library after an applied decision, None otherwise."""
+        """Record Decided. `files` is the whole library after an applied decision, None otherwise."""
         ...
 
     def freeze(self, frozen: Frozen) -> None: ...

@@ -1,4 +1,4 @@
-"""Which protocols there are. What each module must offer stands in `runner.protocols`."""
+"""The available protocols. The docstring of `runner.protocols` lists what each module must offer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PROTOCOLS: dict[str, str] = {
     "qualification": "runner.protocols.qualification",
 }
 QUALIFICATION = "qualification"
-# Those an experiment can be launched under. A probe needs a library that some other episode learned.
+# Protocols that an experiment can be launched under. A probe needs a library that another episode learned.
 LAUNCHED: tuple[str, ...] = tuple(name for name in PROTOCOLS if name != "probe")
-# Of these, those that compare conditions: what forms offer. A qualification tries tasks.
+# Those that compare conditions, for forms. A qualification tries tasks instead.
 OFFERED: tuple[str, ...] = tuple(name for name in LAUNCHED if name != QUALIFICATION)
 
 
 def protocol_module(name: str) -> ModuleType:
-    """SetupError names the protocols an experiment can ask for."""
+    """Return the module. SetupError names the protocols an experiment can ask for."""
     if name not in PROTOCOLS:
         raise SetupError(f"unknown protocol {name!r}; known: {', '.join(LAUNCHED)}")
     return importlib.import_module(PROTOCOLS[name])

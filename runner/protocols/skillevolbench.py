@@ -1,4 +1,4 @@
-"""SkillEvolBench: what comes next in one environment, given what happened.
+"""SkillEvolBench: the next step in one environment, given its history.
 
 Source: paper section 4 and appendix C. One environment is one episode with one library: acquisition family by
 family (canonical, enriched, variant) with the author working between trials, freeze, deployment family by family
@@ -59,7 +59,7 @@ def check(plan: EpisodePlan) -> None:
 
 
 def list_asked(condition: Condition) -> tuple[Asked, ...]:
-    """The first skill before a trial where there is one, then what trials of each role are answered with."""
+    """The first skill, if there is one before a trial, then the prompts after trials of each role."""
     roles = [role for role in ACQUISITION_ROLES if condition.trigger(role) is not Trigger.NEVER]
     modes = [AuthorMode.ZERO_SHOT] * (condition.start is Start.ZERO_SHOT) + [condition.mode(role) for role in roles]
     forced = {AuthorMode.REVISE: "-tier3"} if condition.tier3_required else {}
@@ -67,12 +67,12 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order. What the author does never changes which trials there are."""
+    """Every trial of the plan, in order. Nothing the author does changes which trials there are."""
     return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     for family in plan.environment.families:
         yield from _acquisition(plan, state, family)
     if state.frozen is None:
@@ -101,12 +101,12 @@ def _start(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[N
 
 
 def _ask_after(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> Iterator[Ask]:
-    """Authoring after an eligible trial: one that has a verdict which the condition's trigger answers to."""
+    """Ask the author after an eligible trial: one with a verdict that meets the condition's trigger."""
     if not fires_after(plan.condition.trigger(role), state, slot):
         return
     mode = plan.condition.mode(role)
     if mode is AuthorMode.REVISE and family.key not in state.equipped:
-        return  # the induction left no skill: there is nothing to revise
+        return  # the induction left no skill, so there is nothing to revise
     tier3 = plan.condition.tier3_required and mode is AuthorMode.REVISE
     yield from next_answer(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
 
@@ -129,7 +129,7 @@ def _frozen_trials(
 
 
 def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> RunTrial:
-    """An acquisition trial is given what its family left, also where it is run after the families that follow."""
+    """Give an acquisition trial the library its family left, even if it runs after later families."""
     library = plan.condition.has_library
     present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
     snapshot = present if library else EMPTY_LIBRARY

@@ -1,8 +1,8 @@
-"""SkillFlow: what comes next in one family, given what happened.
+"""SkillFlow: the next step in one family, given its history.
 
-Source: SkillFlow section 2.4 (the sequential process, equations 3 and 4), appendix C.2 (the control that shows histories).
-One family is one episode: its tasks in order of difficulty, the first without skills, the author working after every one
-of them, also after failed ones and after the last, and the library carried on. The next family is another episode, so it
+Source: SkillFlow section 2.4 (the sequential process, equations 3 and 4), appendix C.2 (the control with histories).
+One family is one episode: its tasks in order of difficulty, the first without skills. The author works after every
+task, also after failed ones and the last, and the library is carried on. The next family is another episode, so it
 starts with nothing by construction. `docs/reference/protocols.md` names every choice the paper leaves open.
 """
 
@@ -26,10 +26,10 @@ __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
 CONDITIONS = conditions_by_name(
-    # The paper's "vanilla": the word for it is that of the other protocols and of the published numbers.
+    # The paper's "vanilla"; this name is used in the other protocols and the published numbers.
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition("skill-evolution", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, replay=Replay.NEVER),
-    # The agent is shown what the author of skill-evolution would be: the same compactions, with as much of the verdict.
+    # The agent sees what skill-evolution's author would see: the same compactions, with as much of the verdict.
     Condition(
         "history-context",
         Start.NO_LIBRARY,
@@ -51,17 +51,17 @@ def check(plan: EpisodePlan) -> None:
 
 
 def list_asked(condition: Condition) -> tuple[Asked, ...]:
-    """The same after every trial."""
+    """The same prompt after every trial."""
     return (Asked(AUTHOR, AuthorMode.EVOLVE.value),) if condition.has_author else ()
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order. What the author does never changes which trials there are."""
+    """Every trial of the plan, in order. Nothing the author does changes which trials there are."""
     return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     (family,) = plan.environment.families
     tasks = sorted(family.tasks, key=lambda task: task.ordinal)
     for place, task in enumerate(tasks):
@@ -72,12 +72,12 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 
 
 def slot_of(task: Task) -> TrialSlot:
-    """Its success is a result of the benchmark, so its phase is evaluation, also where the author learns from it."""
+    """The task's slot, in evaluation: its success is a result of the benchmark even if the author learns from it."""
     return TrialSlot(Phase.EVALUATION, task.key)
 
 
 def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Task]) -> RunTrial:
-    """The last of these tasks. Nobody tells the first one of a library: it is worked on as under no-skill."""
+    """Run the last of these tasks. The first one runs as under no-skill, without a mention of a library."""
     *earlier, task = upto
     library = plan.condition.has_library and bool(earlier)
     snapshot = state.snapshot if plan.condition.has_library else EMPTY_LIBRARY
@@ -87,6 +87,6 @@ def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Ta
 
 
 def _ask_after(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
-    """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
+    """Equations 3 and 4: the library, the latest trial, its verdict. A trial without a verdict teaches nothing."""
     if fires_after(plan.condition.later, state, slot):
         yield from next_answer(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))

@@ -1,9 +1,9 @@
-"""SkillGenBench, task-conditioned: what comes next for one task, given what happened.
+"""SkillGenBench, task-conditioned: the next step for one task, given its history.
 
-Source: SkillGenBench section 3.2 (settings), section 3.4 (what a generator may see), appendix B (3 rounds, 16,384 tokens),
-appendix C (families of generators). The generator sees the corpus and the task, writes, and its library is sealed and
-tried on that task, three times for pass@3 (`samples`). One task is one episode; the other tasks of a corpus are held out.
-No step here can name tests, verifiers, reference outputs or held-out tasks.
+Source: SkillGenBench section 3.2 (settings), section 3.4 (what a generator may see), appendix B (3 rounds, 16,384
+tokens), appendix C (families of generators). The generator sees the corpus and the task and writes. Its library is
+sealed and tried on that task, three times for pass@3 (`samples`). One task is one episode; the other tasks of a corpus
+are held out. No step here can name tests, verifiers, reference outputs or held-out tasks.
 
 `skillgenbench_agnostic` is the other setting, with the same generators as conditions and the same steps.
 """
@@ -48,7 +48,7 @@ def _generator(name: str, mode: AuthorMode, rounds: int = 1, *, tries_first: boo
         tries_first=tries_first,
         rounds=rounds,
         generation_tokens=GENERATION_TOKENS,
-        feedback="none",  # a verdict would tell of the tests
+        feedback="none",  # a verdict would reveal the tests
         parameter="generation_tokens",
     )
 
@@ -76,7 +76,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    """One corpus and one family; the reference skill where it is asked for; a program as author for plug-in, and only there."""
+    """Check for one corpus and family, a requested reference skill, and a program as author exactly for plug-in."""
     require_one_family(plan, "corpus")
     environment, condition, author = plan.environment, plan.condition, plan.author_model
     if environment.corpus is None:
@@ -93,7 +93,7 @@ def check(plan: EpisodePlan) -> None:
 
 
 def list_asked(condition: Condition) -> tuple[Asked, ...]:
-    """A draft and, in rounds, its refinement. An outside program is told by files."""
+    """A draft and, in later rounds, its refinement. An outside program gets files instead of prompts."""
     if condition.mode_at_start in (None, AuthorMode.OUTSIDE):
         return ()
     modes = [condition.mode_at_start, AuthorMode.REFINE][: condition.rounds]
@@ -107,7 +107,7 @@ def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     (family,) = plan.environment.families
     tasks = list_counted_tasks(family)
     return iterate_steps(plan, state, task=tasks[0].key, tried=tasks)
@@ -117,13 +117,13 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 
 
 def list_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
-    """`tried`: worked on without skills before a generator that learns from trajectories."""
+    """`tried`: tasks run without skills before a generator that learns from trajectories."""
     (family,) = plan.environment.families
     return (*_trajectory_slots(plan, tried), *evaluation_slots(plan, family))
 
 
 def iterate_steps(plan: EpisodePlan, state: EpisodeState, *, task: str, tried: list[Task]) -> Iterator[NextStep]:
-    """The open steps. `task`: the one that the generator sees, "" for none; `tried` as in `list_slots`."""
+    """The open steps. `task`: the one that the generator sees, "" for none. `tried` as in `list_slots`."""
     (family,) = plan.environment.families
     if state.frozen is None:
         yield from seed_curated(plan, state, family)

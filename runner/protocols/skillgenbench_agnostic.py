@@ -1,8 +1,8 @@
-"""SkillGenBench, task-agnostic: what comes next for one corpus, given what happened.
+"""SkillGenBench, task-agnostic: the next step for one corpus, given its history.
 
-Source: SkillGenBench section 3.2. The generator sees the corpus alone and makes one library within its token budget; the
-library is sealed before any task that counts is revealed, and then serves all of them without being made again. A generator
-that learns from trajectories gets them from practice tasks: those of the tasks that count would reveal these.
+Source: SkillGenBench section 3.2. The generator sees the corpus alone and makes one library within its token budget.
+The library is sealed before any task that counts is revealed, and then serves all of them unchanged. A generator that
+learns from trajectories gets them from practice tasks: those of the tasks that count would reveal these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    """As in the other setting, and practice tasks where a generator learns from trajectories."""
+    """Check as in the other setting, and for practice tasks if a generator learns from trajectories."""
     skillgenbench.check(plan)
     if plan.condition.tries_first and not _list_practice_tasks(plan):
         raise SetupError(
@@ -41,7 +41,7 @@ def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     return skillgenbench.iterate_steps(plan, state, task="", tried=_list_practice_tasks(plan))
 
 

@@ -1,12 +1,12 @@
-"""SkillLearnBench: what comes next in one task, given what happened.
+"""SkillLearnBench: the next step in one task, given its history.
 
-Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendices A (several seeds) and M. One task is one
-episode. Its first instance is the seed: skills are learned on it alone, or under one-shot from the texts of the first few; then
-the library is sealed and every instance, the seeds included, is worked on once per sample by the same solver.
+Source: SkillLearnBench section 3.3 (the methods), section 4 (K = 2 and K = 3), appendices A (several seeds) and M. One
+task is one episode. Its first instance is the seed: skills are learned on it alone, or under one-shot from the texts of
+the first few. Then the library is sealed, and the same solver works on every instance, seeds included, once per sample.
 `docs/reference/protocols.md` names every choice the paper leaves open.
 
-A library of K rounds is written K times: with a trial of the seed between two writings, and none after the last, which
-could teach nobody any more.
+A library of K rounds is written K times, with a trial of the seed between two writings. A trial after the last writing
+would teach nothing.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ CONDITIONS = conditions_by_name(
 
 
 def check(plan: EpisodePlan) -> None:
-    """One family with as many instances as the author is shown; human skills where the condition hands them to the agent or
-    to a teacher."""
+    """Check for one family with as many instances as the author is shown, and human skills if the agent or a teacher
+    needs them."""
     require_one_family(plan, "task")
     (family,) = plan.environment.families
     if len(list_counted_tasks(family)) < plan.condition.seeds:
@@ -79,7 +79,7 @@ def check(plan: EpisodePlan) -> None:
 
 
 def list_asked(condition: Condition) -> tuple[Asked, ...]:
-    """The first writing, and what the later rounds bring."""
+    """The first writing, and the prompts of later rounds."""
     if condition.mode_at_start is None:
         return ()
     first = Asked(AUTHOR, condition.mode_at_start.value)
@@ -97,7 +97,7 @@ def is_taught(condition: Condition) -> bool:
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
+    """Every trial that the plan may run. A teacher's rounds end with the first pass, so some may stay untried."""
     (family,) = plan.environment.families
     seed = list_seeds(plan, family)[0].key
     learning = [TrialSlot(Phase.ACQUISITION, seed, n) for n in range(_count_attempts(plan.condition))]
@@ -110,13 +110,13 @@ def list_seeds(plan: EpisodePlan, family: Family) -> list[Task]:
 
 
 def _count_attempts(condition: Condition) -> int:
-    """Trials of the seed: one between two writings. A skill-creator's drafts are checked by a program, not tried."""
+    """Count trials of the seed, one between two writings. A program checks a skill-creator's drafts instead."""
     tried = condition.start is Start.LEARNED and condition.mode_at_start is AuthorMode.WRITE
     return condition.rounds - 1 if tried else 0
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
+    """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     (family,) = plan.environment.families
     if state.frozen is None:
         yield from _learn(plan, state, family)
@@ -141,6 +141,6 @@ def _learn(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[N
             yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
         done = state.trials.get(slot)
         if done is None or (is_taught(condition) and done.success is not False):
-            return  # a teacher answers to a failure: neither to a pass nor to a trial that was skipped or has no verdict
+            return  # a teacher only answers a failure, not a pass, a skipped trial or a missing verdict
         mode = AuthorMode.CORRECT if is_taught(condition) else AuthorMode.REFLECT
         yield from next_answer(plan, state, Ask(mode, family.key, slot, 1, evidence=(slot,), task=seed.key))

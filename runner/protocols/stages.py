@@ -1,5 +1,5 @@
-"""Stretches of an episode that several protocols have in common: what it is about, its start, the author's answers, and
-what follows the seal."""
+"""Parts of an episode that several protocols share: its unit, its start, the author's answers, and the steps after the
+seal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SETTLED = (
 def units(suite: Suite) -> tuple[Environment, ...]:
     """Each family by itself, in the suite's order, under the family's own key and name.
 
-    These protocols have no corpus: the corpora of a suite are not read and its practice tasks are left out, since every
-    task of a family counts here.
+    These protocols have no corpus: the corpora of a suite are not read. Practice tasks are left out, since every task
+    of a family counts here.
     """
     return tuple(
         replace(
@@ -46,14 +46,14 @@ def list_counted_tasks(family: Family) -> list[Task]:
 
 
 def iterate_counted_tasks(suite: Suite) -> Iterator[Task]:
-    """Those of the whole suite."""
+    """The counted tasks of the whole suite."""
     for environment in suite.environments:
         for family in environment.families:
             yield from list_counted_tasks(family)
 
 
 def require_one_family(plan: EpisodePlan, what: str) -> None:
-    """SetupError where the plan has several families, or a replay. `what`: the protocol's word for one of them."""
+    """Raise SetupError if the plan has several families, or a replay. `what`: the protocol's word for a family."""
     families = plan.environment.families
     if len(families) != 1:
         raise SetupError(f"{plan.protocol} runs one {what} at a time, not {len(families)} ({plan.environment.key})")
@@ -65,7 +65,7 @@ def require_one_family(plan: EpisodePlan, what: str) -> None:
 
 
 def seed_curated(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[SeedSkill]:
-    """The family's curated skill, once, where the condition starts with it."""
+    """The family's curated skill, once, if the condition starts with it."""
     if plan.condition.start is Start.CURATED and family.key not in state.equipped:
         yield SeedSkill(family.key)
 
@@ -84,10 +84,10 @@ def next_answer(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[
 
 
 def next_draft(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
-    """The next round on an author's own draft: until the condition's rounds are used up, or one of them changes nothing.
+    """The next round on an author's own draft, until the condition's rounds are used up or one of them changes nothing.
 
-    The occasion stays that of `first`, whose answers are numbered on. A round counts also where its answer is rejected
-    or cannot be read; the next one begins from the draft that stands.
+    The occasion stays that of `first`, and its answers are numbered on. A rejected or unreadable answer uses up a round
+    too; the next one begins from the current draft.
     """
     given = state.answers.get((first.family, first.after_trial), ())
     refined = [decided for decided in given if decided.mode is AuthorMode.REFINE]
@@ -101,7 +101,7 @@ def next_draft(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[A
 
 
 def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[TrialSlot, ...]:
-    """All samples of a task, then the next task. None is left out after a pass: what is estimated is the rate."""
+    """All samples of a task, then the next task. None is left out after a pass: the estimate is the pass rate."""
     return tuple(
         TrialSlot(Phase.DEPLOYMENT, task.key, n) for task in list_counted_tasks(family) for n in range(plan.samples)
     )

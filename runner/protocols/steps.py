@@ -9,8 +9,8 @@ from runner.base.types import AuthorMode, Role, TrialSlot, derive_seed
 
 @dataclass(frozen=True, slots=True)
 class AuthorSampling:
-    """How an author, and whoever speaks to it, is sampled: a part of the setup, as the agent's own is. All else that a model
-    can be told stands in its preset."""
+    """The sampling of an author, its teacher and its student, which is part of the setup as the agent's is. All
+    other model parameters are in the preset."""
 
     temperature: float | None = 0.2  # None: none is sent
     max_tokens: int = 16_384  # of one answer
@@ -28,7 +28,7 @@ class SeedSkill:
 
 @dataclass(frozen=True, slots=True)
 class SeedLibrary:
-    """A recorded library enters whole, with nobody's decision behind it. `family`: of the first task it is tried on."""
+    """A recorded library enters whole, without any decision. `family`: of the first task it is tried on."""
 
     family: str
     snapshot: str
@@ -43,7 +43,7 @@ class RunTrial:
     role: Role | None
     snapshot: str  # the library the agent may read
     retrieved: tuple[TrialSlot, ...] = ()  # the trials whose compactions it is shown, oldest first
-    library: bool = False  # is it told that there is a library?
+    library: bool = False  # is the agent shown a library?
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Ask:
     after_trial: TrialSlot | None  # None: before the family's first trial
     answer: int
     tier3_required: bool = False
-    evidence: tuple[TrialSlot, ...] = ()  # trials shown to the author, oldest first, the latest last
+    evidence: tuple[TrialSlot, ...] = ()  # trials shown to the author, oldest first
     task: str = ""  # key of the task whose text the author is shown; "": of none
-    further: tuple[str, ...] = ()  # keys of tasks of the same kind whose texts it is shown beside that one
+    further: tuple[str, ...] = ()  # keys of further tasks of the same kind whose texts it is shown
 
     @property
     def key(self) -> str:
-        """Names the model call of this answer, so that a committed reply is found again after a crash."""
+        """Name the model call of this answer, so that a committed reply is found again after a crash."""
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:

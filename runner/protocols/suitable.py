@@ -1,4 +1,4 @@
-"""Which protocol fits a suite, and which of its conditions to begin with: what a form offers before anybody chose."""
+"""The protocol that fits a suite, and the conditions to begin with: defaults for a form."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from runner.base.suite import Suite
 from runner.base.types import AuthorMode
 from runner.protocols.conditions import Start, conditions_of, find_condition
 
-LEARNER = "selfgen-always"  # the learning condition to begin with, where the protocol has it
+LEARNER = "selfgen-always"  # the learning condition to begin with, if the protocol has it
 
 
 def find_fitting_protocol(suite: Suite, format: str = "") -> str:
-    """By what the tasks have: a corpus to write from, roles, reference skills of their own, or nothing of these. `format`: of
-    the folder, which distinguishes instances of one task from tasks in an order."""
+    """Choose by what the tasks have: a corpus to write from, roles, reference skills of their own, or none of these.
+    `format`: of the folder, which distinguishes instances of one task from tasks in an order."""
     if any(environment.corpus for environment in suite.environments):
         return "skillgenbench"
     tasks = [task for each in suite.environments for family in each.families for task in family.tasks]
@@ -26,7 +26,7 @@ def find_fitting_protocol(suite: Suite, format: str = "") -> str:
 
 
 def keep_known_conditions(names: Iterable[str], protocol: str) -> tuple[list[str], list[str]]:
-    """Those that the protocol has, and the others."""
+    """Split into names that the protocol has, and the others."""
     known: list[str] = []
     unknown: list[str] = []
     for name in names:
@@ -40,7 +40,7 @@ def keep_known_conditions(names: Iterable[str], protocol: str) -> tuple[list[str
 
 
 def first_conditions(protocol: str) -> list[str]:
-    """The baseline and one condition that learns from its own trials: neither needs a human's skill or a program."""
+    """The baseline and one condition that learns from its own trials. Neither needs a human's skill or a program."""
     conditions = conditions_of(protocol)
     outside = (Start.CURATED, Start.ZERO_SHOT)
     learners = [

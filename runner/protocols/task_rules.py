@@ -1,11 +1,11 @@
-"""What a check of a task asks for: how many of its runs have to pass or may, and from when on the answer is settled."""
+"""The rules of a check: how many of a task's runs must or may pass, and when the answer is settled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
 
-# In the order in which a reader asks. `no_corpus` stands in for `no_skill` where a task has a corpus.
+# In reading order. `no_corpus` replaces `no_skill` if a task has a corpus.
 CHECKS = ("solution", "untouched", "trap", "no_skill", "no_corpus", "with_corpus", "reference")
 
 
@@ -25,7 +25,7 @@ class Rule:
     def is_kept(self, passed: int, failed: int) -> bool | None:
         """None while runs without a verdict (still open, skipped, unscored) could decide it.
 
-        What this says is what all runs would say: to stop here adds no error to that of the rule itself.
+        A settled result is the result of all runs: stopping here adds no error to that of the rule itself.
         """
         left = self.runs - passed - failed
         if passed > self.most or passed + left < self.least:
@@ -33,6 +33,6 @@ class Rule:
         return True if passed >= self.least and passed + left <= self.most else None
 
     def chance(self, rate: float) -> float:
-        """How probable it is that a task is found to keep the rule whose runs pass at this rate: the binomial."""
+        """The probability that a task whose runs pass at this rate is found to keep the rule: the binomial."""
         counts = range(self.least, self.most + 1)
         return sum(comb(self.runs, k) * rate**k * (1 - rate) ** (self.runs - k) for k in counts)

@@ -1,4 +1,4 @@
-"""Public releases of suites: which are known, how they are fetched, and trying their tasks. `releases.toml` is the table."""
+"""Public releases of suites: the known ones, fetching them, and trying their tasks. `releases.toml` is the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMIT, _DIGEST = re.compile(r"[0-9a-f]{40}|unknown"), re.compile(r"[0-9a-f]{64
 
 @dataclass(frozen=True, slots=True)
 class BaseImage:
-    """What a release's Dockerfiles stand on. `same_as`: other names of it; `recipe`: the folder it is built from."""
+    """A base of a release's Dockerfiles. `same_as`: other names of it; `recipe`: the folder it is built from."""
 
     name: str
     same_as: tuple[str, ...]
@@ -27,7 +27,7 @@ class BaseImage:
 
 @dataclass(frozen=True, slots=True)
 class PublicRelease:
-    """One table of releases.toml, which says what the fields are."""
+    """One table of releases.toml, which documents the fields."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class PublicRelease:
 
 
 def read_releases(table: Path | None = None) -> dict[str, PublicRelease]:
-    """By name. SetupError names what is wrong in the table."""
+    """Return them by name. SetupError says what is wrong in the table."""
     source = table or TABLE
     try:
         values = tomllib.loads(source.read_text("utf-8"))

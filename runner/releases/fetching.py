@@ -1,10 +1,10 @@
-"""Putting a public release into a folder of this machine, whole or not at all.
+"""Fetching a public release into a folder of this machine, whole or not at all.
 
     <place>                  the release's files, without a history
     <place>.fetched.json     where they are from: source, commit, digest, when, files and bytes
     .<place>.fetching/       while it is fetched; an interrupted fetch from a hub continues there
 
-The digest is over every file below the folder: path, content and executable bit, or where a link points.
+The digest is over every file below the folder: path, content and executable bit, or a link's target.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from runner.releases.git_source import fill_from_git, is_repository
 from runner.releases.hub_source import fill_from_hub
 
 FORMAT = "release-tree/1"
-LATEST = "main"  # of a data set that nothing pins
+LATEST = "main"  # of a data set without a pin
 _LICENCES = ("license", "licence", "copying", "notice")
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedRelease:
-    """What <place>.fetched.json says. `asked` is the source and the commit that were asked for."""
+    """The content of <place>.fetched.json. `asked` is the requested source and commit."""
 
     name: str
     asked: tuple[str, str]
@@ -49,9 +49,9 @@ class FetchedRelease:
 def fetch_release(
     release: PublicRelease, place: Path, copy: Path | None = None, tell: Callable[[str], None] = lambda line: None
 ) -> FetchedRelease:
-    """The release in the folder `place`, fetched unless it is there; `copy` is a folder or repository to take it from.
+    """Fetch the release into the folder `place`, if it is missing. `copy`: a folder or repository to take it from.
 
-    SetupError when it cannot be fetched or is not what the table says, and when something else is at the place.
+    SetupError if it cannot be fetched or differs from the table, and if something else is at the place.
     """
     source = release.url if copy is None else str(copy.expanduser().absolute())
     asked = (source, release.commit)
@@ -70,7 +70,7 @@ def fetch_release(
 
 
 def _fill(release: PublicRelease, tree: Path, copy: Path | None, tell: Callable[[str], None]) -> str:
-    """The files of the release in `tree`; its commit, as far as it is known."""
+    """Put the files of the release into `tree`. Return its commit, as far as it is known."""
     if copy is not None and (release.is_data_set or not is_repository(copy)):
         tell(f"copying {copy}")
         _copy(copy, tree)
@@ -94,7 +94,7 @@ def _copy(folder: Path, tree: Path) -> None:
 
 
 def _find_there(place: Path, asked: tuple[str, str], tell: Callable[[str], None]) -> FetchedRelease:
-    """What was fetched to the place before. SetupError where that was something else, or the files have changed."""
+    """Return what was fetched to the place before. SetupError if that was something else, or the files have changed."""
     fetched = _read(_receipt(place))
     if fetched is None:
         raise SetupError(f"{place}: was not put there by fetch_suite; load it with {MANAGE} load_suite, or move it")
@@ -138,7 +138,7 @@ def _digest(tree: Path, digests: FileDigests) -> tuple[str, int, int]:
     return digest_json([FORMAT, found]), len(found), size
 
 
-# --- beside the place ---------------------------------------------------------------------------------------------
+# --- next to the place --------------------------------------------------------------------------------------------
 
 
 def _receipt(place: Path) -> Path:
@@ -162,7 +162,7 @@ def _write(receipt: Path, fetched: FetchedRelease) -> None:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """One fetch to a place at a time. SetupError where another runs, or the folder around it cannot be written."""
+    """Allow one fetch to a place at a time. SetupError if another runs, or the folder around it cannot be written."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

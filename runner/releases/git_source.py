@@ -12,7 +12,7 @@ from pathlib import Path
 from runner.base.errors import SetupError
 
 SECONDS = 6 * 3600.0
-# What git or Git LFS prints -> what it means. Their own text is never shown: it holds addresses, and help for other tasks.
+# Output of git or Git LFS -> its meaning. Their own text is never shown: it has addresses, and help for other tasks.
 MEANINGS = (
     (r"no space left", "the disk is full"),
     (
@@ -26,12 +26,12 @@ MEANINGS = (
     (r"connect|timed out|unable to access|hung up|early eof|operation too slow", "the server cannot be reached"),
 )
 SLOW = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=120")  # a server that stopped sending ends the fetch
-# No line ends, keywords or encodings are changed on the way, whatever the release's own attributes say.
+# No line ends, keywords or encodings are changed, even if the release's own attributes say so.
 AS_RECORDED = "* -text -ident -working-tree-encoding\n"
 
 
 def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]) -> None:
-    """The folder `tree` with the files of the commit, and without git's own. SetupError when that fails.
+    """Fill the folder `tree` with the files of the commit, without git's own. SetupError if that fails.
 
     Asks for this commit alone. A server that does not give single commits is asked for all branches and tags.
     """
@@ -58,7 +58,7 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
 
 
 def is_repository(path: Path) -> bool:
-    """Is the folder a clone, or what a server has of one?"""
+    """Is the folder a clone, or a bare repository?"""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 

@@ -1,7 +1,6 @@
 """A release from a hub of data sets: the list of its files at one revision, then each file by plain HTTP.
 
-Wire format, as Hugging Face's hub has it (api/datasets/<owner>/<name>):
-
+Wire format of Hugging Face's hub (api/datasets/<owner>/<name>):
     revision/<revision>                     {"sha": the commit}
     tree/<commit>?recursive=true            [{"type": "file", "path", "size", "oid", "lfs": {"oid"}}]; further pages
                                             by the header Link: <...>; rel="next"
@@ -43,7 +42,7 @@ _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One file of a revision. `sha256` where the hub keeps it apart from git, else `blob`, git's id."""
+    """One file of a revision. `sha256` if the hub stores it outside git, else `blob`, git's id."""
 
     path: str
     size: int
@@ -52,8 +51,8 @@ class HubFile:
 
 
 def fill_from_hub(tree: Path, url: str, revision: str, tell: Callable[[str], None]) -> str:
-    """The folder `tree` with the files of the data set's revision, and the commit that it is. Files that an earlier fetch
-    brought are checked and kept; one that is there in part is continued. SetupError when it cannot be fetched."""
+    """Fill the folder `tree` with the files of the data set's revision, and return its commit. Files of an earlier
+    fetch are checked and kept, partial ones are continued. SetupError if it cannot be fetched."""
     commit = _commit(url, revision)
     files = list(_list_files(url, commit))
     total = sum(file.size for file in files)
@@ -115,7 +114,7 @@ def _hub_file(row: dict[str, object], address: str) -> HubFile:
 
 
 def _remove_others(tree: Path, files: list[HubFile]) -> None:
-    """What an earlier fetch left of another revision."""
+    """Remove files of another revision that an earlier fetch left."""
     wanted = {file.path for file in files}
     for path in sorted(tree.rglob("*"), reverse=True):
         if path.is_symlink() or path.is_file():
@@ -126,7 +125,7 @@ def _remove_others(tree: Path, files: list[HubFile]) -> None:
 
 
 def _fetch(place: Path, parts: Path, address: str, file: HubFile) -> None:
-    """The file at its place. What of it has arrived is in `parts`, under a name of its own."""
+    """Put the file at its place. Its received part is in `parts`, under a name of its own."""
     part = parts / hashlib.sha256(file.path.encode()).hexdigest()
     try:
         if place.is_file() and _is_right(place, file):
@@ -142,13 +141,13 @@ def _fetch(place: Path, parts: Path, address: str, file: HubFile) -> None:
 
 
 def _download(address: str, part: Path, size: int) -> None:
-    """Continues where an earlier try ended, where the server takes part in that."""
+    """Continue where an earlier try ended, if the server supports that."""
     start = part.stat().st_size if part.exists() else 0
     if start == size and part.exists():
         return
     headers = {"Range": f"bytes={start}-"} if 0 < start < size else {}
     with _open(address, headers) as answer, part.open("ab" if answer.status == 206 else "wb", buffering=0) as out:
-        while piece := answer.read1(PIECE):  # what has arrived, so that a killed fetch leaves it
+        while piece := answer.read1(PIECE):  # write each piece, so that a killed fetch keeps it
             out.write(piece)
             if out.tell() > size:
                 raise SetupError(f"{address}: expected {size:,} bytes; the server sends more")
@@ -177,7 +176,7 @@ def _api(url: str) -> str:
 
 
 def _ask(address: str) -> tuple[object, str]:
-    """The JSON at the address and its header Link."""
+    """Return the JSON at the address and its header Link."""
 
     def read() -> tuple[bytes, str]:
         with _open(address, {"Accept": "application/json"}) as answer:

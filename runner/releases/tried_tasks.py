@@ -1,8 +1,8 @@
-"""Trying the tasks of a suite in containers: with their own solution they must pass; untouched, or with the wrong answer that
-they declare, they must not.
+"""Trying the tasks of a suite in containers. Each must pass with its own solution, and must not pass untouched or with
+its declared wrong answer.
 
-All are attempts as every run has them, of the agents `oracle`, `nop` and `trap`, in one record of JSON lines per environment and
-agent. So what was tried is known after an interruption, and only what has no verdict yet is tried again.
+All are ordinary attempts, of the agents `oracle`, `nop` and `trap`, in one record of JSON lines per environment and
+agent. So the results survive an interruption, and only tries without a verdict are repeated.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class TriedTask:
-    """`passes` with its own solution, `fails` untouched, `catches` the wrong answer that it declares; None where that has no
-    verdict, or no wrong answer is declared. `reasons` say what is not as it should be."""
+    """`passes` with its own solution, `fails` untouched, `catches` its declared wrong answer. None without a
+    verdict, or without a declared wrong answer. `reasons`: what is wrong."""
 
     environment: str
     task: str
@@ -46,7 +46,7 @@ class TriedTask:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """What one attempt gave: a verdict, or why there is none. `opened`: it had its container."""
+    """The result of one attempt: a verdict, or why there is none. `opened`: it had its container."""
 
     built: bool
     opened: bool
@@ -55,8 +55,8 @@ class _Try:
 
 
 def provide_images(images: tuple[BaseImage, ...]) -> Iterator[str]:
-    """Builds or tags what the release's Dockerfiles stand on. A sentence for each: how it came, or why it is missing.
-    SandboxError when no engine answers, also without images."""
+    """Build or tag the base images of the release's Dockerfiles. Yield a sentence for each: its origin, or why it is
+    missing. SandboxError if no engine answers, also without images."""
     from runner.sandboxes.docker.docker_engine import connect
     from runner.sandboxes.docker.docker_images import provide_image
 
@@ -74,8 +74,8 @@ def provide_images(images: tuple[BaseImage, ...]) -> Iterator[str]:
 def try_tasks(
     suite: Suite, records: Path, limit: int | None = None, tell: Callable[[str], None] = lambda line: None
 ) -> Iterator[TriedTask]:
-    """Each task of the suite, or the first `limit` of them, taken in turn from all families. `records` is a folder for the
-    attempts; records of other states of the suite are removed from it."""
+    """Try each task of the suite, or the first `limit` of them, taken in turn from all families. `records` is a
+    folder for the attempts; records of other states of the suite are removed from it."""
     folder = records / suite.digest[:16]
     for other in records.glob("*") if records.is_dir() else ():
         if other != folder:
@@ -103,7 +103,7 @@ def _flags(one: TriedTask) -> tuple[bool | None, ...]:
 
 
 def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:
-    """The first task of every family, then the second, and so on: a few tasks say something about all of a release."""
+    """Yield the first task of every family, then the second, and so on: a few tasks then represent all of a release."""
     tasks = [
         (environment, task)
         for environment in suite.environments
@@ -115,7 +115,7 @@ def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:
 
 def _try_task(suite: Suite, environment: Environment, task: Task, folder: Path) -> TriedTask:
     untouched = _attempt(suite, environment, task, "nop", folder)
-    if not untouched.opened:  # the solution would meet the same
+    if not untouched.opened:  # the solution would fail alike
         return TriedTask(environment.key, task.key, untouched.built, None, None, (untouched.reason,))
     solved = _Try(True, True, None, "no solution/solve.sh to try")
     if has_solution(task):
@@ -133,7 +133,7 @@ def _try_task(suite: Suite, environment: Environment, task: Task, folder: Path) 
 
 
 def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, folder: Path) -> _Try:
-    """A verdict that is on record is taken from there."""
+    """Run one attempt, or take its verdict from the record."""
     plan = EpisodePlan(
         episode=f"{environment.key}/{agent}",
         environment=environment,

@@ -1,4 +1,4 @@
-"""Where an attempt runs. One file per alternative; SANDBOXES finds it by name."""
+"""The places where attempts run. One file per alternative; SANDBOXES finds it by name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from runner.sandboxes.needs import NOTHING, Needs
 if TYPE_CHECKING:
     from runner.sandboxes.gateway.gateway import Gateway
 
-# Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
-# the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle (or the trap) put files into it.
+# Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to the
+# working directory: "../skills", "../tests", "../logs". SOLUTION only exists after the oracle (or the trap) has put
+# files into it.
 WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
-AT_TIME_LIMIT = "ended at the time limit"  # how an output says so
+AT_TIME_LIMIT = "ended at the time limit"  # used in outputs
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a command did. A time limit is a result, not an exception: the partial output is kept."""
+    """The result of a command. A time limit is a result, not an exception: the partial output is kept."""
 
-    exit_code: int | None  # None when it was ended at the time limit
+    exit_code: int | None  # None if it was ended at the time limit
     output: str  # stdout and stderr together, sandbox paths normalised, capped
     timed_out: bool = False
     truncated: bool = False
@@ -33,47 +34,47 @@ class Completed:
 
 
 class Sandbox(Protocol):
-    """A private place with the folders above. Raises SandboxError when the place itself fails."""
+    """A private place with the folders above. Raises SandboxError if the place itself fails."""
 
     handle: dict[str, object]  # JSON values; enough for `end_processes` of the same module to clean up after a crash
-    provider_url: str | None  # address at which the program reaches its provider, until `end_processes`
-    gateway: Gateway | None  # what stands at that address; it knows what was refused and what went wrong
+    provider_url: str | None  # where the program reaches its provider, until `end_processes`
+    gateway: Gateway | None  # the server at that address; it knows what was refused and what went wrong
 
     @property
     def has_own_user(self) -> bool:
-        """Do commands run as a user with fewer rights until `end_processes`? Then what that user may not write holds."""
+        """Do commands run as a user with fewer rights until `end_processes`, so that write protection works?"""
         ...
 
     def path(self, folder: str) -> str:
-        """How a command names one of the folders: "../tests" in a local sandbox, "/tests" in a container."""
+        """Return a folder's name in commands: "../tests" in a local sandbox, "/tests" in a container."""
         ...
 
     def put(self, folder: str, files: Files) -> None: ...
     def files(self, folder: str) -> Files:
-        """Everything below `folder`; links are not followed, sizes are capped."""
+        """Return everything below `folder`. Links are not followed, sizes are capped."""
         ...
 
     def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
-        """Like `files`, with what was left out and why. `below`: only what lies below this path of the folder; `names`:
-        only these paths of it, so that no cap is spent on what nobody reads."""
+        """Like `files`, with what was left out and why. `below`: only this path of the folder; `names`: only these
+        paths of it. Both keep unused files from counting towards the caps."""
         ...
 
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
-        """Runs `command` with a POSIX shell in the workspace."""
+        """Run `command` with a POSIX shell in the workspace."""
         ...
 
     def end_processes(self) -> None:
-        """Ends everything the agent left running, and its way to the provider. Called before tests are put in.
+        """End everything the agent left running, and its way to the provider. Called before tests are put in.
 
-        From then on SandboxRuined says that what ran before left nothing that commands can run in.
+        Later calls raise SandboxRuined if the agent left nothing that commands can run in.
         """
         ...
 
     def remove_links(self) -> list[str]:
-        """Removes the agent's links that lead into tests, logs or solution, to a folder above them, or to what is each
-        process's own (/proc/self/cwd). A sentence for each. Called after `end_processes`, before tests are put in."""
+        """Remove the agent's links that lead into tests, logs or solution, to a folder above them, or to what is
+        each process's own (/proc/self/cwd). Return a sentence for each. Called after `end_processes`, before tests."""
         ...
 
     def copy_to(self, other: Sandbox, path: str) -> None:
@@ -91,15 +92,15 @@ class Sandbox(Protocol):
 class SandboxKind(Protocol):
     """What a sandbox module offers."""
 
-    SKILLS_PATH: str  # how the instruction names the library's folder; a container's working directory may lie anywhere
+    SKILLS_PATH: str  # the library's folder in the instruction; a container's working directory may be anywhere
 
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
     def end_processes(self, handle: dict[str, object]) -> None:
-        """Ends what an interrupted attempt left, on the machine where it ran; elsewhere it does nothing."""
+        """End what an interrupted attempt left, on the machine where it ran. Elsewhere it does nothing."""
         ...
 
     def end_named(self, name: str) -> None:
-        """The same for every sandbox of this machine that was opened under this name."""
+        """Do the same for every sandbox of this machine that was opened under this name."""
         ...
 
 
@@ -111,7 +112,7 @@ SANDBOXES: dict[str, str] = {
 
 
 def sandbox_kind(name: str) -> SandboxKind:
-    """The module of that name. SetupError names the known ones."""
+    """Return the module of that name. SetupError names the known ones."""
     if name not in SANDBOXES:
         raise SetupError(f"unknown sandbox {name!r}; known: {', '.join(sorted(SANDBOXES))}")
     return cast("SandboxKind", importlib.import_module(SANDBOXES[name]))

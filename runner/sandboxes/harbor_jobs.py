@@ -1,8 +1,8 @@
-"""Where Harbor runs a trial: it makes the task's sandbox itself, with Docker or at a provider of sandboxes.
+"""Sandboxes that Harbor makes itself for a trial, with Docker or at a provider of sandboxes.
 
-On this machine there is a private folder, in which one `harbor run` reads the task and leaves its job. No command of an agent or
-a verifier runs here: `execute` refuses, so that nobody but Harbor's agents can use this kind of sandbox. Model calls of
-an agent that Harbor runs on this side go through the gateway, so the key of the provider stays out of Harbor, too.
+This machine only has a private folder, where one `harbor run` reads the task and leaves its job. No command of an agent
+or a verifier runs here: `execute` refuses, so that only Harbor's agents can use this kind of sandbox. Model calls of an
+agent that Harbor runs on this machine use the gateway, so the provider's key stays out of Harbor, too.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from runner.sandboxes.local import end_processes as end_folder
 from runner.sandboxes.needs import NOTHING, Needs
 
 __all__ = ["SKILLS_PATH", "HarborSandbox", "end_named", "end_processes", "open_sandbox"]
-VERSION = "0.26.0"  # what this was written against: options and names of files change between versions
+VERSION = "0.26.0"  # the tested version: options and names of files change between versions
 SKILLS_PATH = "/runtime/skills"  # where Harbor puts a library into a sandbox whose task names no folder
 PROJECT, PLACE = "com.docker.compose.project", "com.docker.compose.project.working_dir"  # labels of its containers
 _PASSED = ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _QUIET = {"HARBOR_TELEMETRY": "0", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
 _SETUP_SECONDS = 360.0  # Harbor's own limit on setting up an agent
-_GRACE = 60.0  # seconds in which it removes its containers after an interrupt
-_BOX = "│╭╮╰╯─ "  # what it draws around a traceback
+_GRACE = 60.0  # seconds for removing its containers after an interrupt
+_BOX = "│╭╮╰╯─ "  # drawn around a traceback
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")
-# How every kind of environment words that it cannot be asked for something (harbor/environments).
+# How every kind of environment words an unsupported request (harbor/environments).
 _UNSUPPORTED = re.compile(r"not support(?:ed)?\b|only supported\b|cannot (?:enforce|change)\b")
-# Answers as Harbor asks before each trial: by its own look at the engine's kernel.
+# Answers as Harbor does before each trial: by its own look at the engine's kernel.
 _ASK_CONFINED = (
     "from harbor.environments.docker.docker import DockerEnvironment as Docker\n"
     "print(Docker._egress_control_kernel_support())"
@@ -50,7 +50,7 @@ _ASK_CONFINED = (
 
 @dataclass(frozen=True, slots=True)
 class HarborTrial:
-    """What `harbor run` left of one trial: its folder, and result.json as it was read."""
+    """What `harbor run` left of one trial: its folder, and result.json as read."""
 
     done: Completed
     files: Files
@@ -59,7 +59,7 @@ class HarborTrial:
 
 
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
-    """SetupError where Harbor cannot run the task as it is read here; NotOnThisMachine without Harbor."""
+    """Raises SetupError if Harbor cannot run the task as it is read here, NotOnThisMachine without Harbor."""
     find_harbor()
     if told := explain_unsupported(task):
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
@@ -71,7 +71,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSand
 
 
 def explain_unsupported(task: Task) -> str:
-    """Why Harbor as it is set up here cannot run this task; "" where nothing is known against it."""
+    """Explain why Harbor in its current setup cannot run this task, or return ""."""
     if not task.machine.brings_files:
         return "it has no image of its own (expected environment/Dockerfile, or docker_image in task.toml)"
     if (
@@ -100,7 +100,7 @@ def _environment_kind() -> str:
 
 @cache
 def _confines_network(program: str) -> bool:
-    """Can Harbor keep a container of this engine off the network? True where it does not say: then its trial does."""
+    """Can Harbor keep a container of this engine off the network? True if it does not say: then its trial will."""
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):
         python = Path(program).read_text(errors="replace").partition("\n")[0].removeprefix("#!")
         asked = [*shlex.split(python), "-c", _ASK_CONFINED]
@@ -110,20 +110,20 @@ def _confines_network(program: str) -> bool:
 
 
 def require_supported(task: Task, told: str) -> None:
-    """SetupError where Harbor says that what the task asks for is not supported: another try would be refused alike."""
+    """Raise SetupError if Harbor reports that a request of the task is unsupported: a retry would be refused alike."""
     if _UNSUPPORTED.search(told):
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
 
 
 def read_raised(output: str) -> str:
-    """The error that ended Harbor, in one line; the end of what it wrote where there is none."""
+    """The error that ended Harbor, in one line, or else the end of its output."""
     lines = [line.strip(_BOX) for line in output.splitlines()]
     raised = [number for number, line in enumerate(lines) if _RAISED.match(line)]
     return " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
 
 
 def find_harbor() -> str:
-    """The program: $SKILLGLASS_HARBOR, or `harbor` on the path. NotOnThisMachine without it, or in another version."""
+    """Return the program: $SKILLGLASS_HARBOR, or `harbor` on the path. NotOnThisMachine without this very version."""
     named = os.environ.get("SKILLGLASS_HARBOR", "").strip() or "harbor"
     found = shutil.which(named)
     if found is None:
@@ -142,26 +142,26 @@ def _ask_version(program: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Where the engine is and how it is trusted; and what Harbor's environment asks for, by the names in
+    """Harbor's environment: the engine's address and certificates, and the variables named in
     SKILLGLASS_HARBOR_VARIABLES."""
     wanted = (*_PASSED, *os.environ.get("SKILLGLASS_HARBOR_VARIABLES", "").replace(",", " ").split())
-    plugins = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")  # `docker compose` may lie there
+    plugins = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")  # `docker compose` may be there
     path = os.environ.get("PATH", os.defpath)
     given = {name: os.environ[name] for name in wanted if name in os.environ}
     return {"PATH": path, "DOCKER_CONFIG": plugins, **given, **_QUIET}
 
 
 def end_processes(handle: dict[str, object]) -> None:
-    """Ends what an interrupted attempt left on this machine: Harbor, its containers here, the folder."""
+    """End what an interrupted attempt left on this machine: Harbor, its containers here, the folder."""
     if handle.get("kind") == HarborSandbox.kind and (folder := str(handle.get("folder") or "")):
         end_folder({**handle}, HarborSandbox.kind)
         remove_containers(Path(folder))
 
 
 def remove_containers(folder: Path) -> None:
-    """Those of compose projects below the folder, with their networks: Harbor leaves them when it is killed. An engine that
-    does not answer has none of them."""
-    from runner.sandboxes.docker import docker_engine  # the client is slow to import, and not wanted without containers
+    """Remove containers and networks of compose projects below the folder: a killed Harbor leaves them. An engine
+    that does not answer has none of them."""
+    from runner.sandboxes.docker import docker_engine  # the client is slow to import, and only needed with containers
 
     try:
         client = docker_engine.connect()
@@ -178,7 +178,7 @@ def remove_containers(folder: Path) -> None:
 
 
 class HarborSandbox(LocalSandbox):
-    """See `runner.sandboxes.Sandbox`, of which only Harbor's agents use more than files."""
+    """See `runner.sandboxes.Sandbox`. Only Harbor's agents use more than its files."""
 
     kind = "harbor"
 
@@ -197,8 +197,8 @@ class HarborSandbox(LocalSandbox):
         variables: Mapping[str, str],
         with_library: bool,
     ) -> HarborTrial:
-        """One trial by `harbor run` with these further words, its agent having `seconds`. SandboxError when Harbor
-        itself fails. with_library: Harbor refuses one for an agent that takes no skills."""
+        """Run one trial by `harbor run` with these further arguments; its agent has `seconds`. SandboxError if
+        Harbor itself fails. with_library: Harbor refuses one for an agent that takes no skills."""
         base = self.folder / SCRATCH
         self._write_task(task, instruction, base / "task")
         allowed = seconds + task.machine.build_timeout_seconds + task.verifier_timeout_seconds + _SETUP_SECONDS
@@ -217,7 +217,7 @@ class HarborSandbox(LocalSandbox):
         return self._read_trial(task, done, base / "jobs" / "job")
 
     def _write_task(self, task: Task, instruction: str, folder: Path) -> None:
-        """The task's folder with this instruction, without a library that its environment brings."""
+        """Write the task's folder with this instruction, without a library from its environment."""
         try:
             shutil.copytree(task.folder, folder, symlinks=True)
             (folder / "instruction.md").write_text(instruction)

@@ -1,4 +1,4 @@
-"""Links that the agent left where a verifier looks for answers: one into the tests is an answer that is always right."""
+"""Links that the agent left where a verifier looks for answers. One into the tests would always be a right answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_FOLLOWED = 40  # as the kernel
 _MAX_STEPS = (
     10_000_000  # parts of paths, for all links together; a hundred thousand ordinary links take about two million
 )
-# They lead elsewhere for each process that opens them: to the tests, where the verifier stands there.
+# They lead elsewhere for each process that opens them: for the verifier, to the tests if it works there.
 _EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages make
 
@@ -21,10 +21,10 @@ _MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages mak
 def find_links_into(
     folders: Iterable[str], made: Iterable[str], read: Callable[[str], str | None]
 ) -> list[tuple[str, str]]:
-    """Those of the links `made` that must not be followed, each with where it leads.
+    """Find the links among `made` that must not be followed, each with its destination.
 
-    That is into one of the folders, to a folder above one, or to what is each process's own. All paths are absolute;
-    `read` tells what a link says, and None for what is no link. SandboxRuined where following them takes too long.
+    That is one of the folders, a folder above one, or a path that differs by process. All paths are absolute. `read`
+    returns a link's target, None if it is not a link. SandboxRuined if following them takes too long.
     """
     guarded = [*map(PurePosixPath, folders), *map(PurePosixPath, _EACH_ITS_OWN)]
     found, walk = [], _Walk(read)
@@ -38,7 +38,7 @@ def find_links_into(
 
 
 def word_removed_links(astray: Sequence[tuple[str, str]]) -> list[str]:
-    """A sentence for each link that was removed, fit for the notes of a verdict."""
+    """Return a sentence for each removed link, for the notes of a verdict."""
     told = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
     more = len(told) - _MAX_NAMED
     return [*told[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
@@ -55,8 +55,8 @@ class _Walk:
         self._read, self._steps = read, 0
 
     def destination(self, path: str) -> PurePosixPath | None:
-        """Where the path ends when every link on the way is followed, whether or not something lies there. None: in a
-        loop."""
+        """Return where the path ends when every link on the way is followed, even if nothing exists there. None: in
+        a loop."""
         place, left, followed = "", _backwards(path), 0
         while left:
             self._count(place)

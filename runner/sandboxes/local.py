@@ -1,9 +1,9 @@
 """A private folder on this machine, for trusted suites only.
 
-Commands run as the caller's own user with a reduced environment and limits on time, output and size. That keeps a
-well-meaning agent's work apart and bounded; it is no wall: a command can read what the user can read and use the
-network. The environment of the process that opens it is hidden from it where the system can (`hide_environment`).
-Whether a suite is trusted is checked by the caller before a sandbox is opened.
+Commands run as the caller's own user with a reduced environment and limits on time, output and size. That separates and
+limits a well-meaning agent's work, but is not a barrier: a command can read what the user can read and use the network.
+The environment of the process that opens it is hidden from it if the system can do that (`hide_environment`).
+The caller checks whether a suite is trusted before a sandbox is opened.
 
 Limits per process come from `ulimit` in the shell that starts the command (file size, address space, no core dumps).
 The number of processes is not limited: that limit counts everything the user runs. On macOS the address space
@@ -75,14 +75,14 @@ class SandboxLimits:
 
 LIMITS = SandboxLimits()
 
-# $1 is the command. Where the shell cannot set a limit (macOS: -v) it goes on without.
+# $1 is the command. A limit that the shell cannot set (macOS: -v) is skipped.
 _LIMITED = 'ulimit -c 0; ulimit -f {blocks}; ulimit -v {memory} 2>/dev/null; exec /bin/sh -c "$1"'
 
 NOT_PERMITTED = "this installation does not permit it (SKILLGLASS_LOCAL_SANDBOX is off): use 'docker'"
 
 
 def is_permitted() -> bool:
-    """May commands of agents run beside the worker, as its user? Not where that user holds more than the agent may."""
+    """May commands of agents run here, as the worker's user? Not if that user can do more than the agent may."""
     return os.environ.get("SKILLGLASS_LOCAL_SANDBOX", "").strip().lower() not in ("0", "false", "no", "off")
 
 
@@ -92,8 +92,8 @@ Made = TypeVar("Made", bound="LocalSandbox")
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandbox:
     """A fresh private folder (mode 0700) below $SKILLGLASS_SANDBOXES or the system's folder for temporary files.
 
-    The caller has made sure that the task's suite is trusted. SandboxError when the folder cannot be made; SetupError
-    where the task has an image of its own or the agent is a program: both need a container.
+    The caller has made sure that the task's suite is trusted. SandboxError if the folder cannot be made; SetupError if
+    the task has an image of its own or the agent is a program: both need a container.
     """
     if not is_permitted():
         raise SetupError(NOT_PERMITTED)
@@ -104,7 +104,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> LocalSandb
 
 
 def make_sandbox(kind: Callable[..., Made], *, name: str, task: str) -> Made:
-    """A sandbox in a private folder of its own. SandboxError when that cannot be made."""
+    """Make a sandbox in a private folder of its own. SandboxError if that fails."""
     hide_environment()
     base = sandboxes_folder()
     mark = secrets.token_hex(16)
@@ -125,7 +125,7 @@ def sandboxes_folder() -> Path:
 
 
 def end_processes(handle: dict[str, object], kind: str = "local") -> None:
-    """Ends what an interrupted attempt left on this machine and removes its folder; elsewhere it does nothing."""
+    """End what an interrupted attempt left on this machine and remove its folder. Elsewhere it does nothing."""
     mark, folder = str(handle.get("mark", "")), Path(str(handle.get("folder", "")))
     if handle.get("kind") != kind or handle.get("host") != socket.gethostname():
         return
@@ -143,7 +143,7 @@ def end_named(name: str) -> None:
 
 
 def end_ownerless() -> int:
-    """Ends the sandboxes of processes of this machine that ended themselves. How many."""
+    """End the sandboxes of processes of this machine that have ended. Return how many."""
     orphans = [
         label
         for label in read_labels(sandboxes_folder())
@@ -181,7 +181,7 @@ class LocalSandbox:
         return f"../{folder}"
 
     def make_folders(self) -> None:
-        """The private folders as real ones, whatever a command put in their place."""
+        """Make the private folders real ones, replacing anything a command put in their place."""
         make_real_folder(self.folder)
         for name in (*_MADE_AT_START, SCRATCH):
             make_real_folder(self.folder / name)
@@ -196,7 +196,7 @@ class LocalSandbox:
         return self.tree(folder).files
 
     def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
-        """Like `files`, with what was left out and why. A link on the way below is not followed: nothing lies there."""
+        """Like `files`, with what was left out and why. A link on the way below is not followed: it counts as empty."""
         root = self._inside(folder)
         try:
             for part in check_relative(below).parts if below else ():
@@ -288,7 +288,7 @@ class LocalSandbox:
             raise SandboxError(f"{self.folder}: a command cannot be started: {error}") from error
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        """An allow-list, so that no secret of the caller gets in. The Python settings keep output whole and equal."""
+        """Build from an allow-list, to keep the caller's secrets out. Python's settings keep output whole and equal."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.folder / WORKSPACE),
@@ -303,7 +303,7 @@ class LocalSandbox:
         }
 
     def _wait(self, process: subprocess.Popen[bytes], deadline: float) -> str | None:
-        """Until the process ends. Why it was ended early, or None."""
+        """Wait until the process ends. Return why it was ended early, or None."""
         while True:
             remaining = deadline - time.monotonic()
             if wait_for_process(process, max(0.0, min(1.0, remaining))):
@@ -322,12 +322,12 @@ class LocalSandbox:
         return None
 
     def _keep_group(self, group: int) -> None:
-        # Asked at once: later the number may belong to a group that is none of ours.
+        # Checked at once: later the number may belong to a group of someone else.
         if group_alive(group):
             self.groups.add(group)
 
     def _text(self, output: IO[bytes]) -> tuple[str, bool]:
-        """What was written, as text without the private folder's path, with its middle cut out when it is too long."""
+        """Return the output as text without the private folder's path, its middle cut out if it is too long."""
         limit = self.limits.output_characters
         size = output.seek(0, os.SEEK_END)
         output.seek(0)
@@ -349,18 +349,18 @@ MAX_BYTES = 10_000
 
 
 def write_label(folder: Path, handle: Mapping[str, object]) -> None:
-    """The sandbox's handle with the process that opened it."""
+    """Write the sandbox's handle with the process that opened it."""
     (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
 
 
 def read_labels(base: Path) -> Iterator[dict[str, object]]:
-    """The labels of the sandboxes below `base`. Mark and folder are taken from the folder's own name: a label lies beside
-    what ran there, and must not send anybody elsewhere."""
+    """Read the labels of the sandboxes below `base`. Mark and folder come from the folder's own name: hostile
+    commands could have changed a label, and it must not lead elsewhere."""
     for folder in sorted(base.absolute().glob(f"{PREFIX}*")) if base.is_dir() else ():
         try:
             text = (folder / LABEL).read_bytes()[:MAX_BYTES] if not folder.is_symlink() else b""
             label = json.loads(text)
         except (OSError, ValueError):
-            continue  # somebody else's, or removed meanwhile
+            continue  # somebody else's, or removed since then
         if isinstance(label, dict):
             yield {**label, "mark": folder.name.removeprefix(PREFIX), "folder": str(folder.resolve())}

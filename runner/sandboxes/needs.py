@@ -1,4 +1,4 @@
-"""What an agent asks of its sandbox: a program beside it, a provider to reach, folders for the library."""
+"""What an agent asks of its sandbox: a program mounted in it, a provider to reach, folders for the library."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a program's model calls go. The key stays outside the sandbox: the gateway adds it to each request."""
+    """The target of a program's model calls. The key stays outside the sandbox: the gateway adds it to each request."""
 
     base_url: str  # "https://api.anthropic.com"; the program gets the gateway's address instead
-    key_variable: str | None  # name of the environment variable that holds the key; None where none is wanted
+    key_variable: str | None  # name of the environment variable that holds the key; None if none is needed
     key_header: str = "authorization"  # "x-api-key", "x-goog-api-key"; "authorization" sends "Bearer <key>"
     # The calls its program makes: "messages", "responses", "chat/completions", "generateContent"; "": any.
     wire: str = ""
-    models: frozenset[str] = frozenset()  # that may be asked, as the provider names them; empty: any
+    models: frozenset[str] = frozenset()  # allowed ones, by the provider's names; empty: any
     endpoint: Endpoint = Endpoint("the model", "unknown")  # for the queue of calls
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an agent asks of its sandbox beside what the task asks. A sandbox that cannot give it raises SetupError."""
+    """An agent's requirements on top of the task's. A sandbox that cannot meet them raises SetupError."""
 
-    skill_folders: tuple[str, ...] = ()  # absolute paths at which the library is found too, one writable copy for all
+    skill_folders: tuple[str, ...] = ()  # absolute paths that lead to the library too, one writable copy for all
     program: Program | None = None
     provider: Provider | None = None
-    before_call: Callable[[], None] | None = None  # asked by the gateway before each call; what it raises refuses it
+    before_call: Callable[[], None] | None = None  # called by the gateway before each call, which its exceptions refuse
     after_call: Callable[[Usage], None] | None = None  # called by the gateway with the usage of each call
     counted: bool = False  # does a budget need the usage of each call? Providers that give none are then refused
-    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage, of which written to cache
-    image_skills: bool = False  # may skills that the image brings stay? For programs that are no agents
+    price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage and its cache writes
+    image_skills: bool = False  # may the image's own skills stay? For programs other than agents
 
 
 NOTHING = Needs()

@@ -1,11 +1,11 @@
-"""Naming processes for good, and finding and ending those of a local sandbox.
+"""Naming processes uniquely, and finding and ending those of a local sandbox.
 
 A process id alone is reused; with the machine and the time it started it names one process (`ProcessName`).
 
-On Linux a process belongs to a sandbox when its environment carries the sandbox's mark or its working directory lies
-inside the private folder; so one that left its process group with setsid is found too. A process that wiped its
-environment *and* moved away *and* left its group escapes. Elsewhere (macOS) only the process groups that a living
-sandbox started are known: what an interrupted attempt left there is not found again.
+On Linux a process belongs to a sandbox if its environment carries the sandbox's mark or its working directory is
+inside the private folder. So one that left its process group with setsid is found too. A process that wiped its
+environment *and* moved elsewhere *and* left its group escapes. On other systems (macOS) only the process groups that a
+living sandbox started are known: what an interrupted attempt left there is not found again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 def boot_id() -> str | None:
-    """Names this boot of the machine; None where the system does not say. Processes do not outlive it."""
+    """Return the name of this boot of the machine, None if unknown. Processes do not outlive it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -39,11 +39,11 @@ def boot_id() -> str | None:
 
 
 def hide_environment() -> bool:
-    """Keeps other processes of this user from reading this one's environment and memory. True where it worked.
+    """Keep other processes of this user from reading this one's environment and memory. Return True if it worked.
 
-    Linux only, and no wall: root reads on, and a parent or shell that holds the same variables has to hide itself.
-    It lasts until the process starts another program: what runs in a sandbox is not hidden from us. Where /proc is
-    mounted with `hidepid`, a hidden process would vanish from it and look dead to its own siblings: nothing is done.
+    Linux only, and not a barrier: root can still read, and a parent or shell with the same variables has to hide
+    itself. It lasts until the process starts another program: a sandbox's processes are not hidden from us. If /proc is
+    mounted with `hidepid`, a hidden process would vanish from it and look dead to its own siblings, so nothing is done.
     """
     try:
         mounts = Path("/proc/self/mounts").read_text()
@@ -55,7 +55,7 @@ def hide_environment() -> bool:
 
 
 def find_marked_processes(mark: str, folder: Path) -> set[int]:
-    """Process ids that belong to the sandbox with this mark and folder; empty where there is no /proc."""
+    """Process ids that belong to the sandbox with this mark and folder; empty without /proc."""
     wanted = f"{MARK_VARIABLE}={mark}".encode()
     numbers = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()) if PROC.is_dir() else iter(())
     return {pid for pid in numbers if pid != os.getpid() and _belongs(pid, wanted, folder)}
@@ -69,11 +69,11 @@ def _belongs(pid: int, wanted: bytes, folder: Path) -> bool:
             return True
         return (PROC / str(pid) / "cwd").readlink().is_relative_to(folder)
     except (OSError, IndexError):
-        return False  # ended meanwhile, or somebody else's
+        return False  # ended since then, or somebody else's
 
 
 def wait_for_process(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether a child ends within `seconds`. Wakes as it ends: `Popen.wait` sleeps up to 50 ms longer, for each command."""
+    """Does a child end within `seconds`? Wakes as it ends: `Popen.wait` sleeps up to 50 ms longer, for each command."""
     with contextlib.suppress(AttributeError, OSError):  # no Linux, or no such call here: only the wait below
         handle = os.pidfd_open(process.pid)
         try:
@@ -98,12 +98,12 @@ def group_alive(group: int) -> bool:
 
 
 def end_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody of it is left
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # its processes are gone
         os.killpg(group, signal.SIGKILL)
 
 
 def end_sandbox(mark: str, folder: Path, groups: Iterable[int] = ()) -> None:
-    """Kills all of them, again until none is left (they may fork meanwhile). SandboxError when some survive."""
+    """Kill all of them, repeatedly until none is left (they may fork in between). SandboxError if some survive."""
     for group in groups:
         end_group(group)
     for round_ in range(40):
@@ -125,7 +125,7 @@ class ProcessName:
 
     machine: str
     pid: int
-    started: str  # as the system tells it; compared, never read
+    started: str  # as the system reports it; compared, never parsed
 
     def __str__(self) -> str:
         return f"{self.machine} {self.pid} {self.started}"
@@ -138,7 +138,7 @@ class ProcessName:
 
     @property
     def is_here(self) -> bool:
-        """Does it run, or did it, where we can see it?"""
+        """Does or did it run where we can see it?"""
         return self.machine == this_machine()
 
     @property
@@ -147,7 +147,7 @@ class ProcessName:
 
     @property
     def is_gone(self) -> bool:
-        """Certainly ended. False where we cannot know."""
+        """Did it certainly end? False if we cannot know."""
         return self.is_here and not self.is_alive
 
 
@@ -168,7 +168,7 @@ def this_machine() -> str:
 
 
 def read_start_of_process(pid: int) -> str | None:
-    """When the process started, None when there is none with that id (or only its unburied remains)."""
+    """Return when the process started, None if there is none with that id (or only a zombie)."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:

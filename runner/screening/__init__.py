@@ -1,1 +1,1 @@
-"""Screens a suite as a whole before anybody trusts what it measures: leaks, near-duplicates, roles that do not hold."""
+"""Screens a suite as a whole before its measurements are trusted: leaks, near-duplicates, roles that do not hold."""

@@ -14,9 +14,9 @@ from runner.screening.screened_texts import ScreenedFile, ScreenedTask
 from runner.screening.suite_findings import SuiteFinding, SuiteQuote, Weight, quote
 
 RUN = 12  # words of code in a row
-LONG_RUN = 25  # words; fewer may be how anybody would write it
+LONG_RUN = 25  # words; a shorter run may be coincidence
 DISTINCT = 6  # different words of a run
-LEAST_NAME = 16  # characters of a test function's name that nobody would hit on by chance
+LEAST_NAME = 16  # characters of a test function's name that is unlikely by chance
 _TEST_NAME = re.compile(r"^[ \t]*(?:async )?def (test_\w+)", re.MULTILINE)
 _WORDS = re.compile(r"\btest_\w+")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)\b.*$", re.MULTILINE)
@@ -27,7 +27,7 @@ PROSE = 5  # words of a text in code; a shorter one is a key or a name, and belo
 
 
 def find_quoted_checks(task: ScreenedTask) -> Iterator[SuiteFinding]:
-    """In the instruction. What tests say in words may well repeat the instruction; their code may not stand there."""
+    """Check the instruction. It may repeat texts of the tests, but not their code."""
     place, text = (task.key, "instruction.md"), task.task.instruction
     for quotes, _, words in _quoted(text, place, _code_of(task.hidden), _known(task)):
         says = f"The instruction of {task.key} quotes {words} words of the code that checks it."
@@ -42,8 +42,8 @@ def find_quoted_checks(task: ScreenedTask) -> Iterator[SuiteFinding]:
 def find_checks_in_skills(
     family: Family, tasks: Sequence[ScreenedTask], skills: Mapping[str, str]
 ) -> Iterator[SuiteFinding]:
-    """`skills`: path -> text. A procedure that tests carry out too is written alike: a short run is for people to judge. What
-    tests say in words counts here as well, but for what an instruction says."""
+    """`skills`: path -> text. A skill may resemble the tests of its procedure, so people judge short runs. Texts of
+    the tests count here as well, except those from an instruction."""
     code = [
         (file, _IMPORTS.sub(_blank, file.text)) for task in tasks for file in task.hidden if file.text and _speaks(file)
     ]
@@ -62,7 +62,7 @@ def find_checks_in_skills(
 
 
 def _known(task: ScreenedTask) -> list[str]:
-    """Code that an agent is given is no secret, public tests among it."""
+    """Code that an agent is given is not secret, public tests included."""
     return [file.text for file in task.given if file.text and file.is_code]
 
 
@@ -74,9 +74,9 @@ def _code_of(files: Sequence[ScreenedFile]) -> list[tuple[ScreenedFile, str]]:
     return [(file, _bare_code(file.text, file.ending)) for file in files if file.text and file.is_code]
 
 
-@lru_cache(maxsize=32)  # a library of checks lies beside the tests of every task
+@lru_cache(maxsize=32)  # one library of checks is used in the tests of every task
 def _bare_code(text: str, ending: str) -> str:
-    """Without comments, imports and texts of PROSE words and more; every other character stays at its place."""
+    """Remove comments, imports and texts of PROSE words and more. Every other character keeps its place."""
     if ending == "py":
         text = _blank_tokens(text)
     else:
@@ -117,8 +117,8 @@ def _blank_strings(text: str) -> str:
 def _quoted(
     text: str, place: tuple[str, str], code: list[tuple[ScreenedFile, str]], known: list[str], *, is_skill: bool = False
 ) -> Iterator[tuple[tuple[SuiteQuote, ...], str, int]]:
-    """(both places, key of the task whose checks they are, words in a row). Paths, allowed values and one command give
-    nothing away; in a skill a short piece of code may be how anybody uses a library."""
+    """(both places, key of the task with the checks, words in a row). Paths, allowed values and one command give
+    nothing away. In a skill, a short piece of code may be common usage of a library."""
     source = CopySource.of((bare for _, bare in code), RUN).without(known)
     for run in source.runs_in(text, distinct=DISTINCT) if source.shingles else ():
         file, bare = code[run.source]
@@ -138,7 +138,7 @@ def _quoted(
 
 
 def _count_words_in_texts(file: ScreenedFile, code: str, start: int, end: int) -> tuple[int, int]:
-    """Of [start, end): words in short texts, which are names and values, and in long ones, which say something."""
+    """Count words of [start, end) in short texts, which are names and values, and in long ones, which are prose."""
     counts = {True: 0, False: 0}
     first, stop = code.rfind("\n", 0, start) + 1, code.find("\n", end)
     for match in _STRINGS.finditer(code, first, stop if stop >= 0 else len(code)) if file.is_code else ():
@@ -153,7 +153,7 @@ def _is_command(piece: str) -> bool:
 
 
 def _find_words(text: str, wanted: list[str]) -> int:
-    """The character at which these words stand in a row."""
+    """Find the character where these words begin in a row."""
     words = words_of(text)
     for place in range(len(words) - len(wanted) + 1):
         if words[place].text == wanted[0] and [word.text for word in words[place : place + len(wanted)]] == wanted:

@@ -1,5 +1,5 @@
-"""SkillEvolBench's roles in a family: six of them, a trap with a wrong answer that can be tried, a composition of families
-that are there. And what no instruction may do: name the skill that is to be found."""
+"""Rules for SkillEvolBench's roles in a family: all six exist, a trap has a testable wrong answer, a composition names
+existing families. And no instruction may name the skill that is to be found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _composed(task: Task, known: set[str]) -> Iterator[SuiteFinding]:
 
 
 def find_undeclared_traps(suite: Suite) -> Iterator[SuiteFinding]:
-    """One finding for all adversarial tasks without a declared wrong answer: nothing can show that it is caught."""
+    """Report all adversarial tasks without a declared wrong answer at once: nothing can show that it is caught."""
     tasks = [task for environment in suite.environments for family in environment.families for task in family.tasks]
     bare = [task.key for task in tasks if task.role is Role.ADVERSARIAL and not has_trap(task)]
     if bare:
@@ -61,7 +61,7 @@ def find_solved_trap(task: ScreenedTask) -> Iterator[SuiteFinding]:
 
 
 def _same_as_solution(task: ScreenedTask) -> str | None:
-    """The text of both scripts where they are one."""
+    """The text of both scripts if they are the same."""
     solution = next((file for file in task.solution if file.path == "solution/solve.sh"), None)
     try:
         text = (task.task.folder / "trap" / "solve.sh").read_bytes()[:1_000_000].decode("utf-8", "replace")
@@ -71,8 +71,8 @@ def _same_as_solution(task: ScreenedTask) -> str | None:
 
 
 def find_named_skills(family: Family, task: ScreenedTask) -> Iterator[SuiteFinding]:
-    """The folder of a reference skill, or of a skill that the task ships, in its instruction: by a name of several words
-    anywhere, by another only next to the word skill (SkillFlow, A.7: no instruction reveals which skill is to be used)."""
+    """Find the folder name of a reference or shipped skill in the instruction: of several words anywhere, another only
+    next to the word skill (SkillFlow, A.7: no instruction reveals which skill is to be used)."""
     text = task.task.instruction
     slugs = dict.fromkeys(path.partition("/")[0] for path in family.curated)
     for slug in (*slugs, *_shipped(task.task)):

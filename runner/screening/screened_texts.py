@@ -1,4 +1,4 @@
-"""The files of a task, by who sees them, read with bounds: text where it is short enough, else a digest alone."""
+"""The files of a task, by who sees them, read with limits: the text of short ones, only a digest of others."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_TASK_BYTES = 2 * 1024 * 1024  # of all texts of a task
 MAX_TASK_FILES = 2_000
 NEAR = 300  # characters on either side of a place
 MAX_EXPECTED = 5_000  # values of one task
-TINY = 64  # bytes; a shorter file says too little to be somebody's answer
+TINY = 64  # bytes; a shorter file says too little to be an answer
 CODE = frozenset("py sh bash js ts mjs go rs rb java c cc cpp h hpp r jl pl php bats sql ipynb".split())
-# Says how a place is built, never what is asked there: such files are alike wherever the place is.
+# Describes how an environment is built, never what is asked: such files are alike in any environment.
 _BUILD = re.compile(
     r"(?:docker-?file|.*\.dockerfile|(?:docker-)?compose.*\.ya?ml|requirements.*\.txt|package(?:-lock)?\.json|\.?[a-z]*ignore"
     r"|pyproject\.toml|setup\.(?:py|cfg)|licen[cs]e.*|conftest\.py|__init__\.py|makefile|entrypoint\.sh|.*\.lock)$",
@@ -39,7 +39,7 @@ _COMPARES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ScreenedFile:
-    """A file of a task. `text` is None where it is binary or too long. `path` begins with the part it lies in."""
+    """A file of a task. `text` is None if it is binary or too long. `path` begins with the part it belongs to."""
 
     task: str
     path: str
@@ -49,7 +49,7 @@ class ScreenedFile:
 
     @property
     def name(self) -> str:
-        """Below the part."""
+        """The path below the part."""
         return self.path.partition("/")[2]
 
     @property
@@ -66,7 +66,7 @@ class ScreenedFile:
 
 
 class ExpectedPlace(NamedTuple):
-    """Where tests hold an expected value, in characters."""
+    """The place of an expected value in the tests, in characters."""
 
     file: ScreenedFile
     start: int
@@ -104,8 +104,8 @@ class ScreenedTask:
 
     @cached_property
     def expected(self) -> dict[Constant, ExpectedPlace]:
-        """Numbers, dates and ids of files of expected values, and of the lines of code that compare. A file that is among
-        the inputs too is a copy to compare these with."""
+        """Numbers, dates and ids in files of expected values, and in lines of code that compare. A file that is also
+        an input is skipped: it is a copy for comparisons."""
         found: dict[Constant, ExpectedPlace] = {}
         for file in (*self.hidden, *(each for each in self.solution if NAMES_ANSWER.search(each.name))):
             if not file.text or file.is_build or file.digest in self.given_digests:
@@ -119,7 +119,7 @@ class ScreenedTask:
 
     @cached_property
     def compared_numbers(self) -> dict[str, ExpectedPlace]:
-        """Any number of these places, however plain."""
+        """Any number in these places, even a plain one."""
         found: dict[str, ExpectedPlace] = {}
         for file in self.hidden:
             if not file.text or file.is_build or file.digest in self.given_digests:
@@ -131,7 +131,7 @@ class ScreenedTask:
 
     @cached_property
     def answers(self) -> dict[Constant, ExpectedPlace]:
-        """Expected values that neither the instruction nor an input holds: what has to be worked out."""
+        """Expected values that neither the instruction nor an input holds, so that they have to be worked out."""
         told = self.told_constants
         return {
             constant: place
@@ -146,7 +146,7 @@ class ScreenedTask:
 
 @dataclass(slots=True)
 class Skipped:
-    """Files that were compared as wholes only, by reason."""
+    """Counts of files that were only compared as a whole, by reason."""
 
     counts: dict[str, list[str]] = field(default_factory=dict)
 
@@ -161,7 +161,7 @@ class Skipped:
 
 
 def read_screened(task: Task, skipped: Skipped) -> ScreenedTask:
-    """A file that cannot be read, or that changes meanwhile, is left out."""
+    """Read the files of a task, without those that are unreadable or change in the meantime."""
     left = [MAX_TASK_BYTES]
     blank = tuple(f"{folder}/" for folder in task.machine.blank_folders)
     hidden = [each for each in _files(task, "tests", left, skipped) if "public" not in each.path.lower()]
@@ -176,7 +176,7 @@ def read_screened(task: Task, skipped: Skipped) -> ScreenedTask:
 
 
 def list_digests(task: Task) -> frozenset[str]:
-    """Of every file that an agent, a verifier or the oracle is given."""
+    """Digests of every file that an agent, a verifier or the oracle is given."""
     skipped, found = Skipped(), set()
     for part in ("environment", "tests", "solution"):
         found |= {file.digest for file in _files(task, part, [0], skipped) if file.size >= TINY}
@@ -223,7 +223,7 @@ def _decode(content: bytes) -> str | None:
 
 
 def line_at(text: str, place: int) -> str:
-    """The line around a place; of a long one what is near, so that a file of one line is not searched from end to end."""
+    """The line around a place. A long line is cut to its surroundings, so that no one-line file is searched whole."""
     begin, end = max(0, place - NEAR), min(len(text), place + NEAR)
     stop = text.find("\n", place, end)
     return text[max(begin, text.rfind("\n", begin, place) + 1) : stop if stop >= 0 else end]
@@ -232,8 +232,8 @@ def line_at(text: str, place: int) -> str:
 def taught_pairs(
     environment: Environment, tasks: Sequence[ScreenedTask]
 ) -> Iterator[tuple[ScreenedTask, ScreenedTask]]:
-    """(a task that skills are learned from, one that is tried with them), by roles, by practice, else by the order of the
-    family: each earlier task comes before each later one."""
+    """(a task that skills are learned from, one that is tried with them), by roles, by practice, else by the order
+    of the family: each earlier task comes before each later one."""
     has_practice = any(each.task.practice for each in tasks)
     for first in tasks:
         for second in tasks:

@@ -24,19 +24,19 @@ MAX_OF_KIND = 40
 
 
 def screening_key(suite: Suite) -> str:
-    """What a screening is of: the suite, its declared wrong answers and the code of these rules."""
+    """The identity of a screening: the suite, its declared wrong answers and the code of these rules."""
     return digest_json([_digest_rules(), suite.digest, digest_traps(suite)])
 
 
 @cache
 def _digest_rules() -> str:
-    """Once per process: other rules may find something else in the same suite."""
+    """Computed once per process. With other rules, the same suite may have other findings."""
     modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(str(constants.__file__)), Path(str(copied.__file__))]
     return digest_json([digest_bytes(path.read_bytes()) for path in modules])
 
 
 def screen_suite(suite: Suite) -> Screening:
-    """Reads the files of all tasks. What cannot be read is left out and told; nothing here refuses a suite."""
+    """Read the files of all tasks. Unreadable ones are skipped and reported; nothing here refuses a suite."""
     skipped = Skipped()
     found = list(role_rules.find_broken_roles(suite))
     common = _find_common([task for environment in suite.environments for task in _tasks_of(environment)])
@@ -52,7 +52,7 @@ def _tasks_of(environment: Environment) -> list[Task]:
 
 
 def _find_common(tasks: Sequence[Task]) -> frozenset[str]:
-    """Digests of files that most tasks have: they belong to the suite, as a library of checks does."""
+    """Digests of files that most tasks have: they belong to the suite, like a library of checks."""
     holders = Counter(digest for task in tasks for digest in list_digests(task))
     least = max(shared_files.FEW, int(len(tasks) * shared_files.MOST) + 1)
     return frozenset(digest for digest, count in holders.items() if count >= least)
@@ -88,7 +88,7 @@ def _read_skills(family: Family) -> Mapping[str, str]:
 
 
 def _bounded(found: Sequence[SuiteFinding], skipped: Skipped) -> Screening:
-    """Leaks first, then by kind; each kind and all together are capped, and the rest is counted."""
+    """Sort leaks first, then by kind. Each kind and the total are capped, and the rest is counted."""
     order = list(KINDS)
     ranked = sorted(dict.fromkeys(found), key=lambda each: (each.weight is not Weight.LEAK, order.index(each.kind)))
     kept: list[SuiteFinding] = []

@@ -1,7 +1,7 @@
-"""Files and answers that a task which skills are learned from shares with one that is tried with these skills.
+"""Files and answers shared by a task that skills are learned from and one that is tried with these skills.
 
-Near-equal texts are found by shingles of words and their bottom sketches: the smallest hashes of the union of two sets are a
-random sample of it, so the part that lies in both estimates their Jaccard similarity (Broder 1997).
+Near-equal texts are found by shingles of words and their bottom sketches: the smallest hashes of the union of two sets
+are a random sample of it, so the share that is in both estimates their Jaccard similarity (Broder 1997).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from runner.screening.screened_texts import TINY, ScreenedFile, ScreenedTask, ta
 from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, flatten, quote
 
 SHINGLE = 5  # words
-OPENING = 120  # characters of a file that stand for it
+OPENING = 120  # characters that represent a file
 SKETCH = 512  # hashes; the error of a similarity of 0.8 is then below 0.02 (one standard deviation)
 SIMILAR = 0.8  # Jaccard; two tables that share this much have nine of ten rows in common
 LEAST_SHINGLES = 50
 MAX_SKETCHED = 20  # files of one task, the largest
-LEAST_SHARED = 0.8  # of the answers of whichever task has fewer
+LEAST_SHARED = 0.8  # of the answers of the task with fewer
 LEAST_DIGITS = 5  # of a single shared answer
 MOST = 0.5  # of a suite's tasks; a file that more of them have belongs to the suite
 FEW = 3  # tasks; fewer cannot show what is common to all
@@ -35,7 +35,7 @@ ANSWERS = re.compile(r"(?:expect|answer|gold|truth|oracle|reference|solution|cor
 
 
 def find_same_tasks(environment: Environment, tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
-    """The same words of the instruction over the same files: what was learned on one is the answer to the other."""
+    """The same words of the instruction over the same files: learning on one gives the answer to the other."""
     seen = {each.key: (_normalise(each.task.instruction), sorted(file.digest for file in each.given)) for each in tasks}
     for first, second in taught_pairs(environment, tasks):
         if seen[first.key] == seen[second.key]:
@@ -77,8 +77,8 @@ def find_shared_inputs(
 
 
 def _one_line_each(environment: Environment, found: Sequence[SuiteFinding], many: str) -> Iterator[SuiteFinding]:
-    """Instances of one task share inputs by design: what is found in a family that has no roles and no practice is one line.
-    What is found across families stays as it is."""
+    """Merge the findings in a family without roles and practice to one: instances of one task share inputs by design.
+    Findings across families are kept."""
     family_of = {
         task.key: "" if task.role is not None or task.practice else family.key
         for family in environment.families
@@ -98,7 +98,7 @@ def _one_line_each(environment: Environment, found: Sequence[SuiteFinding], many
 
 
 def find_other_tests(tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
-    """Tasks with equal solutions and equal environments whose tests differ: one of them asks for what the other does not."""
+    """Tasks with equal solutions and environments but different tests: one asks for what the other does not."""
     alike: dict[tuple[frozenset[tuple[str, str]], ...], list[ScreenedTask]] = {}
     for each in tasks:
         if each.solution and each.hidden:
@@ -124,7 +124,7 @@ def _content(files: Sequence[ScreenedFile]) -> frozenset[tuple[str, str]]:
 def find_shared_answer_files(
     environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
 ) -> Iterator[SuiteFinding]:
-    """Data among tests or beside solutions: a script may well judge two tasks, expected values can not."""
+    """Find shared data in tests or solutions: one script may judge two tasks, expected values must not."""
     for held in _shared(environment, tasks, _answer_files, common):
         says = f"{_name_tasks(held)} have the same file of expected values."
         yield SuiteFinding("same-answer", Weight.LEAK, _keys(held), says, _whole(held))
@@ -147,7 +147,7 @@ def _shared(
     files: Callable[[ScreenedTask], list[ScreenedFile]],
     common: Collection[str],
 ) -> Iterator[list[ScreenedFile]]:
-    """For each file that both tasks of some pair have, whom it belongs to. `common` files are the suite's."""
+    """For each file that both tasks of some pair have, its owners. `common` files are the suite's."""
     mine = {each.key: {file.digest: file for file in files(each) if file.size >= TINY} for each in tasks}
     found: dict[str, dict[str, ScreenedFile]] = {}
     for first, second in taught_pairs(environment, tasks):
@@ -155,7 +155,7 @@ def _shared(
             holders = found.setdefault(digest, {})
             holders |= {first.key: mine[first.key][digest], second.key: mine[second.key][digest]}
     for holders in found.values():
-        if len(tasks) < FEW or len(holders) < len(tasks):  # what all have is what the environment is about
+        if len(tasks) < FEW or len(holders) < len(tasks):  # a file that all have is what the environment is about
             yield list(holders.values())
 
 
@@ -183,7 +183,7 @@ def _name_keys(keys: Sequence[str]) -> str:
 
 
 def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
-    """Values that the tests of both expect, and that neither task is told or given; but for those of one and the same file."""
+    """Values that the tests of both expect and that neither task is given, except those of one and the same file."""
     files = {each.key: {file.digest for file in _answer_files(each)} for each in tasks}
     holders = Counter(constant for each in tasks for constant in each.answers)
     usual = {constant for constant, count in holders.items() if len(tasks) >= FEW and count == len(tasks)}
@@ -204,7 +204,7 @@ def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask])
 
 
 def _is_telling(shared: Sequence[Constant]) -> bool:
-    """Two values, or one that is no accident."""
+    """Two values, or one that cannot be a coincidence."""
     return len(shared) > 1 or sum(letter.isdigit() for letter in shared[0].text) >= LEAST_DIGITS
 
 
@@ -265,7 +265,7 @@ def _hash(shingle: tuple[str, ...]) -> int:
 
 
 def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
-    """Of the smallest hashes of both together, the part that stands in both. 0 for those that share few at a glance."""
+    """Share of the smallest hashes of both together that are in both. 0 if few are shared at a glance."""
     if len(set(first).intersection(second)) < min(len(first), len(second)) / 2:
         return 0.0
     lowest = [len(list(same)) for _, same in groupby(heapq.merge(first, second))][:SKETCH]

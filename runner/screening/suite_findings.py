@@ -1,4 +1,4 @@
-"""What screening a suite gives: findings with the texts they rest on. A person judges them; nothing is refused."""
+"""The result of screening a suite: findings with their quotes. A person judges them; nothing is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runner.base.text import replace_unprintable
 
 MAX_QUOTE = 240  # characters
 MAX_TASKS = 60  # named in one finding
-# kind -> what it says, in the order in which pages list them
+# kind -> its meaning, in the order of pages
 KINDS: dict[str, str] = {
     "same-task": "Two tasks are the same",
     "same-answer": "Tasks share answers",
@@ -27,7 +27,7 @@ KINDS: dict[str, str] = {
 
 
 class Weight(StrEnum):
-    """LEAK: an answer or a check is given away, or a role is empty. LOOK: people must judge whether it is so."""
+    """LEAK: an answer or a check is given away, or a role is empty. LOOK: a person must decide."""
 
     LEAK = "leak"
     LOOK = "look"
@@ -35,7 +35,7 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SuiteQuote:
-    """A place that a finding rests on. `task` is "" for a reference skill; `line` counts from 1, 0 for the whole file."""
+    """The place of a finding. `task` is "" for a reference skill; `line` counts from 1, 0 for the whole file."""
 
     task: str
     path: str
@@ -45,7 +45,7 @@ class SuiteQuote:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFinding:
-    """One fault, or what may be one. `tasks`: keys of those concerned, the first MAX_TASKS."""
+    """One certain or possible fault. `tasks`: keys of the tasks concerned, the first MAX_TASKS."""
 
     kind: str
     weight: Weight
@@ -56,7 +56,7 @@ class SuiteFinding:
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """Findings, leaks first. `more` of them were found; `skipped` says which files were not read for their text."""
+    """Findings, leaks first. `more`: number of findings before the cap; `skipped`: files not read for their text."""
 
     findings: tuple[SuiteFinding, ...]
     more: int = 0
@@ -67,7 +67,7 @@ class Screening:
 
 
 def quote(task: str, path: str, text: str, start: int, end: int) -> SuiteQuote:
-    """The line of `text` in which [start, end) begins, and what follows to its end; cut so that the place stays in sight."""
+    """Quote the line where [start, end) begins, and the rest of the place, cut so that the place stays visible."""
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     line = text[first : last if last >= 0 else len(text)]
@@ -79,5 +79,5 @@ def quote(task: str, path: str, text: str, start: int, end: int) -> SuiteQuote:
 
 
 def flatten(text: str) -> str:
-    """In one line, fit for a page."""
+    """Put it on one line, fit for a page."""
     return replace_unprintable(" ".join(text.split()))

@@ -1,8 +1,8 @@
-"""Expected values of a task that its instruction, its inputs or a reference skill of its family tell.
+"""Expected values of a task that its instruction, its inputs or a reference skill of its family give away.
 
-Most values that tests hold are no secrets: parameters of the instruction, ids of the inputs, names of outputs, constants of
-the domain. What counts is what a task has to work out: numbers, dates and ids so particular that chance repeats none
-(`runner.base.constants`), that no input holds. A text counts only where the words around it say that it is the answer.
+Most values in tests are not secrets: parameters of the instruction, ids of the inputs, names of outputs, constants of
+the domain. Only values that a task has to work out count: numbers, dates and ids that no input holds and that are too
+particular to repeat by chance (`runner.base.constants`). A text counts only if the words around it call it the answer.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from runner.screening.screened_texts import NAMES_ANSWER, TINY, ExpectedPlace, S
 from runner.screening.suite_findings import SuiteFinding, SuiteQuote, Weight, quote
 
 MAX_PER_TASK = 5  # findings of one kind
-LEAST_DIGITS = 5  # of a decimal that is told without a word about answers
+LEAST_DIGITS = 5  # of a decimal given without a word about answers
 LEAST_TEXT = 8  # characters of an expected text
 MAX_TEXTS = 2_000  # expected texts of one task
-LONG_TEXT = 25  # characters; so long a text of several words is nobody's vocabulary
+LONG_TEXT = 25  # characters; a longer text of several words is not common vocabulary
 _SAYS_ANSWER = re.compile(
     r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"
     r"|\btests? (?:expects?|checks?|wants?)\b|\bhidden\b|\bspoiler\b|\bresult (?:is|should be|must be|will be)\b"
     r"|\bfor reference\b|\byou (?:should|will|must) (?:get|see|find|obtain)\b",
     re.IGNORECASE,
 )
-# The end of what stands before a number that is a statement, and no part of a name: "the total is".
+# The end of a statement before its number, which is then not part of a name: "the total is".
 _STATES = re.compile(
     r"\b(?:is|are|was|were|be|equals?|comes? to|totals?|gives?|yields?)\W{1,3}(?:about |exactly |roughly )?\W{0,2}$",
     re.IGNORECASE,
 )
-# However plain, a number is told here.
+# These give a number away even if it is plain.
 _IS_THE_ANSWER = re.compile(
     r"\b(?:answer|solution)\b(?: (?:to|for|of) [^.\n]{1,60}?)?(?: is| =|:| equals)\W{1,4}(\d+(?:\.\d+)?)(?![\w%]|\.\d)",
     re.IGNORECASE,
@@ -49,7 +49,7 @@ def _quote(place: ExpectedPlace) -> SuiteQuote:
 
 
 def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
-    """A value is told where a word says so. A decimal that stands there without may be a parameter: people must look."""
+    """Find values given as the answer. One without such a word may be a parameter: people must look."""
     expected, text = task.expected, task.task.instruction
     shown: set[str] = set()
     for place in find_constants(text):
@@ -80,7 +80,7 @@ def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
 
 
 def _is_odd(constant: Constant, *, is_stated: bool) -> bool:
-    """A decimal of many digits, or a whole number of them where it is stated and names nothing."""
+    """A decimal of many digits, or a stated whole number of many digits that is not part of a name."""
     whole, point, part = constant.text.partition(".")
     many = len((whole + part).strip("0")) >= LEAST_DIGITS
     return constant.kind == "number" and many and (bool(point) or is_stated)
@@ -98,7 +98,7 @@ def _told_texts(task: ScreenedTask) -> Iterator[SuiteFinding]:
 
 
 def _expected_texts_in(task: ScreenedTask, text: str) -> Iterator[tuple[str, int, ScreenedFile]]:
-    """(text of a file of expected values, where it stands in `text`, that file), but for what an input holds."""
+    """(text of a file of expected values, its place in `text`, that file), except what an input holds."""
     seen: set[str] = set()
     for file in task.hidden:
         if not file.text or file.is_code or file.digest in task.given_digests or not NAMES_ANSWER.search(file.name):
@@ -113,7 +113,7 @@ def _expected_texts_in(task: ScreenedTask, text: str) -> Iterator[tuple[str, int
 
 
 def _says_so(text: str, start: int, value: str = "") -> bool:
-    """Does a word of the line say that it is the answer? `value` is no such word itself."""
+    """Does a word of the line call it the answer? `value` itself does not count as such a word."""
     return _SAYS_ANSWER.search(line_at(text, start).replace(value, " ") if value else line_at(text, start)) is not None
 
 
@@ -144,7 +144,7 @@ def _values_in(file: ScreenedFile) -> Iterator[str]:
 
 
 def _leaves(value: object) -> Iterator[str]:
-    """Texts in a JSON value; names of fields are what the task asks for."""
+    """Texts in a JSON value. Names of fields are left out: the task asks for them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -159,8 +159,8 @@ def _leaves(value: object) -> Iterator[str]:
 
 
 def find_given_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
-    """A file of the tests or the solution that is word for word among the inputs. A copy of an input, to see whether it was
-    changed, is none; code may be a public test, which people must judge."""
+    """Files of the tests or the solution that are also inputs, word for word. A copy of an input for detecting
+    changes does not count. Code may be a public test, which people must judge."""
     given = {file.digest: file for file in task.given if file.size >= TINY and not file.is_build}
     for file in (*task.solution, *task.hidden):
         copy = given.get(file.digest)
@@ -189,7 +189,7 @@ def _whole_file(file: ScreenedFile) -> SuiteQuote:
 def find_answers_in_skills(
     family: Family, tasks: Sequence[ScreenedTask], skills: Mapping[str, str]
 ) -> Iterator[SuiteFinding]:
-    """`skills`: path -> text. A value that the tests of several tasks hold is knowledge of the domain, which a skill is for."""
+    """`skills`: path -> text. A value in several tasks' tests is knowledge of the domain, which belongs in a skill."""
     holders = Counter(constant for each in tasks for constant in each.answers)
     for path, text in skills.items():
         shown: Counter[str] = Counter()
@@ -199,7 +199,7 @@ def find_answers_in_skills(
                 if where is None or holders[place.constant] > 1 or shown[task.key] >= MAX_PER_TASK:
                     continue
                 shown[task.key] += 1
-                # Code may compare with a constant of the domain; a file of expected values holds what came out.
+                # Code may compare with a constant of the domain; a file of expected values holds results.
                 weight = Weight.LEAK if not where.file.is_code or _says_so(text, place.start) else Weight.LOOK
                 says = (
                     f"The reference skill of {family.name} holds {place.constant.text[:80]}, which {task.key} expects."

@@ -1,4 +1,4 @@
-"""Readers of task folders, and the starter suites that ship with the project. FORMATS finds a reader by name."""
+"""Readers of task folders, and the bundled starter suites. FORMATS finds a reader by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUITES: dict[str, str] = {
     "starter-corpora": "runner.suites.starter_suite:load_starter_corpora",
 }
 
-# Modules (see `SuiteFormat`) in the order in which a folder's shape is tried: a plain folder of tasks comes last.
+# Modules (see `SuiteFormat`), tried in this order on a folder's shape: a plain folder of tasks comes last.
 FORMATS: dict[str, str] = {
     "skillglass": "runner.suites.folder",
     "skillevolbench": "runner.suites.skillevolbench_suite",
@@ -42,17 +42,17 @@ FORMATS: dict[str, str] = {
 MAX_KEY = 200
 _PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which do not name it
 
-# (folder, format) -> what its files looked like, and the suite they made
+# (folder, format) -> the state of its files, and the suite read from them
 _REMEMBERED: dict[tuple[str, str], tuple[dict[str, Look], Suite]] = {}
 
 
 class SuiteFormat(Protocol):
-    """What a module in FORMATS has."""
+    """The attributes of a module in FORMATS."""
 
     def looks_like(self, path: Path) -> bool: ...
 
     def roots(self, path: Path) -> tuple[Path, ...]:
-        """The folders that are read."""
+        """Return the folders that are read."""
 
     def read(self, path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]: ...
 
@@ -65,7 +65,7 @@ class NamingFormat(SuiteFormat, Protocol):
 
 
 def load_suite(name: str) -> Suite:
-    """The bundled suite of that name as it lies on disk. SetupError names the known ones; SuiteError names what is wrong in one."""
+    """Read the bundled suite of that name. SetupError names the known ones; SuiteError says what is wrong in one."""
     if name not in SUITES:
         raise SetupError(f"unknown suite {name!r}; known: {', '.join(sorted(SUITES))}")
     module, _, function = SUITES[name].partition(":")
@@ -75,11 +75,11 @@ def load_suite(name: str) -> Suite:
 def read_suite_folder(
     path: Path, format: str | None = None, *, strict: bool = False, families: FamilyChoice | None = None
 ) -> Suite:
-    """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
+    """Read the suite in a folder of this machine, never trusted. Its format is found by its shape if none is given.
 
-    What cannot run here is set aside, and the suite lists why. SetupError when there is no such folder or format;
-    SuiteProblems with everything that is wrong where nothing is left, or anything is and `strict` asks for all of it. An
-    unchanged folder gives the suite that was read before. `families`: what a person chose instead of the folder's own.
+    What cannot run here is set aside, and the suite lists why. SetupError if there is no such folder or format.
+    SuiteProblems lists every problem if nothing is left, or if `strict` is set and there is any. An unchanged folder
+    gives the suite that was read before. `families`: a person's choice instead of the folder's own.
     """
     path = path.expanduser().absolute()
     if not path.is_dir():
@@ -96,11 +96,11 @@ def read_suite_folder(
 def read_unless_known(
     path: Path, name: str, roots: Callable[[Path], tuple[Path, ...]], read: Callable[[], Suite]
 ) -> Suite:
-    """What `read` gives; what it gave before where no file in the `roots` of the path has changed since."""
+    """Return the result of `read`, or the earlier one if no file in the `roots` of the path has changed since."""
     try:
         looks = dict(_looks(roots(path)))
     except SuiteError:
-        looks = {}  # the reader reports what is wrong
+        looks = {}  # the reader reports it
     remembered = _REMEMBERED.get((str(path), name))
     if remembered is not None and looks and remembered[0] == looks:
         return remembered[1]
@@ -112,7 +112,7 @@ def read_unless_known(
 
 
 def format_of(path: Path) -> str:
-    """The first format whose shape the folder has. SetupError names them all."""
+    """Return the first format that fits the folder's shape. SetupError names them all."""
     for name in FORMATS:
         if _reader(name).looks_like(path):
             return name
@@ -125,7 +125,7 @@ def format_of(path: Path) -> str:
 
 
 def key_of(path: Path) -> str:
-    """A suite's key where its format has none: the name of its folder, or of the one around it."""
+    """Make a suite's key for a format without one: the name of its folder, or of the parent folder."""
     place = next((each for each in (path, *path.parents) if each.name not in _PLAIN_NAMES), path)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", place.name).strip("-._")[:MAX_KEY] or "suite"
 
@@ -167,7 +167,7 @@ def _looks(roots: tuple[Path, ...]) -> Iterator[tuple[str, Look]]:
 
 
 def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findings) -> tuple[Environment, ...]:
-    """Without the families that have a key of their own or of a task that is there before, or too long for the record."""
+    """Drop families if their key, or the key of a task, is already used or too long for the record."""
     if not environments and not findings.all_problems():
         findings.problem(path, "folder", "at least one task", "there is none")
     seen: set[tuple[str, str]] = set()

@@ -1,6 +1,6 @@
 """The account of a suite: each task below its path is loaded, set aside or left out, with one reason.
 
-A task is a folder with a task.toml; a folder that the reader took for a task counts too, so that the file can be missed.
+A task is a folder with a task.toml. A folder that the reader took for a task counts too, so that a missing file shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER
 
 PACKAGES = {"node_modules", "site-packages", "dist-packages", "__pycache__", "vendor"}
 LFS = "files are Git LFS pointers; run `git lfs pull`, then load again"
-# What a format does not read, where its place alone does not say why.
+# Why a format does not read a folder, if the folder's place alone does not explain it.
 ELSEWHERE = {"harbor": "more than 2 folders below the set", "skillglass": "no family of suite.yaml lists it"}
 NONE_FOR = "there is none for "  # roles of a family
 NO_REFERENCE = "dollar that is not a reference to a variable; write $$ for a dollar"
@@ -39,7 +39,7 @@ def find_task_folders(path: Path) -> tuple[list[Path], list[str]]:
 def take_account(
     path: Path, format: str, loaded: Iterable[Path], findings: Findings, *, is_refused: bool = False
 ) -> Account:
-    """`loaded`: folders of the tasks that are part of the suite; of a suite that is refused as a whole there are none."""
+    """`loaded`: folders of the tasks that are part of the suite; empty if the suite is refused as a whole."""
     folders, closed = find_task_folders(path)
     for each in closed:
         findings.note("Cannot be read, so what is in it is not counted", _relative(Path(each), path))
@@ -69,15 +69,15 @@ def take_account(
 
 
 def find_reason(problems: Sequence[SuiteError], folder: Path) -> str:
-    """The problem that counts, in words that are the same for every task: what has to be downloaded comes first, then what
-    the task needs, then what is wrong in its files."""
+    """The problem that counts, worded the same for every task: missing downloads first, then needs of the task, then
+    errors in its files."""
     if any(problem.message == NOT_DOWNLOADED for problem in problems):
         return LFS
     return find_feature(problems) or _reason(problems[0], folder)
 
 
 def _family_reason(problems: Sequence[SuiteError], tasks: set[Path]) -> str:
-    """Names the task that has the problem: the others of its family are set aside for it."""
+    """Name the task with the problem: the others of its family are set aside because of it."""
     source = Path(problems[0].path)
     task = next((each for each in (source, *source.parents) if each in tasks), None)
     reason = find_reason(problems, task or source)
@@ -116,7 +116,7 @@ def _reason(problem: SuiteError, folder: Path) -> str:
 
 
 def _reason_of_name(name: str) -> str:
-    """The rule that it breaks. The account has the name itself in the same line."""
+    """Name the broken rule. The account has the folder's name in the same line."""
     if len(name) > MAX_NAME:
         return f"the folder's name is longer than {MAX_NAME} characters"
     if re.fullmatch(r"[A-Za-z0-9._-]+", name):
@@ -158,7 +158,7 @@ def _relative(place: Path, folder: Path) -> str:
 
 
 def _lines(reasons: dict[str, list[Path]], path: Path) -> tuple[AccountLine, ...]:
-    """Most frequent first."""
+    """Sort the most frequent first."""
 
     def lines() -> Iterator[AccountLine]:
         for reason, folders in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):

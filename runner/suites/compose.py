@@ -1,10 +1,10 @@
 """A task's compose file: what it adds to the Dockerfile, and the containers that run next to the agent's.
 
-Real releases bring one for a network switched off, a variable or a database. Nothing of the file reaches the engine as it
-is: fields that are known to be harmless are taken one by one, and the engine gets a file made of those. What would change
-the task or break its isolation, and is not done here, is refused by name; what cannot change it becomes a note. Sources: the
-Compose specification (fields of a service, interpolation); the names ${CONTEXT_DIR}, ${MAIN_IMAGE_NAME}, ${HOST_...} and the
-service `main` are Harbor's.
+Real releases bring one for a network switched off, a variable or a database. The engine never gets the file itself:
+fields that are known to be harmless are taken one by one, and the engine gets a file made of those. A field that would
+change the task or break its isolation is supported here or refused by name. One that cannot change it becomes a note.
+Sources: the Compose specification (fields of a service, interpolation); the names ${CONTEXT_DIR}, ${MAIN_IMAGE_NAME},
+${HOST_...} and the service `main` are Harbor's.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 MAIN = "main"
-REFERENCE = "variable"  # the place of a reference that cannot be read: no variable is missing there
+REFERENCE = "variable"  # the place of an unreadable reference: no variable is missing there
 NOT_CLOSED = "has a brace that is not closed"
 DEFAULT = "default"  # the network of services that name none
 MAX_SERVICES, MAX_VALUES = 20, 10_000
-_UNKNOWN = "\0"  # around the name of a variable without a value: no YAML text of ours holds it
+_UNKNOWN = "\0"  # around the name of a variable without a value: none of our YAML texts contains it
 _UNKNOWN_NAME = re.compile(f"{_UNKNOWN}([^{_UNKNOWN}]*){_UNKNOWN}")
-_LOGS = f"{_UNKNOWN}HOST_"  # folders of logs on Harbor's side
+_LOGS = f"{_UNKNOWN}HOST_"  # folders of logs on Harbor's host
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 _OPERATOR = re.compile(r":?[-?+]")
@@ -40,13 +40,13 @@ _SLEEP = r"(?:exec )?(?:sleep \S+|tail -[fF] /dev/null|while (?:true|:); do slee
 _WAITS = re.compile(rf"{_SHELL}(?: -l?c)?|(?:{_SHELL} -l?c )?[\"']?{_SLEEP}[\"']?")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::\d+)?")
 _CONDITIONS = ("service_started", "service_healthy", "service_completed_successfully")
-# What a container has anyway, or hints to the engine and to people.
+# Properties of any container, or hints to the engine and to people.
 WITHOUT_EFFECT = frozenset(
     "container_name hostname labels annotations logging restart pull_policy ports expose stdin_open tty init profiles "
     "stop_signal stop_grace_period platform attach depends_on healthcheck".split()
 )
 RESOURCES = frozenset("cpus mem_limit mem_reservation memswap_limit deploy shm_size pids_limit ulimits".split())
-# Of a service next to the agent's these are taken unchanged.
+# Taken unchanged from a service next to the agent's.
 TAKEN = (
     *("command", "entrypoint", "healthcheck", "working_dir", "user", "hostname", "tty", "stdin_open", "init", "tmpfs"),
     *("read_only", "stop_signal", "platform"),
@@ -76,7 +76,7 @@ class Compose:
     services: Services | None = None
 
     def apply_to(self, toml: TaskToml) -> TaskToml:
-        """Return the fields of task.toml with these. Where both name a variable, image or folder, task.toml's counts."""
+        """Return the fields of task.toml with these. If both name a variable, image or folder, task.toml's counts."""
         return replace(
             toml,
             network=toml.network if self.network is None else self.network,
@@ -88,12 +88,12 @@ class Compose:
 
 
 def read_compose(source: Path, findings: Findings, where: str, toml: TaskToml | None = None) -> Compose:
-    """Read the services of the file. SuiteError when it cannot be read; what is not supported becomes a problem."""
+    """Read the services of the file. SuiteError if it is unreadable; an unsupported field becomes a problem."""
     return _Reader(source, findings, where, _list_known_variables(toml)).read()
 
 
 def _list_known_variables(toml: TaskToml | None) -> dict[str, str]:
-    """Those of the task, and what Harbor sets."""
+    """Variables of the task, and those that Harbor sets."""
     own = {} if toml is None else {name: value for name, value in toml.environment.items() if "${" not in value}
     return {
         **own,
@@ -117,7 +117,7 @@ class _Reader:
         self.whole = FieldTable(answered, source, findings)
         self.declared = {kind: self.whole.table(kind) for kind in ("networks", "volumes")}
         tables = {name: self.whole.table("services").table(name) for name in self.whole.table("services").values}
-        # One with a profile starts only when somebody asks for it.
+        # A service with a profile starts only on request.
         self.services = {name: each for name, each in tables.items() if name == MAIN or not each.raw("profiles")}
         self.main = self._find_main()
 
@@ -140,8 +140,8 @@ class _Reader:
         return replace(read, services=Services(own, others, frozenset(filter(self._is_closed, used))))
 
     def _find_main(self) -> str:
-        """The service that is the agent's container: `main`, or the only one made of the task's Dockerfile. ""
-        where the file has none, since Harbor adds it."""
+        """Find the service that is the agent's container: `main`, or the only one made of the task's Dockerfile. ""
+        if the file has none, since Harbor adds it."""
         if MAIN in self.services:
             return MAIN
         own = [name for name, each in self.services.items() if self._is_of_the_dockerfile(each)]
@@ -181,7 +181,7 @@ class _Reader:
         return read
 
     def _network(self, service: FieldTable, place: Service) -> bool | None:
-        """No network is a mode "none", or nothing but networks that are closed to the outside."""
+        """False with mode "none" or if all its networks are closed to the outside; None if the file leaves it open."""
         mode = service.raw("network_mode")
         if place.networks and all(map(self._is_closed, place.networks)):
             return False
@@ -229,7 +229,7 @@ class _Reader:
         )
 
     def _plain(self, service: FieldTable, key: str, value: object, count: list[int]) -> JsonValue:
-        """A value as JSON has it, without variables that nothing sets. Aliases may unfold to a huge one."""
+        """Return a value as JSON, without variables that nothing sets. Aliases may unfold to a huge one."""
         count[0] += 1
         if count[0] > MAX_VALUES:
             raise SuiteError(str(self.source), service.at(key), f"at most {MAX_VALUES:,} values", "it has more")
@@ -242,7 +242,7 @@ class _Reader:
         return self._known(service, key, str(value))
 
     def _depends_on(self, service: FieldTable) -> dict[str, JsonValue]:
-        """Of the services that start before it those that are not the agent's container, which waits for all."""
+        """The services that start before it, except the agent's container, which waits for all."""
         value = service.raw("depends_on")
         given = value if isinstance(value, dict) else dict.fromkeys(map(str, _entries(service, "depends_on")), {})
         found: dict[str, JsonValue] = {}
@@ -257,7 +257,7 @@ class _Reader:
         return found
 
     def _place(self, service: FieldTable, name: str) -> Service:
-        """Where it has its networks and volumes."""
+        """Find its networks and volumes."""
         networks = {} if service.raw("network_mode") == "none" else self._networks(service)
         alias = service.values.get("container_name")
         if isinstance(alias, str) and _NAME.fullmatch(alias):  # others may call it by that name
@@ -267,13 +267,13 @@ class _Reader:
     # --- parts of a service ---------------------------------------------------------------------------------------
 
     def _raw_service(self, name: str) -> Mapping[str, object]:
-        """The service without any answer to its references."""
+        """The service with its references unresolved."""
         services = self.raw.get("services")
         service = services.get(name) if isinstance(services, dict) else None
         return service if isinstance(service, dict) else {}
 
     def _known(self, service: FieldTable, key: str, text: str) -> str:
-        """The text; a problem where it depends on a variable that nothing sets."""
+        """Return the text. Report a problem if it depends on a variable that nothing sets."""
         if found := _UNKNOWN_NAME.search(text):
             refuse(service, key, "variable", shorten_suite_value(found[1]))
         return text
@@ -360,7 +360,7 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """A folder of the task becomes a volume of that content, a file a copy: no folder of the host is mounted."""
+        """Turn a task's folder into a volume with its content, a file into a copy. No host folder is mounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):
@@ -380,7 +380,7 @@ class _Reader:
         return Volume(target, name)
 
     def _env_files(self, service: FieldTable) -> dict[str, str]:
-        """The variables of the files that env_file names, each a file below environment/."""
+        """Read the variables of the files that env_file names, each a file below environment/."""
         value, found = service.raw("env_file"), dict[str, str]()
         for entry in value if isinstance(value, list) else [value] if value else []:
             path = posixpath.normpath(str(entry.get("path", "") if isinstance(entry, dict) else entry))
@@ -397,7 +397,7 @@ class _Reader:
 
 
 def _split_volume(entry: object) -> tuple[str, str, str]:
-    """(type, source, target) of either spelling; the type may be empty."""
+    """(type, source, target) of either notation. The type may be empty."""
     if isinstance(entry, dict):
         kind, source, target = (str(entry.get(name) or "") for name in ("type", "source", "target"))
         return kind, source, target
@@ -409,10 +409,10 @@ def _split_volume(entry: object) -> tuple[str, str, str]:
 
 
 def interpolate(text: str, *, known: Mapping[str, str], unknown: Callable[[str, str | None], str]) -> str:
-    """Answer a text's references as Compose does: `$$`, `$NAME`, `${NAME}` and `${NAME:-default}`, with -, ? or +, with or
-    without the colon, nested. `unknown` gives what replaces a name that is not known, of its default.
+    """Resolve a text's references as Compose does: `$$`, `$NAME`, `${NAME}` and `${NAME:-default}`, with -, ? or +,
+    with or without the colon, nested. `unknown` gets an unknown name and its default, and returns the replacement.
 
-    ValueError where a reference cannot be read.
+    ValueError if a reference is unreadable.
     """
     found, place = [], 0
     while (start := text.find("$", place)) >= 0:
@@ -460,14 +460,14 @@ def _mark_unknown(name: str, default: str | None) -> str:
 
 
 def _as_in_toml(name: str, default: str | None) -> str:
-    """A reference in the one spelling that tasks have: ${NAME} or ${NAME:-default}."""
+    """Write a reference in the one notation of tasks: ${NAME} or ${NAME:-default}."""
     if default is None:
         return f"${{{name}}}"
     return default if "}" in default else f"${{{name}:-{default}}}"
 
 
 def _answer_all(value: object, answer: Callable[[str], str], source: Path) -> object:
-    """The document with all its texts answered. What YAML's aliases share stays shared: unfolded it may be huge."""
+    """Resolve all texts of the document. Values shared by YAML aliases stay shared: unfolded it may be huge."""
     done: dict[int, object] = {}
 
     def visit(each: object, depth: int) -> object:
@@ -493,7 +493,7 @@ def _answer_all(value: object, answer: Callable[[str], str], source: Path) -> ob
 def _variables(
     service: FieldTable, raw: Mapping[str, object], known: Mapping[str, str], files: Mapping[str, str]
 ) -> dict[str, str]:
-    """A mapping or a list of NAME=value. A bare name is the host's variable of that name."""
+    """Read a mapping or a list of NAME=value. A bare name is the host's variable of that name."""
     service.raw("environment")
     value = raw.get("environment")
     if isinstance(value, dict):
@@ -514,7 +514,7 @@ def _variables(
 
 
 def _scalar(value: JsonValue) -> str | None:
-    """As Compose reads a plain value: a date is a text there. None for lists and mappings."""
+    """Return a plain value as Compose reads it: a date is a text. None for lists and mappings."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if isinstance(value, list | dict) else str(value)

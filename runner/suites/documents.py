@@ -17,12 +17,12 @@ from runner.suites.findings import NOT_DOWNLOADED, Findings, shorten_suite_value
 
 MAX_BYTES = 1024 * 1024
 MAX_NESTING = 100  # levels of lists and tables in YAML
-# The C loader where PyYAML has it: the same result, several times faster.
+# The C loader if PyYAML has it: the same result, several times faster.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_text(source: Path) -> str:
-    """The text of a plain file in UTF-8, a byte order mark taken off. NUL is refused: no database or prompt holds it."""
+    """Read a plain file in UTF-8 without a byte order mark. NUL is refused: no database or prompt can hold it."""
     try:
         if source.is_symlink() or not source.is_file():
             raise SuiteError(str(source), "file", "a plain file", "it is a link" if source.is_symlink() else "none")
@@ -34,7 +34,7 @@ def read_text(source: Path) -> str:
 
 
 def decode_text(content: bytes, source: Path) -> str:
-    """The same of bytes that came another way; `source` is what errors name."""
+    """Do the same for bytes from another source. `source` is the name in errors."""
     if content.startswith(GIT_LFS):
         raise SuiteError(str(source), "file", "the content itself", NOT_DOWNLOADED)
     try:
@@ -49,11 +49,11 @@ def decode_text(content: bytes, source: Path) -> str:
 
 
 def read_toml(source: Path) -> dict[str, object]:
-    """Line ends of any system are read as one: a lone carriage return is none to the TOML reader."""
+    """Read TOML with line ends of any system: the TOML reader does not accept a lone carriage return."""
     text = read_text(source).replace("\r\n", "\n").replace("\r", "\n")
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # broken, or an integer of more digits than Python reads
+    except (ValueError, RecursionError) as error:  # invalid, or an integer of more digits than Python reads
         raise SuiteError(str(source), "file", "readable TOML", _reason(error)) from error
 
 
@@ -62,8 +62,8 @@ def read_yaml(source: Path) -> dict[str, object]:
 
 
 def parse_yaml(text: str, source: Path, *, aliases: bool = True) -> dict[str, object]:
-    """`aliases`: whether a value may be named and used again (*). A few lines of them unfold to gigabytes for whoever
-    walks through all of it."""
+    """`aliases`: may a value be named and used again (*)? A few lines of them unfold to gigabytes when all of it is
+    walked."""
     try:
         _check_events(text, source, aliases=aliases)
         value = yaml.load(text, Loader=LOADER)  # a safe loader
@@ -75,7 +75,7 @@ def parse_yaml(text: str, source: Path, *, aliases: bool = True) -> dict[str, ob
 
 
 def _check_events(text: str, source: Path, *, aliases: bool) -> None:
-    """Before anything is built of it: the C loader ends the whole process where brackets are nested too deeply."""
+    """Check before anything is built: the C loader ends the whole process if brackets are nested too deeply."""
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -99,12 +99,12 @@ def _reason(error: Exception) -> str:
 
 
 def _is_text(value: str) -> bool:
-    """Escapes can spell what no database holds and no page should show."""
+    """Can a database hold it and a page show it? Escapes can spell other characters."""
     return all(letter.isprintable() or letter in "\t\r\n" for letter in value)
 
 
 class FieldTable:
-    """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
+    """A mapping whose fields are read by type. A wrong value becomes a problem, and the default is returned."""
 
     def __init__(self, values: Mapping[str, object], source: Path, findings: Findings, place: str = "") -> None:
         self.values, self.source, self.findings, self.place = values, source, findings, place
@@ -127,7 +127,7 @@ class FieldTable:
         return f"{self.place}.{name}" if self.place else name
 
     def text(self, name: str, default: str | None = None, longest: int = 200) -> str:
-        """A text that is not blank, without control characters but tab and line ends. With a default it may be left out."""
+        """Return a non-blank text, without control characters but tab and line ends. Optional if it has a default."""
         value = self.raw(name)
         if value is None and default is not None:
             return default
@@ -164,7 +164,7 @@ class FieldTable:
         return ()
 
     def variables(self, name: str) -> dict[str, str]:
-        """Name -> value of environment variables; numbers are taken as they are written."""
+        """Name -> value of environment variables. Numbers are kept as written."""
         found: dict[str, str] = {}
         for key, value in self.table(name).values.items():
             if not key or "=" in key or "\0" in key or not isinstance(value, str | int | float):
@@ -176,7 +176,7 @@ class FieldTable:
         return found
 
     def table(self, name: str) -> Self:
-        """The table of that name; empty where there is none."""
+        """Return the table of that name, or an empty one."""
         value = self.raw(name)
         is_table = isinstance(value, dict) and all(isinstance(key, str) for key in value)
         if value is not None and not is_table:
@@ -185,11 +185,11 @@ class FieldTable:
         return type(self)(values, self.source, self.findings, self.at(name))
 
     def list_unasked(self) -> list[str]:
-        """Names of the fields that nobody asked for."""
+        """Names of the fields that were never read."""
         return [name for name in self.values if name not in self._asked]
 
     def label(self, name: str) -> str:
-        """The text, cut to the length of a title. Empty where there is none; a problem is noted where it cannot be shown."""
+        """Return the text, cut to the length of a title, or "". A problem is noted if it cannot be shown."""
         value = self.raw(name)
         if isinstance(value, str) and _is_text(value):
             return " ".join(value.split())[:200]

@@ -1,4 +1,4 @@
-"""What a suite's families are: as its folder says, or as people group the tasks of a Harbor set."""
+"""A suite's families: from its folder, or as people group the tasks of a Harbor set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runner.base.types import Corpus, Environment, Family, Task
 from runner.suites.tasks.task_groups import FAMILY
 
 DIGEST_FORMAT = "suite-folder/1"
-# {"by": attribute of task groups} or {"tasks": {key of a task: family}}; tasks it does not name stay where they are.
+# {"by": attribute of task groups} or {"tasks": {key of a task: family}}; tasks it does not name keep their family.
 FamilyChoice: TypeAlias = "Mapping[Literal['by', 'tasks'], str | Mapping[str, str]]"
 
 
 def regroup(suite: Suite, format: str, choice: FamilyChoice) -> Suite:
-    """The suite with its tasks in the families that are chosen, an environment for each as a Harbor set has it. Its digest is
+    """Put the suite's tasks into the chosen families, with an environment for each as in a Harbor set. Its digest is
     that of a folder with these families. SetupError for a format whose families are part of the release."""
     by, named = choice.get("by", ""), choice.get("tasks", {})
     tasks = [task for each in suite.environments for family in each.families for task in family.tasks]
@@ -42,7 +42,7 @@ def regroup(suite: Suite, format: str, choice: FamilyChoice) -> Suite:
 
 
 def _key(name: str) -> str:
-    """Fit for addresses and prompts."""
+    """Make a key fit for addresses and prompts."""
     return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-._")[:200] or FAMILY
 
 
@@ -61,7 +61,7 @@ def _environment(key: str, name: str, tasks: list[Task]) -> Environment:
 
 
 def digest_suite(format: str, environments: tuple[Environment, ...]) -> str:
-    """Over everything that an episode is made of: structure, order, words, tasks, curated skills, and of a corpus its
+    """Digest everything that an episode is made of: structure, order, words, tasks, curated skills, and of a corpus its
     material and which tasks are for practice."""
     return digest_json(
         [

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from runner.base.errors import SuiteError
 from runner.suites.documents import FieldTable
 
-# In the order in which one of them counts for a task that has several.
+# By priority, for a task with several.
 FEATURES = {
     "windows": "needs Windows",
     "gpu": "needs a GPU",
@@ -40,13 +40,13 @@ FEATURES = {
 
 
 def refuse(table: FieldTable, name: str, feature: str, found: str = "") -> None:
-    """Set the task aside for what it asks for in the field `name`. `found`: the part of it that is meant."""
+    """Set the task aside for its request in the field `name`. `found`: the relevant part of it."""
     table.raw(name)
     message = f"it {FEATURES[feature]}" + (f": {found}" if found else "")
     table.findings.problems.append(SuiteError(str(table.source), table.at(name), "", message, feature=feature))
 
 
 def find_feature(problems: Iterable[SuiteError]) -> str:
-    """The one reason that counts for a task with these problems, such as "needs a GPU"; "" where it is none of FEATURES."""
+    """Return the one reason that counts for a task with these problems, such as "needs a GPU", or "" without any."""
     found = {problem.feature for problem in problems}
     return next((reason for code, reason in FEATURES.items() if code in found), "")

@@ -1,7 +1,7 @@
-"""What a reader of a suite found: what it set aside and why, problems of the whole, and notes for people.
+"""The findings of a suite's reader: what it set aside and why, problems of the whole, and notes for people.
 
-A release is worth loading without the tasks that cannot run here. What has a problem is set aside by its name, with
-every problem of it; the rest is read on.
+A release is worth loading without the tasks that cannot run here. An item with problems is set aside by its name, with
+all of them; reading continues with the rest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NOT_DOWNLOADED = "it is a Git LFS pointer; its content was not downloaded"
 
 @dataclass(slots=True)
 class Findings:
-    """Collected while reading, so that one look shows everything."""
+    """Collected while reading, so that a single read shows everything."""
 
-    problems: list[SuiteError] = field(default_factory=list)  # of what is being read
+    problems: list[SuiteError] = field(default_factory=list)  # of the current item
     set_aside: dict[str, list[SuiteError]] = field(default_factory=dict)  # "task a" -> its problems
     tasks: dict[Path, list[SuiteError]] = field(default_factory=dict)  # folder of a task that was read -> its problems
     families: dict[Path, list[SuiteError]] = field(default_factory=dict)  # likewise, without those of its tasks
@@ -40,7 +40,7 @@ class Findings:
 
     @contextmanager
     def keep_errors(self) -> Iterator[None]:
-        """A SuiteError raised inside is kept as a problem, and reading goes on after the block."""
+        """Keep a SuiteError raised inside as a problem, and continue reading after the block."""
         try:
             yield
         except SuiteProblems as error:
@@ -57,14 +57,13 @@ class Findings:
         family: Path | None = None,
         members: Collection[Path] = (),
     ) -> Read | None:
-        """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it. `task`,
-        `family`: the folder of either. `members`: the tasks of a family that has no folder around them; `read` may add to
-        it."""
+        """Return the result of `read`. After a problem, set `what`, such as "task a", aside and return None. `task`,
+        `family`: the folder of either. `members`: tasks of a family without its own folder; `read` may add to it."""
         before, value = len(self.problems), None
         try:
             with self.keep_errors():
                 value = read()
-        except (TypeError, AttributeError, ValueError, LookupError) as error:  # a shape that the reader did not foresee
+        except (TypeError, AttributeError, ValueError, LookupError) as error:  # a shape that the reader did not expect
             expected = "files that the reader knows how to read"
             self.problems.append(SuiteError(what, "reading", expected, f"{type(error).__name__}: {error}"))
         mine = self.problems[before:]
@@ -83,7 +82,7 @@ class Findings:
         return [*(problem for mine in self.set_aside.values() for problem in mine), *self.problems]
 
     def notes(self) -> tuple[str, ...]:
-        """One sentence a finding, with the first places it was met at."""
+        """Return one sentence per finding, with the first places where it occurred."""
         return tuple(escape_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
@@ -93,7 +92,7 @@ def _name_places(places: list[str]) -> str:
 
 
 def shorten_suite_value(value: object) -> str:
-    """A value from a suite for a message: never long, and never the inside of something nested."""
+    """Show a value from a suite in a message: short, and without the content of nested values."""
     if isinstance(value, str | int | float | bool | None):
         text = (
             repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value) if not _huge(value) else "a huge number"
@@ -103,5 +102,5 @@ def shorten_suite_value(value: object) -> str:
 
 
 def _huge(value: object) -> bool:
-    # Python refuses to print an integer of more than some thousand digits.
+    # Python refuses to print an integer of several thousand digits.
     return isinstance(value, int) and value.bit_length() > 1_000

@@ -1,12 +1,12 @@
-"""The folder format of suites: near to SkillEvolBench's (which builds on Harbor's), one folder per task.
+"""The folder format of suites: close to SkillEvolBench's (which builds on Harbor's), one folder per task.
 
 suite.yaml                    key, name, version, trusted, shared_tests, environments in order
 skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
-tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it asks for it
+tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only on request
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/, trap/}
-groups.yaml                   what results are grouped by (`group_mapping.py`); may be missing
+groups.yaml                   groups for results (`group_mapping.py`); may be missing
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROLES = tuple(Role)
 
 
 def read_suite(path: Path) -> Suite:
-    """The bundled suite in the folder `path`. SuiteError names the file, the place in it and what was expected."""
+    """Read the bundled suite in the folder `path`. SuiteError names the file, the place in it and the expectation."""
     findings = Findings()
     head, environments = _read(path, findings)
     if problems := findings.all_problems():
@@ -72,7 +72,7 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
 
 
 def complete(path: Path, suite: Suite) -> Suite:
-    """With the names that suite.yaml gives. A suite cannot call itself trusted."""
+    """Add the names from suite.yaml. A suite cannot call itself trusted."""
     named = _suite(path, read_yaml(path / "suite.yaml"), suite.environments)
     return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside, account=suite.account)
 
@@ -123,7 +123,7 @@ def _environment(
 
 
 def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings, members: list[Path]) -> Family:
-    """`members` gets the folders of its tasks, so that each can be counted where the family is set aside."""
+    """`members` gets the folders of its tasks, so that each can be counted if the family is set aside."""
     folder = path / "skills" / _folder_name(slug, path / "suite.yaml", f"environments: {environment}")
     source = folder / "meta.yaml"
     meta = read_yaml(source)
@@ -147,7 +147,7 @@ def _family(path: Path, shared: Files, environment: str, slug: str, findings: Fi
 
 
 def _folder_name(name: str, source: Path, place: str) -> str:
-    """A name that leads nowhere else."""
+    """A name that does not lead to another folder."""
     if not NAME.fullmatch(name):
         raise SuiteError(str(source), place, "the name of a folder", f"found {shorten_suite_value(name)}")
     return name
@@ -200,7 +200,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
 
 
 def _composition(family: str, requires: tuple[str, ...]) -> TaskGroups:
-    """In SkillEvolBench's words."""
+    """Name the composition in SkillEvolBench's words."""
     if not requires:
         return {}
     return {"composition": ("within_family" if set(requires) <= {family} else "cross_family",)}

@@ -1,12 +1,11 @@
-"""A mapping file: task groups that no release states, said by people for families and tasks by their keys.
+"""A mapping file: task groups that no release states, assigned by people to families and tasks by their keys.
 
-format: skillglass-groups/1
-families: {ledger: {domain: Finance, category: [accounting, tables]}}
-tasks: {ledger-fees: {difficulty: easy, family: fees}}
+    format: skillglass-groups/1
+    families: {ledger: {domain: Finance, category: [accounting, tables]}}
+    tasks: {ledger-fees: {difficulty: easy, family: fees}}
 
 `family` moves a task of a Harbor set to another family.
-
-What a task has of its own wins over what its family has. The file `groups.yaml` in a suite's folder is read with the suite.
+A task's own entries win over its family's. The file `groups.yaml` in a suite's folder is read with the suite.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class GroupMapping:
         return {**self.families.get(family, {}), **self.tasks.get(task, {})}
 
     def notes(self, families: Collection[str], tasks: Collection[str]) -> Iterator[str]:
-        """What it names and a suite with these families and tasks does not have: a copy may hold a part of a release."""
+        """Report names that a suite with these families and tasks lacks: a copy may hold a part of a release."""
         for what, named, known in (("families", self.families, families), ("tasks", self.tasks, tasks)):
             strange = [key for key in named if key not in known]
             more = f" and {len(strange) - NAMED:,} more" if len(strange) > NAMED else ""
@@ -48,7 +47,7 @@ class GroupMapping:
 
 
 def read_mapping(source: Path) -> GroupMapping:
-    """SuiteProblems with everything that is wrong in the file: its place, and what was expected there."""
+    """Read the file. SuiteProblems lists every problem with its place and the expectation."""
     findings = Findings()
     found: dict[str, dict[str, TaskGroups]] = {"families": {}, "tasks": {}}
     with findings.keep_errors():
@@ -88,13 +87,13 @@ def _read_groups(table: FieldTable) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def apply_mapping_beside(path: Path, suite: Suite) -> Suite:
-    """The suite with what the groups.yaml in its folder says, where there is one."""
+    """Apply the groups.yaml in the suite's folder, if there is one."""
     source = path / BESIDE
     return apply_mapping(read_mapping(source), suite) if source.is_file() else suite
 
 
 def apply_mapping(mapping: GroupMapping, suite: Suite) -> Suite:
-    """What the mapping says of an attribute wins over what the release states of it."""
+    """Apply the mapping. Its value for an attribute wins over the release's."""
     environments = tuple(
         replace(
             environment,

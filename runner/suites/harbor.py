@@ -1,7 +1,7 @@
-"""A folder of Harbor tasks: an environment for each family. Tasks may lie in folders, as in tasks/<category>/<task>.
+"""A folder of Harbor tasks: an environment for each family. Tasks may be in subfolders, as in tasks/<category>/<task>.
 
-A task's family is the one its metadata names, else its category, else the suite. A task that ships skills is a family of its
-own, whose reference skills these are: what is asked of such a set is how its tasks go with their skills and without.
+A task's family is the one its metadata names, else its category, else the suite. A task that ships skills is a family
+of its own, with these as its reference skills: such a set is for comparing its tasks with and without their skills.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def looks_like(path: Path) -> bool:
 
 
 def roots(path: Path) -> tuple[Path, ...]:
-    """What is read."""
+    """Return the folders that are read."""
     return tuple(_tasks(path)) or (path,)
 
 
@@ -51,7 +51,7 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
 
 
 def _choose_keys(places: Sequence[Path], path: Path, names: Counter[str], shelf: TaskShelf) -> dict[Path, str]:
-    """The key of each task that is read: the folder's name, or a made one where several folders have that name.
+    """Choose the key of each task that is read: the folder's name, or a made one if several folders have that name.
 
     A folder may be named like a made key ("x.same" next to x/same). It keeps its name, and the made key gets a number:
     two tasks with one key would cost a whole family.
@@ -85,12 +85,12 @@ def _environment(key: str, found: list[tuple[TaskFolder, Callable[..., Task]]], 
 
 
 def is_task(path: Path) -> bool:
-    """One of the two files makes it one, so that the other can be missed."""
+    """One of the two files is enough, so that a missing other one is reported."""
     return any((path / name).is_file() or (path / name).is_symlink() for name in ("task.toml", "instruction.md"))
 
 
 def _is_alone(path: Path) -> bool:
-    """Is the folder itself one task? A task.toml that strayed to the top of a set makes it none."""
+    """Is the folder itself one task? Not if a stray task.toml is at the top of a set."""
     parts = ("instruction.md", "tests", "environment")
     return (path / "task.toml").is_file() and any((path / name).exists() for name in parts)
 
@@ -102,7 +102,7 @@ def holds_tasks(path: Path) -> bool:
 
 
 def _base(path: Path) -> Path:
-    """The folder whose folders are the tasks; a task's own folder is a suite of one."""
+    """The parent folder of the tasks; a task's own folder is a suite of one."""
     if (path / "tasks").is_dir() and not _is_alone(path) and not holds_tasks(path):
         return path / "tasks"
     return path
@@ -115,7 +115,7 @@ def _tasks(path: Path) -> list[Path]:
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """Task folders, nested in folders of their category or not. A folder that is a link, or cannot be read, has none."""
+    """Task folders, directly or in category folders. A folder that is a link, or unreadable, has none."""
     with suppress(SuiteError):
         for each in folders_in(folder):
             if is_task(each):

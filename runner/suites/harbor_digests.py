@@ -1,4 +1,4 @@
-"""The digests by which Harbor's results name a task: of the whole folder, and of what a package of it holds.
+"""The two digests that name a task in Harbor's results: of the whole folder, and of a package's content.
 
 Both are Harbor's own rules (0.26: `Task.checksum`, which follows the Dirhash standard, and
 `Packager.compute_content_hash`), so that imported runs can be matched with a loaded folder.
@@ -17,14 +17,14 @@ LEFTOVERS = (".pyc", ".swp", ".swo", "~")
 
 
 def harbor_digests(folder: Path) -> list[str]:
-    """Both, in hexadecimal. A folder with links has the digests that it would have without them. SuiteError for a file
-    that cannot be read."""
+    """Return both, in hexadecimal. A folder with links has the digests that it would have without them. SuiteError
+    for an unreadable file."""
     files = {name: hash_file(entry.path) for name, status, entry in walk(folder) if is_plain(status)}
     return [_digest_tree(files), _digest_package(files)]
 
 
 def _digest_tree(files: dict[str, str]) -> str:
-    """Of a folder, from the digests of its files by their paths below it."""
+    """Digest a folder from the digests of its files by their paths below it."""
     here: dict[str, str] = {}
     below: dict[str, dict[str, str]] = {}
     for path, digest in files.items():

@@ -45,7 +45,7 @@ PLACES = {
     "solution": "solution",
 }
 COMPOSITIONS = ("within_family", "cross_family")
-# field of task-spec.yaml -> attribute; the gap stands in task.toml
+# field of task-spec.yaml -> attribute; the gap is in task.toml
 GROUPED = {
     "domain_group": "domain",
     "within_family_difficulty_rank": "rank",
@@ -56,7 +56,7 @@ GROUPED = {
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """skills/<slug>/meta.yaml with the skill beside it. Its summaries of the gaps state the traps and are never read."""
+    """skills/<slug>/meta.yaml with its skill. Its summaries of the gaps state the traps and are never read."""
 
     key: str
     slug: str
@@ -68,7 +68,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """task-spec.yaml, checked, with the task folder it stands in."""
+    """task-spec.yaml, checked, with its task folder."""
 
     key: str
     family: str
@@ -171,7 +171,7 @@ def _list_members(meta: Meta, specs: Mapping[str, Spec]) -> list[Path]:
 
 
 def _family(meta: Meta, specs: Mapping[str, Spec], shelf: TaskShelf) -> Family | None:
-    """None where none of its tasks is here. A family with some of its tasks cannot be used."""
+    """None if none of its tasks is here. A family with only some of its tasks cannot be used."""
     found = [specs[key] for index in range(1, 7) if (key := f"{meta.key}-T{index}") in specs]
     if not found:
         if not shelf.findings.set_aside:
@@ -278,7 +278,7 @@ def _requires(table: FieldTable, family: str, index: int) -> tuple[str, ...]:
 
 
 def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shelf: TaskShelf) -> None:
-    """task-spec.yaml counts. Where task.toml repeats a field differently, a note names it."""
+    """Compare task.toml with task-spec.yaml, which counts. A note names each field that differs."""
     role = ROLES[index - 1]
     expected = {
         "task_id": key,

@@ -4,8 +4,7 @@
 <family>/<task>/                             a Harbor task
 
 Downloads nest the families in test_tasks/ once or twice. Source: the rules of SkillFlow's released runners for the
-ranking (names stripped, blanks and repeats dropped, tasks it leaves out appended by name); what they print as a warning
-is a note here.
+ranking (names stripped, blanks and repeats dropped, unranked tasks appended by name). Their warnings are notes here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders
 RANKING = "ALL_TASK_DIFFICULTY_RANKING.json"
 NESTED = "test_tasks"
 MAX_KEY = 200
-BLANK = ("skills",)  # what a task ships there is no part of the protocol, whose libraries are the agent's own
+BLANK = ("skills",)  # skills shipped there are not part of the protocol, whose libraries are the agent's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _family(path: Path, shelf: TaskShelf) -> tuple[str, list[RankedFolder]]:
 
 
 def _families(path: Path) -> list[Path]:
-    """The path itself where it is a family; else the first of the known nestings that holds any."""
+    """The path itself if it is a family, else the first known nesting that has any."""
     if _is_family(path):
         return [path]
     for base in (path, path / NESTED, path / NESTED / NESTED):
@@ -77,7 +76,7 @@ def _is_family(path: Path) -> bool:
 
 
 def _key(family: Path, shelf: TaskShelf) -> str:
-    """The family's key: its folder's name without what does not fit into addresses and prompts ("&" in a title)."""
+    """The family's key: its folder's name without characters unfit for addresses and prompts ("&" in a title)."""
     key = re.sub(r"[^A-Za-z0-9._]+", "-", family.name).strip("-._")[:MAX_KEY]
     if family.is_symlink() or not key:
         found = "it is a link" if family.is_symlink() else f"found {shorten_suite_value(family.name)}"
@@ -111,7 +110,7 @@ def _order_tasks(family: Path, shelf: TaskShelf) -> list[RankedFolder]:
 
 
 def _ranking(family: Path, shelf: TaskShelf) -> list[str]:
-    """Names in order; none where there is no ranking."""
+    """Names in order; empty without a ranking."""
     source = family / RANKING
     value = read_json(source) if source.exists() or source.is_symlink() else []
     if not isinstance(value, list):

@@ -1,13 +1,13 @@
 """Corpora in the sense of SkillGenBench: source material, and tasks that depend on its content.
 
-corpora/<key>/corpus.yaml               format, name, kind (repository, code-document, domain-document); domain may be missing
-corpora/<key>/material/                 what whoever writes skills may read: a repository snapshot or documents
-corpora/<key>/reference/<slug>/         skills of a person's making, where there are any; SKILL.md and what it cites
-corpora/<key>/tasks/<task>/             task folders as everywhere (`task_folder.py`): those that count
-corpora/<key>/practice/<task>/          task folders to gather experience on before a library is sealed; may be missing
+    corpora/<key>/corpus.yaml               format, name, kind (repository or {code,domain}-document), optional domain
+    corpora/<key>/material/                 what an author may read: a repository snapshot or documents
+    corpora/<key>/reference/<slug>/         handmade skills, if there are any; SKILL.md and what it cites
+    corpora/<key>/tasks/<task>/             task folders as everywhere (`task_folder.py`): those that count
+    corpora/<key>/practice/<task>/          optional task folders to gather experience on before a library is sealed
 
-The layout is ours: SkillGenBench has published none. The parts are folders of their own and hold no links that lead out of a
-build context, so nothing of tests, solutions and held-out tasks can be reached through the material (paper section 3.4).
+The layout is ours: SkillGenBench has published none. The parts are separate folders without links that lead out of a
+build context, so the material gives no access to tests, solutions and held-out tasks (paper section 3.4).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _environment(folder: Path, shelf: TaskShelf) -> Environment:
 
 
 def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind, str]:
-    """Name, kind and domain. SuiteError at the format, since nothing else can then be understood."""
+    """Name, kind and domain. SuiteError for another format, since nothing else can then be understood."""
     head = FieldTable(read_yaml(source), source, shelf.findings)
     if head.raw("format") != FORMAT:
         raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.raw('format'))}")
@@ -103,7 +103,7 @@ def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind, str]:
 
 
 def _check_parts(folder: Path, shelf: TaskShelf) -> None:
-    """Each part is a folder of its own: a link would let two of them be one."""
+    """Check that each part is a separate folder: a link could make two of them one."""
     for each in sorted(folder.iterdir()):
         if each.name in PARTS and (each.is_symlink() or not each.is_dir()):
             found = "it is a link" if each.is_symlink() else "it is a file"
@@ -113,7 +113,7 @@ def _check_parts(folder: Path, shelf: TaskShelf) -> None:
 
 
 def _material(folder: Path, shelf: TaskShelf) -> dict[str, list[object]]:
-    """path -> [digest, executable]. Bounded, since all of it is held in memory for whoever writes skills."""
+    """path -> [digest, executable]. Limited, since all of it is held in memory for the author."""
     if not folder.is_dir():
         raise SuiteError(str(folder), "folder", "the corpus' files", "there is none")
     found: dict[str, list[object]] = {}
@@ -157,7 +157,7 @@ def _reference(folder: Path, shelf: TaskShelf) -> Files:
 
 
 def _tasks(folder: Path, shelf: TaskShelf, groups: TaskGroups) -> tuple[Task, ...]:
-    """Those that count, then those to practise on, each in order of names."""
+    """Those that count, then those to practise on, each sorted by name."""
     count, practice = _task_folders(folder / "tasks", shelf), _task_folders(folder / "practice", shelf)
     if not (folder / "tasks").is_dir() or not folders_in(folder / "tasks"):
         shelf.findings.problem(folder / "tasks", "folder", "at least one task", "there is none")
@@ -177,7 +177,7 @@ def _task_folders(folder: Path, shelf: TaskShelf) -> list[TaskFolder]:
 
 
 def _note_copies(folder: Path, material: dict[str, list[object]], shelf: TaskShelf) -> None:
-    """What a task is judged or solved by and the material holds too, word for word. An empty file gives nothing away."""
+    """Note tests and solutions that the material contains word for word. An empty file gives nothing away."""
     known = {digest: name for name, (digest, _) in material.items()}
     for part in ("tasks", "practice"):
         for each in folders_in(folder / part) if (folder / part).is_dir() else []:

@@ -1,8 +1,8 @@
 """SkillLearnBench's tasks: an environment with one family each, whose tasks are the instances, the seed instance first.
 
-tasks/<task>/<task>-N/            a Harbor task; every instance is built from its own environment folder
-skills/human_authored/<task>/     its curated skills, where the release lies here as a whole
-eval_keypoints/<task>/<task>-N/   key points of an instance, likewise
+    tasks/<task>/<task>-N/            a Harbor task; every instance is built from its own environment folder
+    skills/human_authored/<task>/     its curated skills, if the whole release is here
+    eval_keypoints/<task>/<task>-N/   key points of an instance, likewise
 
 Source: the release's layout. Its evaluator runs every instance in the image of the first; here each has its own.
 """
@@ -59,7 +59,7 @@ def _base(path: Path) -> Path:
 
 
 def _leads_away(human: Path) -> bool:
-    """What is read as a library must be the release's own, and nothing else of this machine."""
+    """Does it lead outside? A library must be the release's own, and nothing else of this machine."""
     return human.is_symlink() or human.parent.is_symlink()
 
 
@@ -69,7 +69,7 @@ def _is_task(path: Path) -> bool:
 
 
 def _instances(task: Path, shelf: TaskShelf) -> list[TaskFolder]:
-    """In the order of their numbers. Other folders beside them are noted."""
+    """Instances in the order of their numbers. Other folders are noted."""
     numbered: list[tuple[int, Path]] = []
     for each in folders_in(task):
         match = re.fullmatch(re.escape(task.name) + r"-(\d{1,9})", each.name)
@@ -91,11 +91,11 @@ def _instances(task: Path, shelf: TaskShelf) -> list[TaskFolder]:
 
 def _read_curated(folder: Path) -> Files:
     found = read_tree(folder) if folder.is_dir() else {}
-    return {path: file for path, file in found.items() if "/" in path}  # a licence beside the skills is none
+    return {path: file for path, file in found.items() if "/" in path}  # a licence next to the skills does not count
 
 
 def _environment(path: Path, task: Path, shelf: TaskShelf) -> Environment | None:
-    """The family of a task's instances, with skills and key points of the release in `path` where they are there."""
+    """The family of a task's instances, with skills and key points of the release in `path` if it has them."""
     check_name(task)
     instances = _instances(task, shelf)
     if not instances:
@@ -115,7 +115,7 @@ def _environment(path: Path, task: Path, shelf: TaskShelf) -> Environment | None
 
 
 def _description(title: str, seed: TaskFolder) -> str:
-    """The kind of work by the seed instance's metadata; nothing of how it is verified."""
+    """Describe the kind of work by the seed instance's metadata, without how it is verified."""
     metadata = seed.toml.metadata.values
     category, tags = metadata.get("category"), metadata.get("tags")
     words = [category, *(tags if isinstance(tags, list) else [])]

@@ -1,2 +1,2 @@
-"""Trajectories as values: ATIF, outlines, compaction, problems of a source. Reading a format, and seeing which skills
-were used, is in `readers`."""
+"""Trajectories as values: ATIF, outlines, compaction, problems of a source. `readers` has the reading of formats and
+the detection of used skills."""

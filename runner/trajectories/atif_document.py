@@ -14,10 +14,10 @@ ROOM = (1_000_000, 100_000, 10_000, 1_000, 200)  # characters of each text, trie
 
 
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, JsonValue]:
-    """A valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
+    """Make a valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
 
-    usage: of the whole attempt, where it is known better than from the trajectories. ValueError for an attempt without
-    a step: ATIF has none.
+    usage: of the whole attempt, if better known than from the trajectories. ValueError for an attempt without a step:
+    ATIF has none.
     """
     if not trajectories or not trajectories[0].steps:
         raise ValueError("a trajectory of at least one step is wanted")
@@ -30,8 +30,8 @@ def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None
 
 
 def write_bounded(trajectories: Sequence[Trajectory]) -> bytes:
-    """The document as a file of at most MAX_BYTES: long texts keep their beginning and end, as much of each as fits. Empty
-    where there is no step, or too many of them."""
+    """Write the document as a file of at most MAX_BYTES: long texts keep their beginning and end, as much of each as
+    fits. Empty without a step, or with too many."""
     if not trajectories or not trajectories[0].steps:
         return b""
     document = atif_document(trajectories)
@@ -56,7 +56,7 @@ def _document(trajectory: Trajectory, usage: Usage) -> dict[str, JsonValue]:
 
 
 def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict[str, JsonValue]:
-    """Everything of a document but its steps, for whoever writes those one by one."""
+    """Everything of a document but its steps, which the caller may write one by one."""
     agent = {"name": head.agent_name or "unknown", "version": head.agent_version or "unknown"}
     extra = {**(head.extra or {}), "source_format": head.source_format, "skills_listed": list(head.skills_listed)}
     return {

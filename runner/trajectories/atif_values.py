@@ -45,7 +45,7 @@ _USAGE_KEYS = {
     "cost_usd": "cost_usd",
 }
 _AGENT_ONLY = ("reasoning_effort", "llm_call_count")
-# Step fields that ATIF allows on agent steps only; elsewhere they travel in `extra` below this key.
+# Step fields that ATIF allows on agent steps only; in others they go into `extra` below this key.
 _FOREIGN_KEY = "agent_fields"
 
 
@@ -74,7 +74,7 @@ def step_to_json(step: Step) -> dict[str, JsonValue]:
 
 
 def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
+    """Fields of agent steps only. Takes ATIF's own agent keys back out of `extra`."""
     found: dict[str, JsonValue] = {}
     inner = extra.get(ATIF_KEY)
     rest: dict[str, JsonValue] = dict(inner) if isinstance(inner, dict) else {}
@@ -141,11 +141,11 @@ def _is_iso(value: str) -> bool:
 
 
 def step_from_json(raw: object, number: int | None = None, problems: Problems | None = None) -> Step:
-    """The step an ATIF object of any version describes.
+    """Read the step from an ATIF object of any version.
 
-    `number` is the step's place in its trajectory; the source's own step_id is kept in `extra` where it differs, and
-    is taken only when no number is given. Never raises for odd content: it is reported in `problems`. Texts are taken as
-    they stand, terminal escapes and all; `readers.atif` cleans what comes from elsewhere.
+    `number` is the step's place in its trajectory. The source's own step_id is kept in `extra` if it differs, and is
+    used only if no number is given. Never raises for odd content, which is reported in `problems`. Texts are kept
+    unchanged, terminal escapes included; `readers.atif` cleans foreign ones.
     """
     problems = Problems() if problems is None else problems
     if not isinstance(raw, OBJECT):
@@ -191,7 +191,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
 def _extra_of(
     raw: Record, number: int, place: str, problems: Problems
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
-    """(the step's own extra, its other fields that Step does not model): nothing is dropped."""
+    """(the step's own extra, its other fields that Step does not model). Nothing is dropped."""
     given = raw.get("extra")
     extra: dict[str, JsonValue] = {} if given is None else storable_value(read_object(given))
     before = extra.pop(ATIF_KEY, None)
@@ -229,8 +229,8 @@ def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage
 def read_amounts(
     raw: Record, names: Mapping[str, str], place: str, prefix: str, problems: Problems
 ) -> tuple[Usage, dict[str, JsonValue]]:
-    """(tokens and cost, the values that are no amounts). `names`: key in the file -> field of Usage; `prefix` stands before
-    a key where it is reported."""
+    """(tokens and cost, the values that are not amounts). `names`: key in the file -> field of Usage. `prefix`
+    precedes the key in reports."""
     counts: dict[str, int] = {}
     cost: float | None = None
     odd: dict[str, JsonValue] = {}
@@ -261,7 +261,7 @@ def _tool_calls(raw: object, place: str, problems: Problems) -> tuple[ToolCall, 
 
 
 def _tool_call(raw: object, index: int, step: str, problems: Problems) -> ToolCall:
-    """`step`: its place."""
+    """`step`: its place in reports."""
     if not isinstance(raw, OBJECT):
         place = f"{step}, tool call {index + 1}"
         problems.add(place, "a tool call: an object", f"found {_kind(raw)}")
@@ -310,7 +310,7 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
     content, parts = content_text(raw.get("content"))
     call = raw.get("source_call_id")
     if call is None and isinstance(extra.get("source_call_id"), str):
-        call = extra.pop("source_call_id")  # our own writing of a result whose call lies elsewhere
+        call = extra.pop("source_call_id")  # written by us for a result whose call is in another step
     elif call is not None and (not isinstance(call, str) or storable(call) not in calls):
         problems.add(place, "source_call_id: a tool call of the same step, or null", f"found {call!r:.60}")
     is_error = extra.get("is_error") is True
@@ -327,7 +327,7 @@ def _observation(raw: object, calls: set[str], place: str, problems: Problems) -
 def content_text(raw: object) -> tuple[str, list[object] | None]:
     """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
 
-    Parts are given back only when they hold more than the text does. Of inline data only images are kept, as contents.
+    Parts are returned only if they hold more than the text does. Of inline data only images are kept, as contents.
     """
     if raw is None or isinstance(raw, str):
         return raw or "", None
@@ -362,7 +362,7 @@ def _part_text(part: object) -> str:
 
 
 def _without_data(part: object) -> object:
-    """The part without inline data and without text, both of which the text already stands for."""
+    """The part without inline data and without text. The whole text already represents both."""
     if not isinstance(part, Mapping):
         return "text"
     if isinstance(part.get("content"), bytes):

@@ -1,4 +1,4 @@
-"""A bounded, deterministic rendering of a trajectory: rich for the skill author, rough for the raw-trajectory condition.
+"""A bounded, deterministic rendering of a trajectory: rich for the skill author, rough for raw-trajectory.
 
 Parameters are table 8 of the SkillEvolBench paper (appendix C.2). What the paper leaves open is decided here:
 
@@ -7,8 +7,8 @@ Parameters are table 8 of the SkillEvolBench paper (appendix C.2). What the pape
   stays whole. A step over `event_chars` cuts its longest fields first, all to the same length. Of more than
   MAX_OBSERVATIONS results the first and the last stay, half each.
 - Of a user message that begins with the task's instruction only the instruction stays.
-- System steps before the first other step are the harness's prompt. They are no part of what the agent did: they are
-  neither kept nor marked.
+- System steps before the first other step are the harness's prompt. The agent did not make them, so they are neither
+  kept nor marked.
 - tokens = ceil(characters / 4), of the whole text with header and marks. Over budget the oldest signal steps go first,
   then head steps from the last back to the first, then tail steps from the oldest on; the last step always stays.
 - Everything left out leaves a mark with its size, in the text and in the spans: `render` rebuilds the text from both.
@@ -31,7 +31,7 @@ from runner.trajectories.fields import fields
 
 COMPACTION_VERSION = "compaction/3"
 CHARS_PER_TOKEN = 4
-VERDICT_NOT_SHOWN = "verdict not shown"  # neither what it was nor whether there was one
+VERDICT_NOT_SHOWN = "verdict not shown"  # neither the verdict nor whether there was one
 MAX_TOOL_CALLS = 3
 MAX_OBSERVATIONS = 8
 MAX_TITLE_CHARS = 300
@@ -46,7 +46,7 @@ _LABEL_ROOM = 40  # more than any heading, and any label with its line's end
 
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """Table 8. Characters everywhere but `total_tokens`; None: no limit of its own."""
+    """Table 8. Characters except for `total_tokens`; None: no limit of its own."""
 
     head: int
     tail: int
@@ -56,7 +56,7 @@ class CompactionSettings:
     total_tokens: int = 8_000
     message_chars: int | None = None
     observation_chars: int = 3_000
-    instruction: str = ""  # of a user message that begins with it, no more than this is kept
+    instruction: str = ""  # keep only this much of a user message that begins with it
 
 
 SETTINGS = {
@@ -65,13 +65,13 @@ SETTINGS = {
 }
 
 # Table 8 names the kinds: tracebacks, marks of errors, exceptions and failures, paths of skills, the reward file, the
-# verifier. How each is written is decided here. Every repetition is bounded, so the search is linear in the text.
+# verifier. Their patterns are decided here. Every repetition is bounded, so the search is linear in the text.
 SIGNALS = (
     r"[Tt]raceback \(most recent call last\)",
     r"(?:Error|Exception|error|exception):",
     r"\b[Ff]ail(?:ed|ure):",
     r"\b(?:ERROR|FAIL|FAILED|FAILURE|FATAL)\b",
-    r"\b[1-9][0-9]{0,8} (?:failed|failures?|errors?)\b",  # what test runners count; none is no signal
+    r"\b[1-9][0-9]{0,8} (?:failed|failures?|errors?)\b",  # counts of test runners; 0 is not a signal
     r"(?m:^)(?:E {1,8})?[A-Za-z_][\w.]{0,100}(?:Error|Exception)\b",  # without a message there is no colon
     r"\bException in thread\b",
     r"\bnpm (?:ERR!|error)",
@@ -80,7 +80,7 @@ SIGNALS = (
     r"\b[Vv]erifier\b",
 )
 _SIGNAL = re.compile("|".join(SIGNALS))
-# A text without any of these matches no signal. Plain search is some twenty times faster than the pattern.
+# A text without any of these has no signal. Plain search is some twenty times faster than the pattern.
 _TRIGGERS = (
     "raceback (",
     "rror",
@@ -98,7 +98,7 @@ _TRIGGERS = (
 
 
 class StepTexts:
-    """A step with the texts of its fields, which are worked out once for all compactions of its trajectory."""
+    """A step with the texts of its fields, computed once for all compactions of its trajectory."""
 
     __slots__ = ("_has_signal", "_keepable", "fields", "step")
 
@@ -124,7 +124,7 @@ class StepTexts:
 
 @dataclass(slots=True)
 class _Event:
-    """One kept step: its text and the spans the text is made of."""
+    """One kept step: its text and the spans it consists of."""
 
     number: int
     text: str
@@ -142,18 +142,14 @@ def compact(
     verdict_shown: bool = True,
     ending: Failure | None = None,
 ) -> Compaction:
-    """The compaction of `steps`, under a header with the verdict and its reward. Whoever makes several of one trajectory gives
+    """Compact `steps` under a header with the verdict and its reward. To make several of one trajectory, pass
     `StepTexts`.
 
-    instruction: the task's own text. Where a user message goes on behind it, with what a condition told the agent
-    besides, that is left out: a trace must not carry the library's notice, or the traces that were shown, along.
-
-    with_checks: whether the header lists failed checks with their messages. The raw-trajectory condition must not:
-    an agent that reads hidden-check messages has seen the answer.
-
-    verdict_shown: False where a verdict is kept from the reader, whatever it is; the header then says that.
-
-    ending: what ended the agent early. It is no verdict: whoever works knows that it was stopped.
+    instruction: the task's own text. The rest of a user message that begins with it, added by a condition, is left out:
+    a trace must not contain the library's notice, or the traces that were shown. with_checks: list failed checks with
+    their messages in the header. The raw-trajectory condition must not: an agent that reads hidden-check messages has
+    seen the answer. verdict_shown: False if any verdict is hidden from the reader; the header then says that. ending:
+    what ended the agent early. It is not a verdict: a stopped agent knows that it was stopped.
     """
     settings = replace(SETTINGS[kind], instruction=instruction)
     trace = _Trace(steps)
@@ -182,7 +178,7 @@ def render(
     verdict_shown: bool = True,
     ending: Failure | None = None,
 ) -> str:
-    """The text of a compaction, rebuilt from its spans and the trajectory it was made of."""
+    """Rebuild the text of a compaction from its spans and its trajectory."""
     by_step = {number: tuple(group) for number, group in groupby(spans, key=lambda span: span.step)}
     trace = _Trace(steps)
     events = [
@@ -217,7 +213,7 @@ def _has_signal(step: Step, texts: Sequence[tuple[str, str]]) -> bool:
 
 
 class _Trace:
-    """The steps of a trajectory behind the harness's prompt, counted while they are read."""
+    """The steps of a trajectory after the harness's prompt, counted while they are read."""
 
     def __init__(self, steps: Iterable[Step | StepTexts]) -> None:
         self._steps = steps
@@ -275,7 +271,7 @@ def _within_budget(
             signals.popleft()
         elif head and tail:
             head.pop()
-        elif head:  # a trajectory no longer than its head: its last step is the one that stays
+        elif head:  # a trajectory no longer than its head: its last step stays
             head.pop(-2)
         else:
             tail.pop(0)
@@ -290,7 +286,7 @@ def _event(texts: StepTexts, reason: str, settings: CompactionSettings) -> _Even
 
 
 def _spans(texts: StepTexts, reason: str, settings: CompactionSettings) -> list[Span]:
-    """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
+    """The kept part of each field. A step without any text has one empty span, so that it counts as kept."""
     step, spans = texts.step, list[Span]()
     shown = [field for field in texts.keepable if settings.reasoning_chars != 0 or field[0] != "reasoning"]
     ends = [_end(name, text, step, settings) for name, text in shown]
@@ -300,7 +296,7 @@ def _spans(texts: StepTexts, reason: str, settings: CompactionSettings) -> list[
         spans.append(Span(step.number, "message", 0, 0, len(step.message), reason))
     for (name, text), end, limit in zip(shown, ends, limits, strict=True):
         limit = min(limit, allowance)
-        if end <= limit + _MARK_ROOM:  # a mark would take more room than it saves
+        if end <= limit + _MARK_ROOM:  # a mark would need more room than it saves
             spans.append(Span(step.number, name, 0, end, len(text), reason))
             continue
         spans.append(Span(step.number, name, 0, limit - limit // 2, len(text), reason))
@@ -315,7 +311,7 @@ def _end(name: str, text: str, step: Step, settings: CompactionSettings) -> int:
 
 
 def _is_among_first(name: str, step: Step) -> bool:
-    """Is the field none of too many tool calls or results? Of the results the last count as well."""
+    """Is the field among those kept of many tool calls or results? Of the results the last count as well."""
     group, _, index = name.partition("/")
     if group == "tool_calls":
         return int(index) < MAX_TOOL_CALLS
@@ -331,16 +327,16 @@ def _limit(name: str, text: str, settings: CompactionSettings) -> int:
     elif name == "reasoning":
         limit = settings.reasoning_chars
     elif name.startswith("tool_calls/"):
-        limit = text.find("\n") + 1 + settings.tool_args_chars  # the limit is for the arguments, not for the name
+        limit = text.find("\n") + 1 + settings.tool_args_chars  # the limit is for the arguments, not the name
     else:
         limit = settings.observation_chars
     return len(text) if limit is None else limit
 
 
 def _allowance(texts: StepTexts, limits: Sequence[int], settings: CompactionSettings) -> int:
-    """The one length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
+    """The common length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
     room = settings.event_chars - _MARK_ROOM * (len(limits) + 4)
-    if sum(limits) + _LABEL_ROOM * (len(texts.fields) + 1) <= room:  # so it is with most steps
+    if sum(limits) + _LABEL_ROOM * (len(texts.fields) + 1) <= room:  # true of most steps
         return max(limits, default=0)
     room -= len(_heading(texts.step)) + sum(len(_label(name)) + 2 for name in _labelled(texts, settings))
     lengths = sorted(limits)
@@ -353,14 +349,14 @@ def _allowance(texts: StepTexts, limits: Sequence[int], settings: CompactionSett
 
 
 def _labelled(texts: StepTexts, settings: CompactionSettings) -> Iterator[str]:
-    """Names of the fields that may stand below a label of their own, be they empty."""
+    """Names of the fields that may have a label of their own, even if empty."""
     for name, _ in texts.fields:
         if _is_among_first(name, texts.step) and (name != "reasoning" or settings.reasoning_chars != 0):
             yield name
 
 
 def _event_text(texts: StepTexts, spans: Iterable[Span]) -> str:
-    """The step as text: a heading, then each field below its label, with a mark for whatever has no span."""
+    """Render the step: a heading, then each field below its label, with a mark for any part without a span."""
     kept: dict[str, list[Span]] = {}
     for span in spans:
         kept.setdefault(span.field, []).append(span)
@@ -378,7 +374,7 @@ def _event_text(texts: StepTexts, spans: Iterable[Span]) -> str:
 
 
 def _mark_left_out(fields: Sequence[tuple[str, str]]) -> list[str]:
-    """One mark for a series of tool calls, and one of results, without spans. Empty results have nothing to leave out."""
+    """One mark for a series of tool calls, and one of results, without spans. Empty results get none."""
     marks = []
     for group, items in groupby(fields, key=lambda field: field[0].partition("/")[0]):
         all_texts = [text for _, text in items]
@@ -405,7 +401,7 @@ def _join_spans(text: str, spans: Sequence[Span]) -> str:
 
 
 def _mark(text: str, characters: int) -> str:
-    """On a line of its own where the text has lines."""
+    """Put the mark on a line of its own if the text has lines."""
     return f"\n{mark_left_out(characters)}\n" if "\n" in text else mark_left_out(characters)
 
 

@@ -1,7 +1,7 @@
 """The canonical text of each field of a step.
 
-Compactions, anchors of reviews and the inspector all count characters in these texts, so a change here is a change
-of format: raise FIELDS_VERSION and keep the old rendering readable.
+Compactions, anchors of reviews and the inspector all count characters in these texts. So a change here is a change of
+format: raise FIELDS_VERSION and keep the old rendering readable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fields(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def field_text(step: Step, name: str) -> str:
-    """The text of one field; KeyError where the step has no such field."""
+    """Return the text of one field. KeyError if the step has no such field."""
     for found, text in fields(step):
         if found == name:
             return text
@@ -40,10 +40,10 @@ def field_text(step: Step, name: str) -> str:
 
 
 def tool_call_text(call: ToolCall) -> str:
-    """The tool's name on its own line, then its arguments: short ones first, each group sorted by name.
+    """Render the tool's name on its own line, then its arguments: short ones first, each group sorted by name.
 
-    Texts stand as they are, so that a command reads as a command; everything else is compact JSON with sorted keys.
-    Sorting makes the text independent of the order in which a store gives the keys back.
+    Texts are unchanged, so that a command reads as a command; everything else is compact JSON with sorted keys. Sorting
+    makes the text independent of the store's key order.
     """
     lines = [call.name]
     lines += [f"{key}:{_gap(value)}{value}" for key, value in _order_arguments(call)]

@@ -1,7 +1,7 @@
 """Images in messages and results: taken out of the text, checked, and kept next to it as contents of their own.
 
-A part with an image is kept as {"type": "image", "media_type", "bytes", "width", "height", "content"}; in JSON the digest of
-the content stands in its place. What is not an image, or is too large, is kept as {"type", "media_type", "bytes", "left_out"}.
+A part with an image is kept as {"type": "image", "media_type", "bytes", "width", "height", "content"}; JSON has the
+content's digest instead. Anything else, or a too large image, is kept as {"type", "media_type", "bytes", "left_out"}.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Kept: TypeAlias = dict[str, object]
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 PARTS = "content_parts"  # in the extra of a step or an observation
 MARK = re.compile(r"^\[image[^\]\n]*\][ \t]*\n?", re.MULTILINE)  # replaces an image in a text
-# Replaces a document or other inline data, which is not kept: nothing but the text shows that it was there.
+# Replaces a document or other inline data, which is not kept: only this text shows that it existed.
 DATA_MARK = re.compile(r"^\[[^\]\n]*: [\d,]+ characters of \w+ data left out\][ \t]*\n?", re.MULTILINE)
 _DATA_URL = re.compile(r"data:([\w.+-]{1,50}/[\w.+-]{1,80})?(?:;[\w=.-]{1,80}){0,4}?;base64,", re.IGNORECASE)
 
 
 def read_image(content: bytes) -> tuple[str, int, int] | None:
-    """(media type, width, height) by the head of a PNG, JPEG, GIF or WebP; None for anything else, or for more pixels than
-    a page should draw. Nothing is unpacked."""
-    from PIL import Image, UnidentifiedImageError  # only who meets an image waits for it
+    """(media type, width, height) from the head of a PNG, JPEG, GIF or WebP. None for anything else, or for more
+    pixels than a page should draw. Nothing is unpacked."""
+    from PIL import Image, UnidentifiedImageError  # slow to import, so only when there is an image
 
     try:
         with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def read_image(content: bytes) -> tuple[str, int, int] | None:
 
 
 def take_image(part: Record) -> Kept | None:
-    """The kept form of a part with inline image data, in the shape of any program; None where it holds none."""
+    """The kept form of a part with inline image data, in any program's shape. None if it has none."""
     claimed, data = _find_data(part)
     if data is None or not (claimed.startswith("image/") or not claimed and part.get("type") in _KINDS):
         return None
@@ -61,7 +61,7 @@ def take_image(part: Record) -> Kept | None:
 
 
 def keep_image(claimed: str, content: bytes) -> Kept:
-    """The kept form of an image file. `claimed`: the media type that it came with; "" where it came with none."""
+    """The kept form of an image file. `claimed`: its stated media type, or ""."""
     if len(content) > MAX_BYTES:
         return _leave_out(claimed, len(content), f"larger than {MAX_BYTES // 1024 // 1024} MiB")
     found = read_image(content)
@@ -83,7 +83,7 @@ def write_mark(kept: Record) -> str:
 
 
 def select_images(parts: list[object] | None) -> dict[str, list[object]]:
-    """The extra that keeps the images among these parts; empty without one."""
+    """Return the extra that keeps the images among these parts; empty without one."""
     found: list[object] = [
         part for part in parts or () if isinstance(part, dict) and part.get("type") == "image" and "bytes" in part
     ]
@@ -106,7 +106,7 @@ def list_parts(extra: Record | None) -> list[Record]:
 
 
 def with_digests(extra: Record) -> dict[str, Any]:
-    """The extra as JSON can hold it: digests in the place of contents."""
+    """Convert the extra to JSON values: digests instead of contents."""
     found = dict(extra)
     if isinstance(parts := found.get(PARTS), list):
         found[PARTS] = [_with_digest(part) for part in parts]
@@ -116,7 +116,7 @@ def with_digests(extra: Record) -> dict[str, Any]:
 
 
 def with_files(step: Step, open_file: Callable[[str], BinaryIO]) -> Step:
-    """The step with the images that its parts name by a path (ATIF: images/…). One that cannot be read stays a name."""
+    """Read the images that the step's parts name by a path (ATIF: images/…). An unreadable one stays a name."""
     if not any(list_parts(extra) for extra in (step.extra, *(each.extra for each in step.observations))):
         return step
     results = tuple(replace(each, extra=_fill(each.extra, open_file)) for each in step.observations)

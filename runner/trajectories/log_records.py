@@ -1,4 +1,4 @@
-"""Reading a field of a foreign record. A value of another type than the wanted one reads as nothing and never fails."""
+"""Reading a field of a foreign record. A value of the wrong type reads as empty and never fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Usage
 
-Record: TypeAlias = Mapping[str, object]  # one JSON object of a log: nothing is known of its values
+Record: TypeAlias = Mapping[str, object]  # one JSON object of a log with unknown values
 
 OBJECT = (dict, Mapping)  # for isinstance: nearly all are dicts, and the abstract class answers slowly
 _TOO_LARGE = 1e15  # for a count or an amount of money
@@ -26,17 +26,17 @@ def read_list(raw: object) -> list[object]:
 
 
 def read_objects(raw: object) -> list[Record]:
-    """The objects of a list, without what else it holds."""
+    """Return the objects of a list, without its other items."""
     return [item for item in read_list(raw) if isinstance(item, Mapping)]
 
 
 def read_text(raw: object) -> str | None:
-    """A text as a database can hold it, or None. Times are read this way too: verbatim."""
+    """Return a text that a database can hold, or None. Times are read this way too: verbatim."""
     return storable(raw) if isinstance(raw, str) else None
 
 
 def read_number(raw: object) -> int | float | None:
-    """A number, or None. JSON's true and false are none."""
+    """Return a number, or None. JSON's true and false do not count."""
     return raw if isinstance(raw, int | float) and not isinstance(raw, bool) else None
 
 
@@ -47,13 +47,13 @@ def read_amount(raw: object) -> float | None:
 
 
 def read_count(raw: object) -> int | None:
-    """A whole number of 0 or more, or None. A fraction is cut off."""
+    """Return a whole number of 0 or more, or None. A fraction is cut off."""
     amount = read_amount(raw)
     return None if amount is None else int(amount)
 
 
 def read_seconds(raw: object) -> str | None:
-    """Seconds since 1970 as ISO 8601 in UTC."""
+    """Convert seconds since 1970 to ISO 8601 in UTC."""
     seconds = read_number(raw)
     if seconds is None or not 0 <= seconds <= _LATEST_SECONDS:
         return None
@@ -61,19 +61,19 @@ def read_seconds(raw: object) -> str | None:
 
 
 def read_milliseconds(raw: object) -> str | None:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    """Convert milliseconds since 1970 to ISO 8601 in UTC."""
     count = read_count(raw)
     return None if count is None else read_seconds(count / 1000)
 
 
 def read_usage(raw: object, sent: str, cached: str, made: str) -> Usage:
-    """Tokens by the names of their counts; `sent` includes what came from a cache."""
+    """Read tokens by the names of their counts. `sent` includes what came from a cache."""
     record = read_object(raw)
     return Usage(*(read_count(record.get(key)) for key in (sent, cached, made)))
 
 
 def read_usage_parts(raw: object, sent: tuple[str, str, str], made: str) -> Usage:
-    """`sent`: the names under which fresh, cached and cache-written input are counted apart; `made`: that of output."""
+    """`sent`: names of the separate counts of fresh, cached and cache-written input; `made`: that of output."""
     record = read_object(raw)
     counts = [read_count(record.get(key)) for key in sent]
     known = [count for count in counts if count is not None]
@@ -81,14 +81,14 @@ def read_usage_parts(raw: object, sent: tuple[str, str, str], made: str) -> Usag
 
 
 def read_arguments(raw: object) -> dict[str, JsonValue]:
-    """Arguments of a tool call. What is no object is kept below the key "raw"."""
+    """Read a tool call's arguments. A value that is not an object is kept below the key "raw"."""
     given = raw if isinstance(raw, OBJECT) else {} if raw is None else {"raw": raw}
     arguments: dict[str, JsonValue] = storable_value(given)
     return arguments
 
 
 def parse_json(text: str) -> JsonValue:
-    """The value that a text spells in JSON, raw control characters allowed; None where it spells none."""
+    """Parse a text as JSON, raw control characters allowed. None if it is invalid."""
     try:
         value: JsonValue = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -97,5 +97,5 @@ def parse_json(text: str) -> JsonValue:
 
 
 def pick_fields(record: Record, names: tuple[str, ...]) -> dict[str, JsonValue]:
-    """Those of the fields that the record has a value for."""
+    """Select those of the fields that have a value in the record."""
     return {name: storable_value(record[name]) for name in names if record.get(name) is not None}

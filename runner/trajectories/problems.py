@@ -1,4 +1,4 @@
-"""What was wrong with a trajectory's source. Collected while reading; reading goes on."""
+"""Problems of a trajectory's source. Collected while reading, which continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_MESSAGE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryProblem:
-    """`place` is a step, line or byte offset of the file; `expected` what the format asks for; `message` what was found."""
+    """`place`: a step, line or byte offset of the file; `expected`: by the format; `message`: what was found."""
 
     place: str
     expected: str
@@ -21,7 +21,7 @@ class TrajectoryProblem:
 
 
 class Problems:
-    """A list of problems that a broken file of any size cannot blow up: repeats of one kind are counted, not kept."""
+    """A list of problems that stays small for a broken file of any size: repeats of one kind are counted, not kept."""
 
     def __init__(self) -> None:
         self._kept: list[TrajectoryProblem] = []
@@ -34,7 +34,7 @@ class Problems:
             self._kept.append(TrajectoryProblem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])))
 
     def count(self, place: str, expected: str, message: str) -> None:
-        """Keep the first of one kind, with the number of all."""
+        """Keep the first of one kind, with the total number."""
         first, times = self._counted.get(expected) or (
             TrajectoryProblem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])),
             0,

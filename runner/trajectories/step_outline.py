@@ -12,9 +12,8 @@ MAX_TOOLS = 8
 
 
 def outline_row(step: Step) -> dict[str, JsonValue]:
-    """A JSON object: n, source, text (first 120 characters), and only where there is something to say: tools (first 8
-    names), calls (number of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time.
-    """
+    """A JSON object: n, source, text (first 120 characters), and if not empty: tools (first 8 names), calls (number
+    of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time."""
     row: dict[str, JsonValue] = {"n": step.number, "source": str(step.source), "text": first_text(step)}
     if step.tool_calls:
         row["tools"] = [call.name[:MAX_TEXT_CHARS] for call in step.tool_calls[:MAX_TOOLS]]
@@ -37,7 +36,7 @@ def outline_row(step: Step) -> dict[str, JsonValue]:
 
 
 def first_text(step: Step) -> str:
-    """A step in a line: the message; else what the first tool call is about; else reasoning or the first result."""
+    """A step in a line: the message, else the subject of the first tool call, else reasoning or the first result."""
     for candidate in _candidates(step):
         text = " ".join(candidate[: MAX_TEXT_CHARS * 4].split())
         if text:
@@ -53,6 +52,6 @@ def _candidates(step: Step) -> Iterator[str]:
 
 
 def subject(call: ToolCall) -> str:
-    """What a call is about: the first of its arguments, by name, that is a text."""
+    """The subject of a call: the first of its arguments, by name, that is a text."""
     values = (value for _, value in sorted(call.arguments.items()) if isinstance(value, str) and value.strip())
     return next(values, "")

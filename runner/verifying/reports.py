@@ -3,10 +3,10 @@
 Formats: Harbor's reward.txt and reward.json, CTRF (ctrf.json, common test report format), and SkillEvolBench's
 outcome_report.json, process_report.json (sections of results) and score_report.json (weighted dimensions).
 
-The reward decides and is read strictly: `read_reward` raises ReportProblem. Every other report is a side report. What is
-odd in one is told as a ReportProblem (file, place in it, what was expected) in `problems`, the rest of it is read, and
-the reward stands. Real verifiers differ: `detail` is whatever a check returned, a newer score report has no total, an
-older one no ratios.
+The reward decides and is read strictly: `read_reward` raises ReportProblem. Every other report is a side report. A
+problem in one is added to `problems` (file, place in it, what was expected), the rest of it is read, and the reward
+counts. Real verifiers differ: `detail` is anything a check returned, a newer score report has no total, an older one no
+ratios.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MILLISECONDS_SINCE_1973 = 1e11  # a time above it cannot be one in seconds
 
 
 class ReportProblem(ValueError):
-    """Something in a report that is not as its format says. `place` is a JSON path such as "results.tests[3].status"."""
+    """A problem in a report. `place` is a JSON path such as "results.tests[3].status"."""
 
     def __init__(self, path: str, place: str, expected: str, message: str) -> None:
         super().__init__(f"{path}: {place}: {message} (expected {expected})")
@@ -54,7 +54,7 @@ class ReportProblem(ValueError):
 
 @dataclass(slots=True)
 class SideReports:
-    """What the reports beside the reward say. `overall` is in 0..1, None where none tells."""
+    """The reports other than the reward. `overall` is in 0..1, None if no report has it."""
 
     checks: list[Check] = field(default_factory=list)
     overall: float | None = None
@@ -62,7 +62,7 @@ class SideReports:
     problems: list[ReportProblem] = field(default_factory=list)
 
     def share(self, *groups: CheckGroup) -> float | None:
-        """Passed checks of these groups over those that ran; None where none ran."""
+        """Passed checks of these groups over those that ran; None if none ran."""
         ran = [check for check in self.checks if check.group in groups and check.status is not CheckStatus.SKIPPED]
         return sum(check.status is CheckStatus.PASSED for check in ran) / len(ran) if ran else None
 
@@ -76,7 +76,7 @@ class SideReports:
 
 
 def read_reward(content: bytes) -> float:
-    """The one finite number in reward.txt. ReportProblem where it is anything else."""
+    """Read the one finite number in reward.txt. ReportProblem for anything else."""
     text = _decode(content, "reward.txt").strip()
     try:
         value = float(text)
@@ -88,13 +88,13 @@ def read_reward(content: bytes) -> float:
 
 
 def read_rewards(content: bytes, problems: list[ReportProblem]) -> dict[str, float | None]:
-    """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted and unknown too."""
+    """Name -> number of reward.json. Booleans count as 1 and 0, null and anything else as unknown, the latter noted."""
     report = _report(content, "reward.json", problems)
     return {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
 
 
 def read_side_reports(files: Mapping[str, bytes]) -> SideReports:
-    """Everything but the reward, of files by their names. CTRF counts only without sections: it tells the same checks."""
+    """Read everything but the reward, from files by name. CTRF counts only without sections: they have its checks."""
     read = SideReports()
     for name, (public, hidden) in SECTIONS.items():
         if name in files:
@@ -107,10 +107,10 @@ def read_side_reports(files: Mapping[str, bytes]) -> SideReports:
 
 
 def read_ctrf(content: bytes, problems: list[ReportProblem]) -> list[Check]:
-    """results.tests of a CTRF report.
+    """Read results.tests of a CTRF report.
 
-    CTRF says milliseconds; pytest's plugin, which nearly every task uses, writes seconds. The times of the whole run
-    tell which, else the name of the tool.
+    CTRF says milliseconds; pytest's plugin, which nearly every task uses, writes seconds. The times of the whole run,
+    or else the name of the tool, show which it is.
     """
     results = _report(content, CTRF, problems).object("results", needed=True)
     seconds = 1.0 if _is_in_seconds(results) else 1 / 1000
@@ -120,7 +120,7 @@ def read_ctrf(content: bytes, problems: list[ReportProblem]) -> list[Check]:
 def read_sections(
     content: bytes, problems: list[ReportProblem], path: str, *, public: CheckGroup, hidden: CheckGroup
 ) -> list[Check]:
-    """{task_id, public: {section, results, passed, total}, hidden: {...}}. The groups say what the checks count as."""
+    """Read {task_id, public: {section, results, passed, total}, hidden: {...}}. `public`, `hidden`: check groups."""
     report = _report(content, path, problems)
     if report.values and "public" not in report.values and "hidden" not in report.values:
         report.tell("", "a section 'public' or 'hidden'", f"found keys {_shorten(', '.join(sorted(report.values)))}")
@@ -128,9 +128,9 @@ def read_sections(
 
 
 def read_score(content: bytes, problems: list[ReportProblem]) -> tuple[float | None, list[Dimension]]:
-    """{total_score, max_score, dimensions: [{name, weight, ratio, score}]} -> (total of maximum in 0..1, dimensions).
+    """Read {total_score, max_score, dimensions: [{name, weight, ratio, score}]} as (total of maximum, dimensions).
 
-    A dimension's score is its ratio, of 1. None where there is no total: newer verifiers leave it out.
+    Shares are in 0..1. A dimension's score is its ratio, of 1. Newer verifiers leave the total out: None.
     """
     report = _report(content, SCORE, problems)
     if report.values and "total_score" not in report.values and "dimensions" not in report.values:
@@ -192,7 +192,7 @@ def _section_check(entry: _ScoreReport, ordinal: int, group: CheckGroup) -> Chec
 
 
 def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
-    """None, with a note, where nothing says how much of it was reached. Missing is not zero."""
+    """None, with a note, if nothing says how much of it was reached. Missing is not zero."""
     ratio, weight = entry.number("ratio"), entry.number("weight")
     if ratio is None:
         ratio = _share_passed(entry)
@@ -214,7 +214,7 @@ def _share_passed(entry: _ScoreReport) -> float | None:
 
 
 class _ScoreReport:
-    """A JSON object in a report, and the list that what is odd about it goes to."""
+    """A JSON object in a report, with the list of problems."""
 
     def __init__(self, path: str, values: JsonValue, problems: list[ReportProblem], place: str = "") -> None:
         self.path, self.problems, self.place = path, problems, place
@@ -237,7 +237,7 @@ class _ScoreReport:
         return _ScoreReport(self.path, value, self.problems, self._at(key))
 
     def entries(self, key: str) -> Iterator[_ScoreReport]:
-        """The objects of the list below `key`. Anything else there is noted and skipped."""
+        """The objects of the list below `key`. Anything else in it is noted and skipped."""
         value = self.values.get(key)
         if not isinstance(value, list):
             if self.values:
@@ -269,7 +269,7 @@ class _ScoreReport:
         return f"check {ordinal}"
 
     def text(self, key: str) -> str:
-        """What was left there, as text. A check returns what it likes; true, false and null say nothing in words."""
+        """Return the value as text. A check returns what it likes; true, false and null have no text."""
         value = self.values.get(key)
         if value is None or isinstance(value, bool):
             return ""
@@ -281,7 +281,7 @@ class _ScoreReport:
 
 
 def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _ScoreReport:
-    """The JSON object in a file; an empty one, with a note, where it holds none."""
+    """Read the JSON object in a file. Empty, with a note, if there is none."""
     try:
         value = _json(content, path)
     except ReportProblem as problem:
@@ -293,7 +293,7 @@ def _report(content: bytes, path: str, problems: list[ReportProblem]) -> _ScoreR
 
 
 def _json(content: bytes, path: str) -> Any:
-    """The value in a file. NaN and infinities, which Python's writer spells, are no numbers: they come as their names."""
+    """Read the value in a file. NaN and infinities, which Python writes, become their names, not numbers."""
     text = _decode(content, path)
     try:
         return json.loads(text, parse_constant=str)
@@ -329,7 +329,7 @@ def _as_json(value: Any) -> str:
 
 
 def _message(*parts: str, between: str = "\n") -> str:
-    """The parts that say something and do not repeat another, one below the other."""
+    """Join the non-empty parts that do not repeat another, one below the other."""
     return cut(between.join(dict.fromkeys(part for part in parts if part.strip())), MAX_MESSAGE_CHARS)
 
 

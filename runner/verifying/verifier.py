@@ -24,14 +24,14 @@ SOURCE = "suite"
 REPORTS = "verifier"  # folder below logs
 MAX_OUTPUT_CHARS = 100_000
 
-# Whatever the agent put where tests, reports or Python's own start-up files go is taken away before tests are put in.
+# Removes anything the agent put in the place of tests, reports or Python's start-up files, before tests are put in.
 _CLEAR = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 chmod -R u+rwX {tests} {logs}; rm -rf {tests} {logs}; mkdir -p {tests} {logs}/{reports}
 """
 _CLEAR_LOGS = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 rm -rf {logs}; mkdir -p {logs}/{reports}
 """
-# The agent owned HOME and the working directory. A task that needs one of them sets the variable itself, to nothing.
+# The agent controlled HOME and the working directory, so they are emptied. A task that needs one sets it itself.
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 _PYTHON_START = File((Path(__file__).parent / "python_start.py").read_bytes())
 _START_FOLDER = ".skillglass"  # below the tests
@@ -45,18 +45,17 @@ FULL_REWARD = 1.0 - 1e-9  # rewards are written with six decimals
 def run_verifier(
     task: Task, sandbox: Sandbox, ask: Asked | None = None, *, bring: Callable[[], None] | None = None
 ) -> Verdict:
-    """The verdict of the task's verifier on the workspace as it is. `bring`: puts in what a verifier in a sandbox of its own
-    is given; called once that is cleared.
+    """Return the verdict of the task's verifier on the workspace. `bring`: called after clearing, to put the inputs
+    into a verifier's separate sandbox.
 
-    A task that declares its evaluation gets that one (`runner.evaluating`); `ask` is its judging model, where there is
-    one. Every other task has a script:
+    A task that declares its evaluation gets that one (`runner.evaluating`); `ask` is its judging model, if any. Every
+    other task has a script. End all remaining processes, put the tests in and run tests/test.sh with the interpreter of
+    its first line; its exit code is ignored. success is reward >= 1. outcome and process are shares of passed checks,
+    overall the normalised total score. The reward alone decides: problems of the other reports are in the verdict's
+    notes.
 
-    Ends whatever still runs, puts the tests in and runs tests/test.sh with the interpreter of its first line; its exit
-    code says nothing. success is reward >= 1. outcome and process are shares of passed checks, overall the normalised
-    total score. The reward alone decides: what is odd in the reports beside it stands in the verdict's notes.
-    VerifierError (infrastructure, never scored) when it ran out of time or left no reward that can be read. Where the
-    agent left nothing that can run, the task is failed. SetupError when the task asks for a variable that this host
-    does not give.
+    VerifierError (infrastructure, never scored) if it ran out of time or left no readable reward. If the agent left
+    nothing that can run, the task is failed. SetupError if the task asks for a variable that this host does not give.
     """
     sandbox.end_processes()
     tests = read_test_files(task)
@@ -70,7 +69,7 @@ def run_verifier(
         if bring is not None:
             bring()
         done = _run(task, sandbox, tests)
-    except SandboxRuined as error:  # the agent's doing, and trying again would score the same
+    except SandboxRuined as error:  # the agent's fault, and trying again would score the same
         return Verdict(source=SOURCE, success=False, reward=0.0, output=str(error), verifier_digest=digest)
     if done.timed_out or done.exit_code is None:
         raise VerifierError(f"{task.key}: the verifier was ended after {done.duration_seconds:.0f} s{_tail(done)}")
@@ -97,7 +96,7 @@ def _evaluate(
 
 
 def _clear(task: Task, sandbox: Sandbox) -> list[str]:
-    """Takes away what the agent put where the verifier works and what it linked there. A sentence for each link."""
+    """Remove what the agent put into the verifier's folders and the links to them. Return a sentence for each link."""
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
     command = _CLEAR_LOGS if _brings_tests(task) else _CLEAR
     cleared = sandbox.execute(command.format(**places), timeout_seconds=60)
@@ -107,7 +106,7 @@ def _clear(task: Task, sandbox: Sandbox) -> list[str]:
 
 
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
-    """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
+    """Run the tests after the agent's files are out of their way. All processes are ended afterwards."""
     environment = resolve_variables(task.verifier_environment, task.machine.host_variables)
     place, start = sandbox.path(TESTS), {f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START}
     if _brings_tests(task):
@@ -127,14 +126,14 @@ def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
 
 
 def _brings_tests(task: Task) -> bool:
-    """Are the tests in the image of the verifier?"""
+    """Are the tests in the verifier's image?"""
     return task.verifier_place is not None and task.verifier_place.has_tests
 
 
 def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
-    """Is the working directory one that the agent may have laid snares in, and do the tests find it by its name?
+    """Should the tests start in their own folder, because the agent may have manipulated the working directory?
 
-    Against an agent that was root no folder helps. Tests that nowhere name the working directory can only mean it by
+    No folder helps against an agent that was root. Tests that never name the working directory can only find it by
     where they start: they stay there, as under Harbor.
     """
     folder = sandbox.path(WORKSPACE)
@@ -149,7 +148,7 @@ def _starts_in_tests(task: Task, sandbox: Sandbox, tests: Files) -> bool:
 
 
 def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list[str]:
-    """What our own precautions may have to do with a verdict that is no success."""
+    """Notes on how our own precautions may have caused a failed verdict."""
     doubts: list[str] = []
     if _FOREIGN_REPOSITORY in done.output:
         doubts.append(
@@ -165,7 +164,7 @@ def _doubts(task: Task, sandbox: Sandbox, tests: Files, done: Completed) -> list
 
 
 def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, verifier_digest: str) -> Verdict:
-    """What the reports say that a verifier left, by their names. ReportProblem where they give no reward."""
+    """Make the verdict from a verifier's reports, by their names. ReportProblem if they give no reward."""
     problems: list[ReportProblem] = []
     reward, rewards = _rewards(files, left_out, problems)
     side = read_side_reports(files)
@@ -189,11 +188,11 @@ def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Complete
 def _rewards(
     files: Mapping[str, bytes], left_out: list[str], problems: list[ReportProblem]
 ) -> tuple[float | None, dict[str, float | None]]:
-    """The reward that counts and all that are named. ReportProblem where there is none.
+    """The reward that counts, and all named ones. ReportProblem if there is none.
 
-    reward.txt comes first: where both are there, reward.json tells details (SkillEvolBench: points out of 100). Alone,
-    `choose_reward` takes one of it. Several numbers without a "reward" are kept and nothing is scored.
-    A file of the two that cannot be read costs nothing while the other tells.
+    reward.txt comes first: if both exist, reward.json has details (SkillEvolBench: points out of 100). Alone,
+    `choose_reward` picks one of it. Several numbers without a "reward" are kept and nothing is scored. An unreadable
+    file of the two costs nothing if the other has a reward.
     """
     rewards = read_rewards(files["reward.json"], problems) if "reward.json" in files else {}
     try:
@@ -214,7 +213,7 @@ def _rewards(
 
 
 def _normalise(rewards: Mapping[str, float | None]) -> float | None:
-    """SkillEvolBench's verifiers repeat it in reward.json; some leave no total in score_report.json, or no such file."""
+    """SkillEvolBench's verifiers repeat it in reward.json. Some omit the total in score_report.json, or the file."""
     value = rewards.get("normalized_score")
     return None if value is None else min(1.0, max(0.0, value))
 

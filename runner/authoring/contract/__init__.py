@@ -1,2 +1,2 @@
-"""The authoring contract: what a patch, and the skills it leaves, must keep to. Prompts and the reading of replies are
-beside this folder."""
+"""The authoring contract: the rules for a patch and the skills it leaves. The parent folder has the prompts and the
+reading of replies."""

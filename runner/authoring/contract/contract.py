@@ -1,6 +1,5 @@
-"""Holding a patch against the contract. Rules about paths, slugs, operations and deletions are here; those about
-what a SKILL.md says are in `skill_rules`, advice is in `lint`, the rules' weights in `contract_rules`.
-"""
+"""Check a patch against the contract. Rules about paths, slugs, operations and deletions are here. Rules about the text
+of a SKILL.md are in `skill_rules`, advice is in `lint`, and the rules' weights are in `contract_rules`."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ __all__ = ["apply_patch", "check_patch", "operation_of"]
 
 
 def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
-    """Every rule the patch breaks or bends under the occasion's profile, errors first. Empty: nothing to say."""
+    """Every rule the patch breaks or bends under the occasion's profile, errors first."""
     proposal = Proposal(patch, occasion)
     broken = [item for check in _CHECKS for item in check(proposal)]
     findings = [
@@ -42,7 +41,7 @@ def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
 
 def operation_of(patch: Patch, occasion: Occasion) -> str:
     """The operation as recorded. As released, a new slug makes any operation a create, and without one a create is a
-    revise; the other profiles take the author's word and reject it where it does not fit."""
+    revise; the other profiles take the author's word and reject it if it does not fit."""
     if occasion.mode.names_skills or occasion.profile != "as-released":
         return patch.operation_type
     if Proposal(patch, occasion).new_slugs:
@@ -130,7 +129,7 @@ def _slug_given(proposal: Proposal) -> Iterator[BrokenRule]:
 
 def _operation(proposal: Proposal) -> Iterator[BrokenRule]:
     patch, occasion = proposal.patch, proposal.occasion
-    if occasion.mode.names_skills or occasion.in_folder:  # a folder names no operation; it is read from what changed
+    if occasion.mode.names_skills or occasion.in_folder:  # a folder names no operation; it follows from what changed
         return
     allowed = (*OPERATIONS, "retire", "quarantine", "") if occasion.profile == "as-released" else OPERATIONS
     operation = patch.operation_type
@@ -160,7 +159,7 @@ def _check_tier3(proposal: Proposal) -> Iterator[BrokenRule]:
         return
     own = set(occasion.family_slugs) & proposal.library_slugs
     found = [path for path in proposal.upserts if is_tier3(path) and slug_of(path) in own]
-    if occasion.profile != "as-released":  # where it is enough that the file is there
+    if occasion.profile != "as-released":  # as released, it is enough that the file exists
         found = [path for path in found if proposal.has_changed(path)]
     if not found:
         where = ", ".join(f"<slug>/{folder}/" for folder in TIER3_FOLDERS)
@@ -179,8 +178,8 @@ def _deletions(proposal: Proposal) -> Iterator[BrokenRule]:
 
 
 def _budget(proposal: Proposal) -> Iterator[BrokenRule]:
-    """Whoever works in a sandbox, a program or an agent, is bounded by what it hands in. A model that is asked once is bounded
-    by what it may write at all, and its own tokens are shorter or longer than these. Tokens are ceil(characters / 4)."""
+    """An author in a sandbox, such as a program or an agent, is limited by the size of its result. A single model
+    call is limited by its output tokens, which are shorter or longer than these. Tokens are ceil(characters / 4)."""
     hands_in = proposal.occasion.mode is AuthorMode.OUTSIDE or proposal.occasion.in_folder
     limit = proposal.occasion.budget_tokens if hands_in else None
     size = sum(-(-len(file.content.decode("utf-8", "replace")) // 4) for file in proposal.after.values())
@@ -209,6 +208,6 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[BrokenRule]], ...] = (
 
 
 def _shorten_path(path: str) -> str:
-    """A hostile path as a line that can be stored and shown."""
+    """Turn a hostile path into a line that can be stored and shown."""
     clean = "".join(character if character.isprintable() else "\ufffd" for character in path[:200])
     return clean if len(path) <= 200 else clean + "..."

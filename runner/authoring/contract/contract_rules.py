@@ -1,9 +1,8 @@
 """Every rule of the authoring contract, by its stable id, with its weight in each profile.
 
 The contract is that of the SkillEvolBench paper (appendix C.3 and C.4). Profiles:
-
-paper        what the prompts announce as required or rejected is rejected; advice is a warning.
-as-released  what the released code really rejects is rejected; what its prompts only announce is a warning.
+paper        rejects what the prompts announce as required or rejected; advice is a warning.
+as-released  rejects what the released code really rejects; what its prompts only announce is a warning.
 strict       warnings of measurable rules reject too.
 
 Rules that keep a patch inside its folder, its files storable and its family's own are errors in every profile.
@@ -40,7 +39,7 @@ class ContractRule:
     strict: Severity
 
     def severity(self, profile: str) -> Severity:
-        """KeyError names a profile that does not exist."""
+        """Raises KeyError for a profile that does not exist."""
         return {"paper": self.paper, "as-released": self.as_released, "strict": self.strict}[profile]
 
 
@@ -49,12 +48,12 @@ def _always(id: str, says: str) -> ContractRule:
 
 
 def _warn(id: str, says: str) -> ContractRule:
-    """About how the answer came to be: no fault of the patch."""
+    """A rule about how the answer was produced, which is not a fault of the patch."""
     return ContractRule(id, says, "warning", "warning", "warning")
 
 
 def _announce(id: str, says: str) -> ContractRule:
-    """The paper's prompts announce a rejection that the released code does not make."""
+    """A rejection that the paper's prompts announce and the released code does not make."""
     return ContractRule(id, says, "error", "warning", "error")
 
 

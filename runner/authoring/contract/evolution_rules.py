@@ -1,4 +1,4 @@
-"""What SkillFlow's patch prompt announces beside the rules that every author is held to (paper, appendix B.2)."""
+"""The rules that SkillFlow's patch prompt adds to those for every author (paper, appendix B.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROCESS_NOTE = re.compile(r"(readme|changelog|installation[-_ ]?guide|quick[-_ 
 
 
 def broken_evolution_rules(proposal: Proposal) -> Iterator[BrokenRule]:
-    """Only files the patch changes are looked at, as everywhere in the contract."""
+    """Check only files that the patch changes, as everywhere in the contract."""
     if proposal.occasion.mode is not AuthorMode.EVOLVE:
         return
     for path, text in proposal.upserts.items():
@@ -36,7 +36,7 @@ def _frontmatter(path: str, text: str) -> Iterator[BrokenRule]:
     try:
         keys = parse_skill(text).frontmatter.keys()
     except SkillFileError:
-        return  # a broken rule of its own
+        return  # another rule reports this
     more = sorted(keys - FRONTMATTER_KEYS)
     if more:
         names = ", ".join(repr(key[:40]) for key in more[:5])
@@ -44,7 +44,7 @@ def _frontmatter(path: str, text: str) -> Iterator[BrokenRule]:
 
 
 def with_folders(patch: Patch, library: Files) -> Patch:
-    """As released: a folder among the deleted paths stands for every file below it. What names no folder stays as it is."""
+    """As released: a deleted path that is a folder means every file below it. Other paths stay unchanged."""
     deletes: list[str] = []
     for path in patch.delete_paths:
         below = [file for file in library if path.strip("/") and file.startswith(path.rstrip("/") + "/")]

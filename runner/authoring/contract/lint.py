@@ -1,4 +1,4 @@
-"""Advice that no program can decide for good: always warnings in the profile of the paper."""
+"""Advice that no program can decide reliably: always warnings in the profile of the paper."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _try_parse(text: str | None) -> SkillFile | None:
     try:
         return None if text is None else parse_skill(text)
     except SkillFileError:
-        return None  # a broken rule of its own
+        return None  # another rule reports this
 
 
 def _description(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:

@@ -17,7 +17,7 @@ MAX_BRACKETS = 200
 
 
 class SkillFileError(ValueError):
-    """The text is no SKILL.md; the message names the line and what was expected."""
+    """The text is not a valid SKILL.md. The message names the line and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SkillFile:
     body: str
 
     def text(self, key: str) -> str | None:
-        """A frontmatter value as text without surrounding space; None where it is absent or no text."""
+        """Return a frontmatter value as stripped text, None if it is absent or not a text."""
         value = self.frontmatter.get(key)
         return value.strip() if isinstance(value, str) else None
 
@@ -38,7 +38,7 @@ class SkillFile:
 
 
 def parse_skill(text: str) -> SkillFile:
-    """The frontmatter and body of `text`. SkillFileError when it does not start with a frontmatter that parses."""
+    """Return the frontmatter and body of `text`. SkillFileError if the frontmatter is missing or does not parse."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
         raise SkillFileError(f"line 1: expected '---', found {_quote(lines[0])}")
@@ -49,7 +49,7 @@ def parse_skill(text: str) -> SkillFile:
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases, whose merging multiplies, and without depth, which recursion pays for."""
+    """Refuses aliases, because merging multiplies them, and deep nesting, because of recursion."""
 
     depth = 0
 
@@ -66,7 +66,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
-        """Of a key given twice one reader takes the first value, another the last: no skill may mean two things."""
+        """Refuse a repeated key: readers disagree on which value counts, and no skill may mean two things."""
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
@@ -81,7 +81,7 @@ def _frontmatter(source: str) -> Mapping[str, JsonValue]:
             f"line 2: the frontmatter has {len(source):,} characters, expected at most {MAX_FRONTMATTER_CHARS:,}"
         )
     brackets = source.count("[") + source.count("{")
-    if brackets > MAX_BRACKETS:  # each open one is looked at again for every token inside
+    if brackets > MAX_BRACKETS:  # each open one is examined again for every token inside
         raise SkillFileError(f"line 2: {brackets:,} opening brackets, expected at most {MAX_BRACKETS}")
     try:
         value = yaml.load(source, Loader=_Loader)
@@ -91,7 +91,7 @@ def _frontmatter(source: str) -> Mapping[str, JsonValue]:
         line = f"line {error.problem_mark.line + 2}" if error.problem_mark else "frontmatter"
         raise SkillFileError(f"{line}: not YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
-        # Not only YAMLError: PyYAML lets errors of date, number and hash conversion through.
+        # Not only YAMLError: PyYAML does not catch errors of date, number and hash conversion.
         raise SkillFileError(f"frontmatter: not YAML: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SkillFileError(f"line 2: expected a mapping with text keys, found {type(value).__name__}")

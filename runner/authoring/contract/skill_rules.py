@@ -1,5 +1,5 @@
-"""Rules about what a skill's files say. Only skills that the patch changes are looked at, so that handing a skill
-back as it is stays a no-op whatever state it is in."""
+"""Rules about the text of a skill's files. Only skills that the patch changes are checked, so that returning a skill
+unchanged stays a no-op in any state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.authoring.contract.skill_file import SKILL_FILE, SkillFile, SkillFil
 from runner.authoring.proposal import BrokenRule, Proposal, is_tier3
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# Stems that say nothing of the content, alone or with a number or "old", "new", "copy" beside them.
+# Stems without meaning, alone or next to a number or "old", "new", "copy".
 _VAGUE = re.compile(
     r"(helpers?|utils?|common|misc|notes?|more|stuff|things?|temp|tmp|test|old|new|copy|backup|untitled|doc|docs|file"
     r"|data|template|script|main|all|info|readme)([-_ ]?(\d|old|new|copy|final))*",
@@ -26,7 +26,7 @@ _VAGUE = re.compile(
 
 
 def slug_problem(slug: str) -> str | None:
-    """What is wrong with a slug; None when nothing is."""
+    """Explain what is wrong with a slug, or return None."""
     if len(slug) > MAX_SLUG_CHARS:
         return f"{len(slug)} characters"
     if not _SLUG.fullmatch(slug):
@@ -87,7 +87,7 @@ def _kind(value: object) -> str:
 
 
 def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]:
-    """Uncited files that this patch wrote, or whose citation it took away, are its fault; older ones are not."""
+    """Uncited files are this patch's fault if it wrote them or removed their citation. Older ones are not."""
     before = _body(proposal.skill_text(slug, before=True))
     for path in proposal.tier3_paths(slug):
         inner = path.partition("/")[2]

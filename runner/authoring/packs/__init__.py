@@ -1,1 +1,1 @@
-"""Prompts of packs in the place of ours: what their placeholders stand for, and which prompt an occasion gets."""
+"""Prompts of packs instead of ours: the values of their placeholders, and which prompt an occasion gets."""

@@ -1,4 +1,4 @@
-"""The prompts that a run takes from packs. What is not among them is asked in our own words."""
+"""The prompts that a run takes from packs. All others use our own words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Messages = tuple[Mapping[str, str], ...]
 
 
 def asked_of(occasion: Occasion) -> Asked:
-    """What the author is asked, as packs call it."""
+    """Return packs' name for what the author is asked."""
     required = occasion.tier3_required and occasion.mode is AuthorMode.REVISE
     return Asked(GENERATOR if occasion.corpus else AUTHOR, f"{occasion.mode}{'-tier3' if required else ''}")
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenPrompts:
-    """Of one condition: its conditions' own prompts are chosen among already."""
+    """The prompts of one condition: any prompts of its own have already been chosen."""
 
     prompts: Mapping[Asked, PackPrompt] = field(default_factory=dict)
 
@@ -31,17 +31,17 @@ class ChosenPrompts:
         return self.prompts.get(asked_of(occasion))
 
     def fill(self, asked: Asked, occasion: Occasion, **told: str) -> Messages | None:
-        """The messages of a pack's prompt; None where ours is asked. `told` as in `values_for`."""
+        """Fill a pack's prompt. None if ours is used. `told` as in `values_for`."""
         prompt = self.prompts.get(asked)
         return None if prompt is None else prompt.fill(values_for(occasion, prompt.names, **told))
 
     def instruct(self, occasion: Occasion) -> str | None:
-        """A pack's prompt as the instruction of an agent; None where ours is given."""
+        """Return a pack's prompt as the instruction of an agent, or None if ours is used."""
         prompt = self.author_prompt(occasion)
         return None if prompt is None else prompt.instruct(values_for(occasion, prompt.names))
 
     @property
     def asks_questions(self) -> bool:
-        """Is a student asked what it wants to know? A teacher's prompt without a place for questions cannot answer them."""
+        """Does the student ask questions? A teacher's prompt without a place for questions cannot answer them."""
         prompt = self.prompts.get(ADVICE)
         return prompt is None or "questions" in prompt.names

@@ -1,6 +1,6 @@
-"""Our own prompts as texts with placeholders, to be read beside a pack's: what they say of any occasion of a kind.
+"""Our own prompts as templates with placeholders, to compare with a pack's. They hold for every occasion of a kind.
 
-They are rendered as for a call, from an occasion whose texts are marks. So they cannot say anything else than what is sent.
+They are rendered as for a call, from an occasion whose texts are marks. So they cannot differ from what is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a placeholder of a pack stands for, drawn from the occasion as our own prompts draw it: the same fences, the same cuts."""
+"""The values of a pack's placeholders, taken from the occasion as in our own prompts, with the same fences and cuts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "unknown"
 
 
 def values_for(occasion: Occasion, names: Iterable[str], **told: str) -> dict[str, str]:
-    """The values of these names. `told`: what only a talk knows, such as the student's questions."""
+    """Return the values of these names. `told`: values known only in a talk, such as the student's questions."""
     return {name: told[name] if name in told else VALUES[name](occasion) for name in names}
 
 
@@ -63,7 +63,7 @@ def _failed_checks(occasion: Occasion) -> str:
 
 
 def _rounds(occasion: Occasion) -> str:
-    """A teacher answers to failures alone, so every round before this one failed."""
+    """A teacher answers only after failures, so every round before this one failed."""
     last = 0 if occasion.after_trial is None else occasion.after_trial.sample + 1
     return "\n".join(f"Round {number}: FAIL" for number in range(1, last + 1)) or NONE
 

@@ -1,2 +1,1 @@
-"""How an answer is compared with what was expected, one module per kind. Prechecks and verdicts are beside this
-folder."""
+"""How an answer is compared with the expectation, one module per kind. The parent folder has prechecks and verdicts."""

@@ -10,13 +10,13 @@ from runner.base.text import storable
 
 MAX_SHOWN = 120  # characters of one value in a message
 MAX_DIFFERENCES = 5  # named in one message
-BELOW_ONE = 1.0 - 1e-6  # what differs never scores full, however small its share
+BELOW_ONE = 1.0 - 1e-6  # a difference never scores full, even the smallest
 
 
 class PrecheckFailed(ValueError):
     """An output that cannot be compared at all: not in its format, of other columns, of another resolution, too large.
 
-    `kind` begins the message, so that causes can be told apart: see `runner.evaluating.outcome`.
+    `kind` begins the message and distinguishes the causes: see `runner.evaluating.outcome`.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -26,12 +26,12 @@ class PrecheckFailed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """`score` is 0..1, the share that is alike; below 1 where it did not pass. `message` says where it differs first."""
+    """`score` is 0..1, the share that is alike; below 1 if it did not pass. `message` names the first difference."""
 
     passed: bool
     score: float
     message: str = ""
-    numbers_only: bool = False  # a number stands wherever one is expected; only some are off
+    numbers_only: bool = False  # all expected numbers are present, but some are off
 
 
 class Comparator(Protocol):
@@ -41,7 +41,7 @@ class Comparator(Protocol):
     def kind(self) -> str: ...
 
     def compare(self, found: bytes, expected: bytes) -> OutputComparison:
-        """PrecheckFailed where `found` cannot be read as what it should be."""
+        """Raises PrecheckFailed if `found` cannot be read in the expected form."""
         ...
 
 
@@ -49,7 +49,7 @@ SAME = OutputComparison(True, 1.0)
 
 
 def differs(score: float, differences: Iterable[str], count: int, *, numbers_only: bool = False) -> OutputComparison:
-    """Not passed. `count` differences in all, of which the first few are named."""
+    """Not passed, with a total of `count` differences. The message names the first few."""
     named = list(differences)[:MAX_DIFFERENCES]
     more = count - len(named)
     told = "; ".join(named) + (f"; and {more:,} more" if more > 0 else "")
@@ -57,7 +57,7 @@ def differs(score: float, differences: Iterable[str], count: int, *, numbers_onl
 
 
 def shorten_value(value: object) -> str:
-    """A value for a message. An integer of thousands of digits is not spelled out: Python refuses to."""
+    """Shorten a value for a message. Python refuses to spell out integers of thousands of digits."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
         return f"an integer of {value.bit_length():,} bits"
     text = storable(repr(value[: MAX_SHOWN + 1] if isinstance(value, str | bytes) else value))
@@ -65,7 +65,7 @@ def shorten_value(value: object) -> str:
 
 
 def decode_text(content: bytes) -> str:
-    """Text in UTF-8 without a byte order mark. NUL is text as well; only broken bytes are none."""
+    """Decode UTF-8 without a byte order mark. NUL is allowed; broken bytes are not."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

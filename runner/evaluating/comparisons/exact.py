@@ -1,4 +1,4 @@
-"""Byte for byte."""
+"""Comparison byte for byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Exact:
 
 
 def _common(first: bytes, second: bytes) -> int:
-    """How many bytes both begin with. Halved down to one block first, so that megabytes cost nothing."""
+    """Count the bytes at the start that both share. Halved down to one block first, so that megabytes cost nothing."""
     low, high = 0, min(len(first), len(second))
     while high - low > 4_096:
         middle = (low + high) // 2

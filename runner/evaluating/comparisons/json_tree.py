@@ -25,7 +25,7 @@ _NOTHING = object()
 
 
 def read_json(content: bytes) -> JsonValue:
-    """The value. NaN and Infinity are taken as Python writes them; a key that stands twice is refused."""
+    """Return the value. NaN and Infinity are accepted as Python writes them; a repeated key is refused."""
     try:
         value: JsonValue = json.loads(decode_text(content), object_pairs_hook=take_keys_once)
     except json.JSONDecodeError as error:
@@ -41,7 +41,7 @@ def read_json(content: bytes) -> JsonValue:
 
 
 def take_keys_once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
+    """Raise PrecheckFailed for a repeated key: either value could be meant."""
     try:
         return take_names_once(pairs)
     except RepeatedName as error:
@@ -51,7 +51,7 @@ def take_keys_once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 def require_bounded(value: JsonValue) -> None:
-    """PrecheckFailed for more levels or values than can be compared."""
+    """Raise PrecheckFailed for more levels or values than can be compared."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
         count += len(level)
@@ -71,9 +71,9 @@ def _inner(value: object) -> list[JsonValue]:
 class JsonTree:
     """The score is the share of leaves that are alike, of all leaves of both trees.
 
-    An array in any order is held against the expected one after both were sorted by what they spell, ignored keys left
-    out and inner arrays sorted first. Elements that are alike only within the tolerance may miss each other: a tolerance
-    wants an order.
+    With `any_order`, both arrays are sorted by the spelling of their elements before they are compared. Ignored keys
+    are left out and inner arrays sorted first. Elements that are alike only within the tolerance may not meet: a
+    tolerance needs an order.
     """
 
     tolerance: Tolerance = Tolerance()
@@ -96,7 +96,7 @@ class JsonTree:
         return differs(1 - wrong / leaves, named, count, numbers_only=numbers_only) if wrong else SAME
 
     def _pairs(self, ours: object, theirs: object) -> Iterator[tuple[str, object, object, int]]:
-        """(place, found, expected, leaves) of every pair that is no two objects or two arrays, in order."""
+        """(place, found, expected, leaves) of every pair except two objects or two arrays, in order."""
         pending = [("$", ours, theirs)]
         while pending:
             place, ours, theirs = pending.pop()
@@ -110,7 +110,7 @@ class JsonTree:
                 yield place, ours, theirs, max(_leaves(ours), _leaves(theirs))
 
     def _plain(self, value: object) -> object:
-        """The tree without what does not count: ignored keys, and the order of arrays where any will do."""
+        """The tree without what does not count: ignored keys, and the order of arrays with `any_order`."""
         if isinstance(value, dict):
             return {key: self._plain(inner) for key, inner in value.items() if key not in self.ignored_keys}
         if not isinstance(value, list):
@@ -125,7 +125,7 @@ class JsonTree:
 
 
 def spell_value(value: object) -> str:
-    """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
+    """JSON that is equal for equal values: 1 and 1.0, or keys in another order."""
     return json.dumps(_reduce_numbers(value), sort_keys=True)
 
 
@@ -138,7 +138,7 @@ def _reduce_numbers(value: object) -> object:
 
 
 def below(place: str, step: str | int) -> str:
-    """The place of an inner value, cut at its front where it gets long."""
+    """The place of an inner value, cut at its front if it gets long."""
     place = place if len(place) <= 200 else f"...{place[-200:]}"
     return f"{place}[{step}]" if isinstance(step, int) else f"{place}.{step[:60]}"
 

@@ -1,4 +1,4 @@
-"""When two numbers count as equal, wherever they stand: in a table, in a JSON tree, alone."""
+"""When two numbers count as equal: in a table, in a JSON tree, alone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TypeGuard
 
-_ROUNDING = 1 + 1e-9  # 1.1 lies 0.1 from 1.0, though as floats it is a little more
+_ROUNDING = 1 + 1e-9  # 1.1 is 0.1 from 1.0, though as floats it is a little more
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a number may lie from the expected one: by `absolute`, or by `relative` times the expected one's size.
+    """Allowed distance of a number from the expected one: `absolute`, or `relative` times the expected one's size.
 
-    Not a number equals not a number, an infinity the same infinity, -0.0 equals 0.0. Two integers are compared exactly
-    where nothing is allowed, whatever their size.
+    NaN equals NaN, an infinity the same infinity, -0.0 equals 0.0. Without a tolerance, two integers are compared
+    exactly, for any size.
     """
 
     absolute: float = 0.0
@@ -44,7 +44,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def number_in(value: object) -> int | float | None:
-    """A number as it stands, or the one that a text spells; None for everything else."""
+    """Return a number, or the one that a text spells. None for everything else."""
     if is_number(value):
         return value
     if not isinstance(value, str) or len(value) > 400 or "_" in value:

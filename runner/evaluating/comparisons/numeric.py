@@ -49,7 +49,7 @@ def _is_tree(content: bytes) -> bool:
 
 
 def _require_numbers(value: object) -> None:
-    """PrecheckFailed for a text or null in the tree, which names its place and value."""
+    """Raise PrecheckFailed, with place and value, for a text or null in the tree."""
     pending = [("$", value)]
     while pending:
         place, each = pending.pop()

@@ -17,11 +17,11 @@ _DEEP = ("I", "F")  # modes of more than eight bits a channel begin with these
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """Alike is a pixel none of whose channels (red, green, blue, each times alpha, and alpha) is off by more than
-    `tolerance` of 255. The score is their share, and `similarity` the least share that passes.
+    """A pixel is alike if none of its channels (red, green, blue, each times alpha, and alpha) is off by more than
+    `tolerance` of 255. The score is the share of such pixels, and `similarity` the least share that passes.
 
-    What an invisible pixel would look like does not count. A blank image shares its background with the expected one,
-    so a plot with much background wants a high `similarity`.
+    The colour of an invisible pixel does not count. A blank image shares its background with the expected one, so a
+    plot with much background needs a high `similarity`.
     """
 
     tolerance: int = 0
@@ -50,7 +50,7 @@ class Pixels:
 
 
 def image_size(content: bytes) -> tuple[int, int, str]:
-    """(width, height, format) from the file's head, without unpacking it. PrecheckFailed where it is no image."""
+    """(width, height, format) from the file's head, without unpacking it. PrecheckFailed if it is not an image."""
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -21,20 +21,20 @@ from runner.evaluating.comparisons.numbers import NONE, Tolerance, is_number, nu
 from runner.evaluating.comparisons.table_reading import TableFormat, TableRows, read_rows
 
 Row = tuple[object, ...]
-Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
+Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None if a side has no such row
 
 
 @dataclass(frozen=True, slots=True)
 class TableComparator:
     """The score is the share of cells that are alike, of rows x columns of the longer side.
 
-    Columns that are missing or too many are no comparison that failed but an output of another shape: PrecheckFailed.
-    `any_order` without a key sorts both sides, first by the columns that allow no tolerance. Where that fails, rows that
-    are the same on both sides are matched first, so that one row that is missing moves no other.
+    Missing or additional columns are an output of another shape, not a failed comparison: PrecheckFailed.
+    `any_order` without a key sorts both sides, first by the columns that allow no tolerance. If that fails, rows that
+    are the same on both sides are matched first, so that one missing row does not shift the others.
     """
 
     format: TableFormat = "csv"
-    columns: tuple[str, ...] = ()  # that are compared; empty: all of the expected table
+    columns: tuple[str, ...] = ()  # to compare; empty: all of the expected table
     extra_columns: bool = False  # may the found table have others?
     key: tuple[str, ...] = ()  # columns that name a row; rows are then matched by it
     any_order: bool = False
@@ -78,7 +78,7 @@ class TableComparator:
         return [(where.format(place), *pair) for place, pair in enumerate(zip_longest(ours, theirs), 1)]
 
     def _order(self, columns: tuple[str, ...]) -> Callable[[Row], tuple[object, ...]]:
-        """Columns with a tolerance decide last, so that numbers that are nearly alike do not part equal rows."""
+        """Sort by columns with a tolerance last, so that slightly different numbers do not separate equal rows."""
         loose = [name in self.tolerances or self.tolerance != NONE for name in columns]
 
         def order(row: Row) -> tuple[object, ...]:
@@ -117,7 +117,7 @@ def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
 
 
 def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Both sides without the rows that they share, each as often as it is there."""
+    """Both sides without the rows that they share, as often as each occurs."""
     return _beyond(ours, _count_rows(theirs)), _beyond(theirs, _count_rows(ours))
 
 
@@ -170,7 +170,7 @@ def _describe_difference(column: str, found: object, expected: object) -> str:
 
 
 def _alike(found: object, expected: object, tolerance: Tolerance) -> bool:
-    """Texts of a CSV are numbers only where a tolerance was asked for: "007" is not "7" elsewhere."""
+    """Texts of a CSV are numbers only if a tolerance was asked for: otherwise "007" is not "7"."""
     if is_number(found) and is_number(expected):
         return tolerance.alike(found, expected)
     if found == expected and type(found) is type(expected):
@@ -186,7 +186,7 @@ def _spell_cell(cell: object) -> str:
 
 
 def _sortable(cell: object) -> tuple[int, float, str]:
-    """Numbers by size, then what is none by its letters. Not a number comes after all numbers."""
+    """Numbers by size, then NaN, then everything else by its letters."""
     value = number_in(cell)
     try:
         size = math.nan if value is None else float(value)

@@ -30,7 +30,7 @@ class TableRows:
 
 
 def read_rows(content: bytes, format: TableFormat) -> TableRows:
-    """PrecheckFailed for columns named twice, rows of another length, no header, and what is no such file."""
+    """Raises PrecheckFailed for repeated column names, rows of another length, a missing header, and other formats."""
     return (
         _json_lines(decode_text(content))
         if format == "jsonl"
@@ -80,7 +80,7 @@ def _require_bounded(rows: int, columns: int) -> None:
 
 
 def _json_lines(text: str) -> TableRows:
-    """One object a line. A column that an object leaves out is null there; columns come in the order they are met."""
+    """One object a line. A missing column is null; columns come in the order of appearance."""
     columns: dict[str, None] = {}
     objects = []
     for found in _objects(text.split("\n")):

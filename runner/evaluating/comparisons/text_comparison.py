@@ -1,7 +1,6 @@
-"""Text by lines, or by how alike it is.
+"""Text by lines, or by similarity.
 
-Broken bytes and a byte order mark are told apart: the first is no text, the second is taken off. A carriage return at
-the end of a line is trailing white space.
+Broken bytes are not text. A byte order mark is removed. A carriage return at the end of a line is trailing white space.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from runner.evaluating.comparisons.comparison import (
     shorten_value,
 )
 
-MAX_WORDS = 20_000  # of each side that are held against each other for similarity
+MAX_WORDS = 20_000  # of each side that are compared for similarity
 
 
 @dataclass(frozen=True, slots=True)
 class TextComparator:
-    """Without `similarity` all lines must be alike. With it a share of like words is enough.
+    """Without `similarity` all lines must be alike. With it a share of equal words is enough.
 
-    Similarity is taken over words: twice the length of the longest common subsequence over the words of both. What lies
-    beyond the first MAX_WORDS counts as different, so a long text is never held for more alike than it is.
+    Similarity is taken over words: twice the length of the longest common subsequence over the words of both. Words
+    after the first MAX_WORDS count as different, so the similarity of a long text is never overestimated.
     """
 
-    trailing_space: bool = True  # is white space at the ends of lines, and are empty lines at the end, left out?
+    trailing_space: bool = True  # ignore white space at the ends of lines, and empty lines at the end?
     ignore_case: bool = False
     any_order: bool = False  # of lines
     similarity: float | None = None
@@ -77,7 +76,7 @@ def likeness(ours: Sequence[str], theirs: Sequence[str]) -> float:
 def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
     """Length of the longest common subsequence, one bit per word of `ours` (Hyyro 2004).
 
-    difflib needs minutes for two thousand words that repeat; this is bounded by the number of words whatever they say.
+    difflib needs minutes for two thousand repeated words; the time of this depends only on their number.
     """
     places: dict[str, int] = {}
     for place, word in enumerate(ours):
@@ -91,7 +90,7 @@ def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
 
 
 def _by_bags(ours: Counter[str], theirs: Counter[str]) -> OutputComparison:
-    """Each line as often as it is expected, wherever it stands: a line that is missing moves no other."""
+    """Compare each line's count, in any place: a missing line does not shift the others."""
     missing, extra = theirs - ours, ours - theirs
     longer = max(ours.total(), theirs.total())
     told = chain(

@@ -1,1 +1,1 @@
-"""Models of any provider that litellm speaks to. What holds for every call on the wire is in `wire`."""
+"""Models of any provider that litellm supports. `wire` has the rules for every call on the wire."""

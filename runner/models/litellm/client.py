@@ -1,10 +1,10 @@
-"""Any provider that litellm speaks to: "litellm/<model as litellm names it>", e.g. "litellm/openai/gpt-4.1-mini".
+"""Any provider that litellm supports: "litellm/<model as litellm names it>", e.g. "litellm/openai/gpt-4.1-mini".
 
-The key is named, never held: `key_variable` is the name of an environment variable that is read at each call. litellm is
-imported inside the call, as its import takes seconds, and with its bundled price list, as it would fetch one.
+The key is named, never held: `key_variable` is the name of an environment variable that is read at each call. litellm
+is imported inside the call, as its import takes seconds, and with its bundled price list, as it would fetch one.
 
 Costs are litellm's list prices, or those that the preset states. They stay unknown for a model without a price, and
-behind an address of one's own (`api_base`) for which no preset states any.
+for a private address (`api_base`) whose preset states none.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ PROVIDER = "litellm"
 TIMEOUT_SECONDS = 180.0  # of silence
 CALL_SECONDS = 3_600.0  # of one completion with all its tries
 MAX_ERROR_CHARS = 2_000
-MAX_REASON = 300  # characters of the words in which a provider refuses a parameter
-SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
-# Providers whose credentials are more than one key of their own.
+MAX_REASON = 300  # characters of a provider's reason for refusing a parameter
+SHORTEST_PRIVATE = 6  # characters; a shorter key is not a key, and removing it would damage words
+# Providers whose credentials are more than a single key.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
 
 
@@ -79,7 +79,7 @@ class LiteLLM:
     """One model of one provider. Between two calls it holds its settings, and which parameters the provider refuses."""
 
     scripted = False
-    version = "unknown"  # no provider tells when equal requests begin to get other replies
+    version = "unknown"  # no provider announces when equal requests begin to get other replies
     preset: Preset | None = None
 
     def __init__(
@@ -91,7 +91,7 @@ class LiteLLM:
         timeout_seconds: float = TIMEOUT_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`timeout_seconds`: a provider that sends nothing for so long has hung. `sleep` may raise to end a wait."""
+        """`timeout_seconds`: a provider silent for longer has hung. `sleep` may raise to end a wait."""
         provider, _, model = name.partition("/")
         if provider != PROVIDER or not model:
             raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
@@ -100,7 +100,7 @@ class LiteLLM:
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self.sleep = sleep
-        self.wait_in_queue: Callable[[float], None] = lambda seconds: self.sleep(seconds)  # a look at the queue each
+        self.wait_in_queue: Callable[[float], None] = lambda seconds: self.sleep(seconds)  # a look at the queue
         self._refused: dict[str, str] = {}  # parameter -> the provider's words
 
     @classmethod
@@ -116,7 +116,7 @@ class LiteLLM:
 
     @property
     def context_window(self) -> int | None:
-        """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
+        """The model's context window in tokens, from the preset or litellm's list. None if unknown."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
         return _look_up_window(self._litellm().model_cost, self.model)
@@ -144,14 +144,14 @@ class LiteLLM:
         return Endpoint(self.name, self.name) if self.preset is None else self.preset.endpoint()
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelUnavailable after failures that may pass (`runner.models.wire.patience`); ModelRefused at once for the rest.
+        """ModelUnavailable after failures that may pass (`runner.models.wire.patience`), else ModelRefused at once.
 
-        KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
+        KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, if the account has no
         credit or the provider no such model. No error quotes the key or a private address.
-        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
-        conversation with tools that does not fit the context window: that is a result of the agent. Without tools it is
-        ContextExceeded. Where the prompt fits and the answer asked for does not, a shorter one is asked for, once, and
-        the reply's notes say so.
+
+        A withheld reply (a refusal, a content filter) is a reply: its finish reason says so. So is a conversation with
+        tools that outgrows the context window, as a result of the agent; without tools it is ContextExceeded. If only
+        the requested answer does not fit, a shorter one is asked for, once, and the reply's notes say so.
         """
         from runner.models.wire.bounded import BoundedCall, bound_calls  # httpx takes a while to import
 
@@ -202,11 +202,11 @@ class LiteLLM:
         except litellm.exceptions.ContentPolicyViolationError as error:
             return ModelReply(self._describe_error(error), finish_reason=FILTERED, model=self.model)
         except Exception as error:
-            # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+            # "from None": a trace into litellm's own errors would quote what we keep out of ours.
             raise self._failure(call.problem or error, sending, call) from None
 
     def _failure(self, problem: Exception, sending: Sending, call: BoundedCall) -> Exception:
-        """What a failed try means for the call."""
+        """Return what a failed try means for the call."""
         if missing := find_missing_module(problem):
             return self._without(missing)
         if call.replied:
@@ -232,7 +232,7 @@ class LiteLLM:
         )
 
     def _outlast(self, failure: Passing, patience: Patience, request: ModelRequest) -> ModelReply | None:
-        """None where another try is due. A server that fails without a reason at a full window is taken at that."""
+        """None if another try is due. An unexplained server error at a full window counts as an overflow."""
         try:
             patience.outlast(failure)
         except ModelUnavailable:
@@ -247,7 +247,7 @@ class LiteLLM:
         raise ContextExceeded(f"{told} (model {self.name})", overflow.window, overflow.prompt) from None
 
     def _within_limits(self, request: ModelRequest) -> ModelRequest:
-        """No model is asked for a longer reply than its preset says it gives."""
+        """Limit the request to the longest reply that the preset allows."""
         longest = None if self.preset is None else self.preset.max_tokens
         if longest is None or (request.max_tokens or longest + 1) <= longest:
             return request
@@ -265,17 +265,17 @@ class LiteLLM:
             "timeout": self.timeout_seconds,
             "num_retries": 0,  # retries are counted here, where they can be tested
             "max_retries": 0,
-            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
+            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, which needs an extra package
         }
 
     def _access(self) -> dict[str, str]:
-        """To an address of one's own no key goes but the one named for it: litellm would send what it finds."""
+        """A private address only gets the key named for it: litellm would send any key that it finds."""
         key = self.read_key() if self.key_variable else "none" if self._has_own_address else None
         given = {"api_key": key, "api_base": self._address()}
         return {name: value for name, value in given.items() if value is not None}
 
     def read_key(self) -> str:
-        """From its variable. SetupError names a variable that is not set."""
+        """Read the key from its variable. SetupError names a variable that is not set."""
         key = os.environ.get(self.key_variable or "", "").strip()
         if not key:
             raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")
@@ -287,13 +287,13 @@ class LiteLLM:
         return KeyRefused(f"The provider refused {named}: {self._describe_error(error)} (model {self.name})", variable)
 
     def _describe_error(self, error: Exception) -> str:
-        """What the provider or its client said, without the key and the address, which it may quote."""
+        """The message of the provider or its client, without the key and the address, which it may quote."""
         return self.hide_private(
             describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         )[:MAX_ERROR_CHARS]
 
     def hide_private(self, text: str) -> str:
-        """The text without the values of the variables that it is called with. Of a long text only the beginning."""
+        """Remove the values of the call's variables from the text. Only the beginning of a long text is kept."""
         text = text[: 4 * MAX_ERROR_CHARS]
         private = {os.environ.get(name, "").strip(): name for name in self._variables()}
         for value in sorted(private, key=len, reverse=True):
@@ -309,7 +309,7 @@ class LiteLLM:
         return tuple(name for name in names if name)
 
     def load(self) -> None:
-        """Imports litellm now. SetupError where it cannot be."""
+        """Import litellm now. SetupError if that fails."""
         self._litellm()
 
     def _litellm(self) -> ModuleType:
@@ -322,7 +322,7 @@ class LiteLLM:
         return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
     def _usage(self, litellm: ModuleType, response: Any) -> Usage:
-        """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
+        """Input includes cached input, as litellm reports it for every provider, so it is counted once."""
         usage = getattr(response, "usage", None)
         # litellm makes up zeros where the provider gave no counts; some providers give no sum.
         if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
@@ -357,7 +357,7 @@ def _wrap_as_empty(problem: Exception) -> Exception:
 
 
 def _make_unreadable(told: str, call: BoundedCall) -> Passing:
-    """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
+    """The provider refused nothing: its reply is unreadable to litellm or us, for any status that litellm gives it."""
     used = call.used if call.answering else None
     return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
 
@@ -368,18 +368,18 @@ def _advice(sending: Sending, error: Exception) -> str:
 
 
 def cache_written(usage: JsonValue) -> int:
-    """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
+    """Tokens of the input that the provider wrote to its cache. Anthropic charges more for them."""
     written = getattr(usage, "cache_creation_input_tokens", None)
     return written if isinstance(written, int) and written > 0 else 0
 
 
 def _count(told: object) -> int | None:
-    """None for a number that can be no count of tokens."""
+    """Return a count of tokens, or None for an impossible value."""
     return told if isinstance(told, int) and 0 <= told < 10**12 else None
 
 
 def _usual_variable(model: str) -> str | None:
-    """The variable that litellm reads for this provider when none is named."""
+    """The variable that litellm reads for this provider by default."""
     provider, slash, _ = model.partition("/")
     return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
 
@@ -393,7 +393,7 @@ def _has_list_price(litellm: ModuleType, model: str) -> bool:
 
 
 def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> int | None:
-    """Read from the list itself: litellm's own look-up would ask an Ollama server."""
+    """Read the list itself: litellm's own look-up would query an Ollama server."""
     entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
     found = entry.get("max_input_tokens")
     return found if isinstance(found, int) and found > 0 else None

@@ -1,6 +1,6 @@
-"""What a failed call means: worth another try, the key's fault, or final; and which parameter the provider refuses.
+"""The meaning of a failed call: worth another try, the key's fault, or final; and which parameter the provider refuses.
 
-Read from litellm's errors and the provider's own words in them.
+Read from litellm's errors and the provider's messages in them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from runner.base.types import JsonValue
 from runner.models.wire.patience import retry_after_seconds
 
-# Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
+# Worth another try, by litellm's names. No other error goes away by asking again.
 PASSING = (
     "RateLimitError",
     "Timeout",
@@ -26,7 +26,7 @@ PASSING = (
     "TimeUp",
 )
 
-# The key is not accepted, or not for this model. Another call with it will not do better.
+# The key is not accepted, or not for this model. Another call with it would fail too.
 OF_THE_KEY = ("AuthenticationError", "PermissionDeniedError")
 
 
@@ -39,17 +39,17 @@ def is_passing(error: Exception) -> bool:
 
 
 def is_away(error: Exception) -> bool:
-    """Nobody answers yet: a server that starts, or loads a model (llama.cpp, vLLM, LM Studio)."""
+    """Is the server not answering yet, because it starts or loads a model (llama.cpp, vLLM, LM Studio)?"""
     return type(error).__name__ == "Away" or getattr(error, "status_code", None) == 503
 
 
 def is_of_the_key(error: Exception) -> bool:
-    """Told by status too: litellm calls a 401 of a server that words it in its own way a bad request."""
+    """Also checks the status: litellm turns a 401 with unusual wording into a bad request."""
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
 
 
 def provider_body(error: Exception) -> Mapping[str, JsonValue]:
-    """The provider's own words: litellm keeps OpenAI's beside its error, and quotes those of others in the error's text."""
+    """The provider's own error body, from litellm's attribute (OpenAI) or quoted in the error's text (others)."""
     kept = getattr(error, "body", None)
     if isinstance(kept, Mapping):
         return kept
@@ -68,7 +68,7 @@ def _is_server_error(error: Exception) -> bool:
 
 
 def retry_after(error: Exception) -> float | None:
-    """Seconds, where the provider said so in a header."""
+    """Seconds from the provider's header, if it sent one."""
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
     return retry_after_seconds(str(headers.get("retry-after") or ""))
@@ -76,8 +76,8 @@ def retry_after(error: Exception) -> float | None:
 
 MAX_READ = 1_000  # characters of an error; further on it may quote the conversation
 
-# Parameters that can be left out without changing what is asked, and their names in providers' errors. The limit on
-# output tokens is not among them: see RENAMED. Two are no parameters but marks in messages.
+# Optional parameters, and their names in providers' errors. The limit on output tokens is not among them: see RENAMED.
+# Two are marks in messages, not parameters.
 NAMES: dict[str, str] = {
     "temperature": "temperature",
     "top_p": r"top_?p",
@@ -97,9 +97,9 @@ NAMES: dict[str, str] = {
     "reasoning_content": "reasoning_content",
     "cache_control": r"cache_control|prompt caching",
 }
-RENAMED = "max_tokens"  # OpenAI's newer models take it as max_completion_tokens alone
+RENAMED = "max_tokens"  # OpenAI's newer models only accept it as max_completion_tokens
 
-# No parameter, but what is wrong with messages: a turn that called tools came with no reasoning and needs some.
+# Not a parameter but a problem with messages: a turn that called tools lacks the reasoning it needs.
 NO_REASONING = "no reasoning_content"
 _DEMANDED = re.compile(r"reasoning_content\b[^.]*(?:missing|passed back|required)", re.IGNORECASE)
 _REFUSED = re.compile(
@@ -111,7 +111,7 @@ _REFUSED = re.compile(
 
 
 def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
-    """The first of `sent`, in the order given, that this error refuses; None where it is about something else.
+    """The first of `sent`, in the order given, that this error refuses. None if it is about something else.
 
     `sent` may hold NO_REASONING too.
     """
@@ -131,13 +131,13 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
 
 
 def _is_bad_request(error: Exception) -> bool:
-    """By its name too: litellm refuses some itself, before anything is sent."""
+    """Also by its name: litellm refuses some itself, before anything is sent."""
     status = getattr(error, "status_code", None)
     return status in (400, 422) or type(error).__name__ == "UnsupportedParamsError"
 
 
 def _places(body: object) -> Iterator[str]:
-    """FastAPI's way: {"detail": [{"loc": ["body", "seed"]}]}."""
+    """FastAPI's form: {"detail": [{"loc": ["body", "seed"]}]}."""
     detail = body.get("detail") if isinstance(body, dict) else None
     for item in detail if isinstance(detail, list) else ():
         if isinstance(item, dict) and isinstance(item.get("loc"), list):
@@ -145,7 +145,7 @@ def _places(body: object) -> Iterator[str]:
 
 
 def _is_refused(name: str, text: str) -> bool:
-    """Its name and the refusal stand in one sentence."""
+    """Are its name and the refusal in one sentence?"""
     sentences = re.split(r"(?<=[.!?;\n])\s", text)
     at = re.compile(rf"(?<![\w-])(?:{NAMES[name]})(?![\w-])", re.IGNORECASE)
     return any(at.search(sentence) and _REFUSED.search(sentence) for sentence in sentences)

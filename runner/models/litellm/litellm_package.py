@@ -18,7 +18,7 @@ _MCP_GATEWAY = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
 
 def load_litellm() -> ModuleType:
-    """The module. Importing it takes seconds, so it is loaded by the first call. ImportError where it is not installed."""
+    """Return the module. Importing it takes seconds, so the first call loads it. ImportError if it is not installed."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would fetch a price list
     module = importlib.import_module("litellm")
     litellm: Any = module
@@ -33,7 +33,7 @@ def load_litellm() -> ModuleType:
 
 
 def find_missing_module(error: BaseException) -> str | None:
-    """What the import of a missing package says ("No module named 'boto3'"), where an error comes from that.
+    """Return the message about a missing package ("No module named 'boto3'"), if an error comes from one.
 
     litellm reports a missing package as a lost connection, with the ImportError behind it.
     """
@@ -41,7 +41,7 @@ def find_missing_module(error: BaseException) -> str | None:
 
 
 class _NoGateway:
-    """In the place of litellm's gateway to MCP servers: none of our tools lies behind one."""
+    """Replaces litellm's gateway to MCP servers, which none of our tools uses."""
 
     @staticmethod
     def should_use_litellm_mcp_gateway(tools: object = None) -> bool:

@@ -1,10 +1,10 @@
 """Which of a request's parameters are sent to a model, and which are left out, with the reason.
 
-What a model takes is known to litellm (its lists and its mapping of values), to the rules below, which it does not have,
-and to the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
+Three sources say what a model accepts: litellm (its lists and its mapping of values), the rules below, which litellm
+lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
 
-Only what the runner asks for by itself is left out. An option of a preset was written for this model: where it cannot be
-sent, that is an error.
+Only the runner's own parameters are left out. An option of a preset was written for this model: if it cannot be sent,
+that is an error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from runner.base.types import JsonValue, ModelRequest
 
 SEED_BITS = 0x7FFF_FFFF  # 31: Google's seed is an int32, others take no more than that either
-SMALLEST_BUDGET = 1_024  # tokens of thinking, by Anthropic's documents
-# A parameter's names in what litellm makes of it for a provider.
+SMALLEST_BUDGET = 1_024  # tokens of thinking, according to Anthropic's documentation
+# A parameter's names in litellm's translation for a provider.
 ALIASES = {
     "temperature": {"temperature"},
     "seed": {"seed", "random_seed"},
@@ -30,13 +30,13 @@ CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "verte
 
 @dataclass(frozen=True, slots=True)
 class LiteLLMTarget:
-    """Who is asked, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
+    """The target of a request, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
 
     litellm: ModuleType
     full_name: str  # "anthropic/claude-opus-4-6"
     provider: str
     model: str
-    address: str | None = None  # one's own, where it is not the provider's
+    address: str | None = None  # if it is not the provider's
 
     @property
     def is_claude(self) -> bool:
@@ -45,12 +45,12 @@ class LiteLLMTarget:
 
 @dataclass(slots=True)
 class Parameters:
-    """`values`: for litellm. `left_out`: what the runner asked for and is not sent, "temperature 0.2: <reason>"."""
+    """`values`: for litellm. `left_out`: unsent parameters of the runner, "temperature 0.2: <reason>"."""
 
     values: dict[str, Any]
-    asked: frozenset[str]  # names of those that the runner asks for
+    asked: frozenset[str]  # names of the runner's own
     left_out: list[str] = field(default_factory=list)
-    thinks_by_budget: bool = False  # Claude's older way of thinking, which wants the thoughts of earlier turns back
+    thinks_by_budget: bool = False  # Claude's older way of thinking, which needs the thoughts of earlier turns back
 
     def leave(self, name: str, reason: str) -> None:
         value = self.values.pop(name)
@@ -58,14 +58,14 @@ class Parameters:
         self.left_out.append(f"{name} {shown}: {reason}")
 
     def list_open(self) -> Iterator[str]:
-        """Names of what the runner asks for and may still be left out; without its limit on output tokens."""
+        """Names of the runner's parameters that may still be left out, except its limit on output tokens."""
         yield from [
             name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()
         ]
 
 
 def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteLLMTarget:
-    """For a provider that litellm does not know its own error follows, once it is asked."""
+    """Resolve the target. For a provider unknown to litellm, the call itself raises its error."""
     try:
         model, provider, *_ = litellm.get_llm_provider(full_name)
     except Exception:  # of litellm's own kinds
@@ -76,7 +76,7 @@ def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteL
 def choose_parameters(
     target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Parameters:
-    """`options`: the preset's; null: never sent. `refused`: what the provider refused earlier, with its words."""
+    """`options`: the preset's; null: never sent. `refused`: the provider's earlier refusals, with its words."""
     asked = _collect_parameters(request)
     given = {name: value for name, value in options.items() if value is not None and name not in asked}
     chosen = Parameters({**given, **asked}, frozenset(asked))
@@ -107,7 +107,7 @@ def _collect_parameters(request: ModelRequest) -> dict[str, object]:
 
 
 def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
-    """litellm's list of what a model takes. An option that it lacks is sent all the same: lists grow old."""
+    """Apply litellm's list for the model. An option that the list lacks is sent anyway: lists grow old."""
     known = target.litellm.get_supported_openai_params(model=target.full_name)
     if known is None:
         return
@@ -120,7 +120,7 @@ def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
 
 
 def _follow_claude(chosen: Parameters) -> None:
-    """From Anthropic's documents: thinking goes with no temperature but 1, and newer models take it or top_p, not both."""
+    """From Anthropic's documentation: thinking needs temperature 1, and newer models take it or top_p, not both."""
     thinking, effort = chosen.values.get("thinking"), chosen.values.get("reasoning_effort")
     thinks = (isinstance(thinking, dict) and thinking.get("type") != "disabled") or effort not in (None, "none")
     if "temperature" not in chosen.asked & chosen.values.keys():
@@ -132,7 +132,7 @@ def _follow_claude(chosen: Parameters) -> None:
 
 
 def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
-    """What litellm makes of the values for this provider: some it drops, some it would refuse."""
+    """Apply litellm's mapping for this provider: it drops some values and would refuse others."""
     made = _map_parameters(target, chosen.values)
     if made is None:
         return
@@ -150,7 +150,7 @@ def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> d
         made: dict[str, JsonValue] = target.litellm.utils.get_optional_params(
             model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
         )
-    except Exception:  # whatever is wrong, litellm says it again when it is asked
+    except Exception:  # litellm repeats any error at the call itself
         return None
     return made
 
@@ -163,7 +163,7 @@ def _names(value: JsonValue) -> Iterator[str]:
 
 
 def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:
-    """Anthropic counts thinking as output and takes no budget that reaches the limit on it."""
+    """Anthropic counts thinking as output and refuses a budget that reaches the limit on it."""
     limit = chosen.values.get("max_tokens")
     if not isinstance(thinking, dict) or not isinstance(limit, int):
         return
@@ -185,7 +185,7 @@ def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:
 
 
 def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
-    """Does litellm reach this model through OpenAI's Responses API? So it does the codex models."""
+    """Does litellm reach this model through OpenAI's Responses API? True for the codex models."""
     if target.provider not in BRIDGED_PROVIDERS:
         return False
     try:
@@ -196,13 +196,13 @@ def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str
             reasoning_effort=values.get("reasoning_effort"),
             api_base=target.address,
         )
-    except Exception:  # no part of litellm's public face
+    except Exception:  # not part of litellm's public API
         return False
     return bool(found.get("mode") == "responses")
 
 
 def _follow_responses(chosen: Parameters, refused: Mapping[str, str]) -> None:
-    """From OpenAI's documents: no seed, and reasoning to be sent back comes encrypted. Nothing is kept at the provider."""
+    """From OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the provider."""
     if "seed" in chosen.values:
         chosen.leave("seed", "the Responses API takes none")
     ours = {"store": False, "include": ["reasoning.encrypted_content"]}

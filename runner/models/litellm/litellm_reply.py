@@ -1,4 +1,4 @@
-"""A provider's reply, as litellm hands it over, in our own words. Lenient: a reply is worth what can be read of it."""
+"""A provider's reply, from litellm's form to ours. Lenient: every readable part is kept."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from runner.base.types import FILTERED, UNREADABLE, JsonValue, ModelReply, ToolC
 from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.wire.carried import FIELDS, read_carried
 
-# OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
+# OpenRouter's and Zhipu's finish reason for an upstream failure in mid-reply. litellm reports it as "stop".
 BROKEN_OFF = ("error", "network_error")
-SIGNATURE = "__thought__"  # what litellm puts between a call's id and Google's signature of the thought behind it
+SIGNATURE = "__thought__"  # litellm puts it between a call's id and Google's signature of the thought behind it
 
 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
@@ -40,7 +40,7 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
 
 
 def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, object]]:
-    """id -> what the provider wants back with the call: Google's signature, which litellm hangs on the id as well."""
+    """id -> what the provider wants back with the call: Google's signature, which litellm also appends to the id."""
     found: dict[str, dict[str, object]] = {}
     for each, call in zip(raw, calls, strict=True):
         _, _, hung = str(each.id or "").partition(SIGNATURE)
@@ -51,7 +51,7 @@ def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str,
 
 
 def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
-    """Each with an id of its own, by which its result is found: some servers give none, or the same to all."""
+    """Give each call a unique id, to match its result: some servers give none, or the same to all."""
     known: set[str] = set()
     for call in calls:
         identifier = storable(str(call.id or "").partition(SIGNATURE)[0])
@@ -61,7 +61,7 @@ def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
 
 
 def read_arguments(text: str) -> dict[str, JsonValue]:
-    """Arguments that are no JSON object are kept as they came, under UNREADABLE. A line break in a text is taken."""
+    """Arguments that are not a JSON object are kept verbatim, under UNREADABLE. Texts may contain line breaks."""
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What `litellm.completion` is called with for one request: parameters, and messages as the provider wants them."""
+"""The arguments of `litellm.completion` for one request: parameters, and messages as the provider wants them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Sending:
     """A request, ready to be sent."""
 
     arguments: dict[str, Any]
-    not_sent: tuple[str, ...]  # what was asked for and left out, each with its reason
-    ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out
+    not_sent: tuple[str, ...]  # parameters left out, each with its reason
+    ours: tuple[str, ...]  # names of the runner's own parameters, which may be left out
     options: tuple[str, ...]  # names of the preset's options that are sent
 
     def lower_answer(self, overflow: Overflow) -> str:
-        """Lowers the limit on output tokens so that prompt and answer fit, and says so; "" where that is of no use."""
+        """Lower the limit on output tokens so that prompt and answer fit. Return a note, or "" if that is of no use."""
         for name in ("max_tokens", "max_completion_tokens"):
             asked, room = self.arguments.get(name), overflow.room
             if isinstance(asked, int) and room is not None and room < asked:
@@ -39,7 +39,7 @@ class Sending:
 def prepare(
     target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Sending:
-    """`refused`: name -> the provider's words, of what it refused before. Who is asked, where and how long is not in it."""
+    """`refused`: name -> the provider's words, of earlier refusals. Target, address and timeouts are not included."""
     chosen = choose_parameters(target, request, options, refused)
     if chosen.thinks_by_budget and not thinks_first(request.messages):
         chosen.values.pop("thinking", None)
@@ -65,8 +65,8 @@ def _ours(asked: Collection[str], values: Mapping[str, JsonValue], messages: lis
 
 
 CACHE_MARK = "cache_control"
-# They refuse unsigned reasoning in messages, in their own words: Groq's is "property 'reasoning_content' is unsupported".
-# Google and Anthropic take back what is signed.
+# They refuse unsigned reasoning in messages, each in its own words: Groq's are "property 'reasoning_content' is
+# unsupported". Google and Anthropic accept signed reasoning.
 TAKE_NO_REASONING = frozenset({"groq", "cerebras", "mistral", "gemini", "vertex_ai", "anthropic", "bedrock", "azure"})
 
 
@@ -76,7 +76,7 @@ def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collecti
         if not _takes_reasoning(target, message, refused):
             message.pop(REASONING, None)
         elif NO_REASONING in refused:
-            message.setdefault(REASONING, " ")  # the least that they take, by the source of litellm 1.106.2
+            message.setdefault(REASONING, " ")  # the minimum that they accept, by the source of litellm 1.106.2
     if request.tools and target.is_claude and CACHE_MARK not in refused:
         for place in find_cache_places(messages):
             messages[place][CACHE_MARK] = {"type": "ephemeral"}
@@ -84,19 +84,19 @@ def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collecti
 
 
 def _takes_reasoning(target: LiteLLMTarget, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
-    """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
+    """Only for a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
 
-    Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
+    Azure hosts Kimi too: a provider that has demanded reasoning gets it, against the usual rule.
     """
     is_usual = target.provider not in TAKE_NO_REASONING or NO_REASONING in refused
     return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
 
 
 def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
-    """Where Anthropic's cache is told to end: behind the system message, where the last request ended, and at the end.
+    """Cache marks for Anthropic: after the system message, where the last request ended, and at the end.
 
-    Only a conversation with tools goes on, and reads in every turn what the one before wrote. Anthropic caches the tools
-    with the system message, and takes four marks.
+    Only conversations with tools use them, as each turn reads what the one before wrote. Anthropic caches the tools
+    with the system message, and accepts four marks.
     """
     system = [0] if messages and messages[0].get("role") == "system" else []
     answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]

@@ -1,1 +1,1 @@
-"""Model calls on the wire, whoever makes them: bounds, streams, retries, metering, and providers' errors in words."""
+"""Model calls on the wire, from any caller: bounds, streams, retries, metering, and providers' errors in words."""

@@ -1,7 +1,7 @@
-"""The HTTP under every model call made on this side: bounded in size and time, streamed where that is possible.
+"""The HTTP under every model call of the host: bounded in size and time, streamed if possible.
 
-A provider's key goes to the provider's address and nowhere else: no redirect is followed. Who answers may be hostile:
-replies, headers included, are cut off at limits, however slowly they come.
+A provider's key goes to the provider's address and nowhere else: no redirect is followed. The server may be hostile:
+replies, headers included, are cut off at limits, no matter how slowly they arrive.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ log = logging.getLogger(__name__)
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 180.0
-WHOLE_FACTOR = 5  # a provider that is asked for a whole reply is silent while it makes one: so much longer it may be
-# Streams of one call that broke off before a whole reply is asked for. From the source of llama-cpp-python 0.3.36: its server
-# ends a stream as soon as another request comes in (`interrupt_requests`, on by default), but no whole reply.
+WHOLE_FACTOR = 5  # a provider is silent while it makes a whole reply, so it may be silent 5 times longer
+# A call asks for a whole reply after this many broken streams. From the source of llama-cpp-python 0.3.36: its server
+# ends a stream when another request comes in (`interrupt_requests`, on by default), but not a whole reply.
 MAX_BROKEN = 2
 CALL_SECONDS = 3_600.0
 _NO_END = "the provider did not end its reply in the time for the whole call"
-_REPLIES = ("choices", "content", "output", "candidates", "message", "response")  # what holds a reply, by format
+_REPLIES = ("choices", "content", "output", "candidates", "message", "response")  # fields that hold a reply, by format
 _NOT_RETURNED = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type"})
 
 
 class CallProblem(Exception):
-    """What kept a call from its reply, other than an answer with a status of failure."""
+    """The reason why a call got no reply, other than an error status."""
 
 
 class Away(CallProblem):
-    """Nobody listens there, or not yet."""
+    """The server is not running, or not ready yet."""
 
 
 class BrokenConnection(CallProblem):
-    """The provider fell silent, or its reply broke off. It may have used tokens."""
+    """The provider fell silent, or its reply was cut off. It may have used tokens."""
 
 
 class TimeUp(CallProblem):
@@ -60,18 +60,18 @@ class TimeUp(CallProblem):
 
 
 class Unacceptable(CallProblem):
-    """A reply that is not taken: too long, compressed, or a redirect. Another try would get the same."""
+    """A reply that is refused: too long, compressed, or a redirect. Another try would get the same."""
 
 
 @dataclass(slots=True)
 class BoundedCall:
     """One completion with all its tries, as the transport sees it. Times in seconds of time.monotonic.
 
-    problem    what kept the latest try from its reply; None where the provider answered
-    answering  the latest try reached the provider's model, as far as can be told from here
+    problem    what kept the latest try from its reply; None if the provider answered
+    answering  the latest try reached the provider's model, as far as is visible from here
     replied    the latest try got a whole reply with a status of success
-    used       what the latest try is known to have used, where it did not end in a reply
-    broken     streams that broke off, in all tries
+    used       known usage of the latest try, if it did not end in a reply
+    broken     streams that were cut off, in all tries
     """
 
     silence_seconds: float = SILENCE_SECONDS
@@ -91,7 +91,7 @@ _call: ContextVar[BoundedCall | None] = ContextVar("model call", default=None)
 
 @contextlib.contextmanager
 def bound_calls(call: BoundedCall) -> Iterator[BoundedCall]:
-    """Calls made inside are held to `call`'s limits and tell it what happened."""
+    """Apply `call`'s limits to calls made inside, and record in it what happened."""
     token = _call.set(call)
     try:
         yield call
@@ -100,7 +100,7 @@ def bound_calls(call: BoundedCall) -> Iterator[BoundedCall]:
 
 
 def install(litellm: Any) -> None:
-    """Makes all of litellm's HTTP go through here. Harmless where that is done already."""
+    """Route all of litellm's HTTP through here. Harmless if that is done already."""
     if litellm.client_session is None:
         client = httpx.Client(transport=BoundedTransport(), timeout=None)
         litellm.client_session, litellm.sync_transport = client, BoundedTransport()
@@ -108,7 +108,7 @@ def install(litellm: Any) -> None:
 
 
 class BoundedTransport(httpx.BaseTransport):
-    """Reads each reply to its end before it hands it over, put together where it came as a stream."""
+    """Reads each reply to its end before passing it on, reassembled if it was streamed."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         call = _call.get() or BoundedCall()
@@ -122,7 +122,7 @@ class BoundedTransport(httpx.BaseTransport):
             raise httpx.RemoteProtocolError(str(problem), request=request) from problem
 
 
-# Servers by what they said to streams: (origin, path, model) -> how they are asked from then on.
+# How servers are asked after their reaction to streams: (origin, path, model) -> habit.
 _WHOLE, _STREAMED = "whole", "streamed"
 _habits: dict[tuple[str, str, str], str] = {}
 
@@ -159,7 +159,7 @@ def _ask_whole(request: httpx.Request, call: BoundedCall, server: tuple[str, str
         _habits.pop(server, None)
         raise
     if answer.is_success and not _tells_usage(answer):
-        _habits[server] = _STREAMED  # a whole reply tells no more than a stream
+        _habits[server] = _STREAMED  # a whole reply has no more usage data than a stream
     elif answer.is_success and call.broken:
         log.info("%s broke off its streams: requesting whole replies", server[0])
         _habits[server] = _WHOLE
@@ -181,7 +181,7 @@ def _build_streamed(request: httpx.Request, streamed: Streamed) -> httpx.Request
 
 
 def _refuses_streams(answer: httpx.Response) -> bool:
-    """OpenAI refuses streams of some models to accounts that are not verified; others know no stream_options."""
+    """OpenAI refuses streams of some models to unverified accounts; other servers do not know stream_options."""
     return answer.status_code in (400, 403, 404, 405, 415, 422, 501) and b"stream" in answer.content.replace(
         b"upstream", b""
     )
@@ -193,7 +193,7 @@ def _tells_usage(answer: httpx.Response) -> bool:
 
 
 def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | None = None) -> httpx.Response:
-    """One request and its reply, read to its end. CallProblem."""
+    """Make one request and read its reply to the end. CallProblem."""
     left = call.ends_at - time.monotonic()
     if left <= 0:
         raise TimeUp("the time for the whole call is used up")
@@ -207,7 +207,7 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
             answer = client.send(request, stream=True, auth=None, follow_redirects=False)
             with contextlib.closing(answer):
                 found = _read(answer, call, streamed)
-            if not hang_up.is_done:  # else what looks like its end may be the end of our patience
+            if not hang_up.is_done:  # else an apparent end may be our own timeout
                 return found
             raise TimeUp(_NO_END)
         except BrokenConnection as error:
@@ -236,7 +236,7 @@ def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:
 
 
 def _client() -> httpx.Client:
-    """A new connection for each try: that of a call that hung is not used again. Proxies are the environment's."""
+    """A new connection for each try: the connection of a hung call is not reused. Proxies come from the environment."""
     return httpx.Client(verify=_trust_settings())
 
 
@@ -281,7 +281,7 @@ def _require_plain(answer: httpx.Response) -> None:
 
 
 def _host_of(address: str) -> str:
-    """As it is spelled, and whole: the caller must find a key in it."""
+    """The host as spelled, and whole: the caller must find a key in it."""
     try:
         return re.sub(r":[0-9]*\Z", "", urlsplit(address).netloc.rpartition("@")[2])
     except ValueError:
@@ -293,7 +293,7 @@ def _is_stream(content_type: str) -> bool:
 
 
 def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> dict[str, JsonValue] | None:
-    """A stream under the name of another content type, put together; None for what is passed on as it came.
+    """Reassemble a stream that has another content type. None for anything to pass on unchanged.
 
     ErrorInStream for an error with a status of success, as OpenRouter sends it, and BrokenStream.
     """
@@ -307,7 +307,7 @@ def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> d
 
 
 def _put_together(pieces: Iterable[bytes], call: BoundedCall, streamed: Streamed) -> dict[str, JsonValue]:
-    """Keeps the usage that the stream has reported so far, in case it breaks off."""
+    """Keep the usage that the stream has reported so far, in case it breaks off."""
     reader, meter = EventReader(streamed.assembler()), UsageMeter(streamed.path, "text/event-stream")
     try:
         for piece in pieces:

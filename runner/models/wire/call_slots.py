@@ -1,7 +1,7 @@
-"""Where a call to a model begins on this side: in the queue before its server, which takes so many calls at a time.
+"""The start of a model call: in the queue before its server, which accepts a limited number of calls at a time.
 
 A server with one slot keeps a second call waiting, and that time would count as the agent's. So calls wait here, before
-they are sent, and the time is known: the number of workers does not change what is measured. All processes share one
+they are sent, and the time is known: the number of workers does not change the measurement. All processes share one
 queue, in the order of arrival; a worker gives the runner one with `use_queue`. Without one, calls are sent at once.
 """
 
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from runner.base.errors import InfrastructureError
 
-NEXT_SECONDS, OTHERS_SECONDS = 0.1, 0.5  # between two looks at the queue: of the next in it, and of the others
+NEXT_SECONDS, OTHERS_SECONDS = 0.1, 0.5  # between two looks at the queue, for the next in it and for the others
 RENEWAL_SECONDS = 5.0
 QUEUE_LOST_SECONDS = 300.0  # without the queue; then the call fails as a failure of the machine
 
@@ -32,18 +32,18 @@ class Endpoint:
 
 
 class CallQueue(Protocol):
-    """What all processes know about the calls to one server. None of these raises."""
+    """State of the calls to one server, shared by all processes. None of these raises."""
 
     def count_ahead(self, endpoint: Endpoint, ticket: str, *, is_held: bool = False) -> int | None:
-        """Calls before this one, which joins the queue where it is not in it. A ticket that is not renewed by this goes.
+        """Count the calls before this one and add it to the queue if it is new. An unrenewed ticket expires.
 
-        `is_held`: the call is under way, so it keeps its place. None: the queue cannot be reached.
+        `is_held`: the call is in progress, so it keeps its place. None: the queue cannot be reached.
         """
         ...
 
     def leave(self, endpoint: Endpoint, ticket: str) -> None: ...
     def note_failure(self, endpoint: Endpoint, reason: str, gives_up_in: float | None) -> None:
-        """The model did not answer. `gives_up_in`: seconds until this caller stops asking; None where it stops now."""
+        """Note that the model did not answer. `gives_up_in`: seconds until this caller stops; None if it stops now."""
         ...
 
     def note_answer(self, endpoint: Endpoint) -> None: ...
@@ -62,7 +62,7 @@ _queue: CallQueue = _NoQueue()
 
 
 def use_queue(queue: CallQueue | None) -> None:
-    """From now on all calls of this process, and of processes forked from it, go through this queue."""
+    """Use this queue for all calls of this process, and of processes forked from it."""
     global _queue
     _queue = _NoQueue() if queue is None else queue
 
@@ -77,9 +77,9 @@ def note_answer(endpoint: Endpoint) -> None:
 
 @contextlib.contextmanager
 def call_slot(endpoint: Endpoint, pause: Callable[[float], None]) -> Iterator[float]:
-    """Wait for one of the server's slots and keep it for one call. Yield the seconds waited; 0 where one was free.
+    """Wait for one of the server's slots and keep it for one call. Yield the seconds waited; 0 if one was free.
 
-    `pause` may raise to end the wait. InfrastructureError where the queue is lost for long.
+    `pause` may raise to end the wait. InfrastructureError if the queue is lost for long.
     """
     if endpoint.at_a_time is None:
         yield 0.0

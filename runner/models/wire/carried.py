@@ -1,13 +1,13 @@
-"""What of a reply goes back to the provider in the next turn beside its text and calls.
+"""The parts of a reply that the provider wants back in the next turn, in addition to its text and calls.
 
 Fields of the assistant's message, as litellm names them:
 - "thinking_blocks": Anthropic's thinking, signed. Without it a conversation with tools and thinking is refused.
 - "reasoning_items": the same of OpenAI's Responses API, encrypted.
-- "reasoning_details": whatever of these OpenRouter hands on.
+- "reasoning_details": the ones that OpenRouter passes on.
 - "provider_specific_fields" and "tool_calls" (call id -> its fields): Google's thought signatures.
 - "reasoning_content": unsigned reasoning; Kimi and DeepSeek refuse a turn that called tools without it.
 
-Signed values go back as they came or not at all.
+Signed values go back unchanged or not at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIELDS, CALLS, SIGNATURES = "provider_specific_fields", "tool_calls", "thought_s
 
 
 def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, object]]) -> Mapping[str, object] | None:
-    """Of litellm's message; `of_calls`: the fields of its tool calls by their ids. None where nothing is to go back."""
+    """Read them from litellm's message. `of_calls`: fields of its tool calls by id. None if nothing goes back."""
     fields = message.get(FIELDS) or {}
     signatures = fields.get(SIGNATURES)
     signed = {
@@ -46,13 +46,13 @@ def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, object]]) -> 
 def clean_carried(
     carried: Mapping[str, object] | None, clean: Callable[[object], object]
 ) -> Mapping[str, object] | None:
-    """Without secrets. A signed field that would have to be changed is left out: its signature would not fit it."""
+    """Remove secrets. A signed field that would have to change is dropped: its signature would no longer fit."""
     cleaned = {name: (value, clean(value)) for name, value in (carried or {}).items()}
     return {name: after for name, (before, after) in cleaned.items() if name == REASONING or after == before} or None
 
 
 def message_fields(carried: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """Fields for the assistant's message; those of its calls apart: see `call_fields`."""
+    """Fields for the assistant's message, without those of its calls: see `call_fields`."""
     return {name: value for name, value in (carried or {}).items() if name != CALLS}
 
 
@@ -68,7 +68,7 @@ def _is_signed(block: Mapping[str, JsonValue]) -> bool:
 def thinks_first(messages: Sequence[Mapping[str, JsonValue]]) -> bool:
     """Does the work since the user's last message begin with thinking, or has it not begun?
 
-    Where that thinking is lost (it held a secret), Anthropic answers only with thinking turned off.
+    If that thinking is lost (it held a secret), Anthropic answers only with thinking turned off.
     """
     roles = [message.get("role") for message in messages]
     last = max((place for place, role in enumerate(roles) if role == "user"), default=-1)

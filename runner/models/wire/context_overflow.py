@@ -1,7 +1,7 @@
-"""Telling that a request does not fit a model's context window, by what providers and servers say about it.
+"""Recognise a request that does not fit a model's context window, from the error messages of providers and servers.
 
-There is no common code for it. The wordings are those of the sources named at the patterns; a limit on a parameter
-("max_tokens is too large ... supports at most 16384 completion tokens") is none of them.
+There is no common code for it. The wordings are those of the sources named at the patterns. A limit on a parameter
+("max_tokens is too large ... supports at most 16384 completion tokens") is not an overflow.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WINDOW = (
     rf"model maximum context length: {N}",
     rf"must be <= {N}",
 )
-PROMPT = (  # every one that is found counts once
+PROMPT = (  # every match counts once
     rf"{N} in the messages",
     rf"{N} in the functions",
     rf"{N} in your prompt",
@@ -81,24 +81,24 @@ PROMPT = (  # every one that is found counts once
     rf"Prompt contains {N} tokens",
     rf"request contains {N} tokens",
 )
-# Statuses of failures that are about something else, whatever their texts quote.
+# Statuses of other failures, regardless of what their texts quote.
 OTHER_STATUSES = (401, 402, 403, 404, 408, 429)
-SMALLEST_ANSWER = 256  # tokens; less room than this is no room
-MARGIN = 0.01  # of the window: some providers count the prompt only about
-CHARS_PER_TOKEN = 4  # of a prompt that must be called full, so rather too few tokens than too many
+SMALLEST_ANSWER = 256  # tokens; less room than this is useless
+MARGIN = 0.01  # of the window: some providers only estimate the prompt's size
+CHARS_PER_TOKEN = 4  # of a prompt that must be called full, so a low estimate of its tokens
 FULL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What the provider says about it, in tokens; None where it does not say."""
+    """What the provider reports, in tokens; None if it does not."""
 
     window: int | None = None
     prompt: int | None = None
 
     @property
     def room(self) -> int | None:
-        """Output tokens that fit behind the prompt, where both are known and it is the answer that is too long."""
+        """Output tokens that fit after the prompt, if both are known and the answer is what is too long."""
         if self.window is None or self.prompt is None:
             return None
         room = self.window - self.prompt - int(self.window * MARGIN)
@@ -106,7 +106,7 @@ class Overflow:
 
 
 def overflow_of(error: Exception) -> Overflow | None:
-    """None for a failure of another kind."""
+    """Return None for a failure of another kind."""
     if getattr(error, "status_code", None) in OTHER_STATUSES:
         return None
     text = f"{error} {json.dumps(provider_body(error), default=str)}"
@@ -119,12 +119,12 @@ def overflow_of(error: Exception) -> Overflow | None:
 
 
 def is_bare_500(error: Exception) -> bool:
-    """The server answered with it. litellm gives the same status to a connection that never came about."""
+    """Did the server send it? litellm gives the same status to a connection that never came about."""
     return getattr(error, "status_code", None) == 500 and "connection error" not in str(error).lower()
 
 
 def fills(request: ModelRequest, window: int | None) -> bool:
-    """Is the window known, and as good as full? Then a server error without a reason is taken for an overflow."""
+    """Is the window known, and almost full? Then a server error without a reason counts as an overflow."""
     if window is None:
         return False
     characters = len(json.dumps([dict(each) for each in (*request.messages, *request.tools)], ensure_ascii=False))

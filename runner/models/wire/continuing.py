@@ -1,8 +1,8 @@
-"""Requests of a conversation, each kept as what it adds to the one before.
+"""Requests of a conversation, each stored as its additions to the one before.
 
-A turn's request repeats every turn before it, so whole requests take room that grows with the square of the turns. Kept
-as a continuation one is {"continues": <name of the earlier>, "kept": <messages taken from it>, "messages": [the rest]}
-with those other fields whose values differ.
+A turn's request repeats every turn before it, so whole requests need space that grows with the square of the turns. A
+continuation is {"continues": <name of the earlier>, "kept": <messages taken from it>, "messages": [the rest]} plus the
+other fields whose values differ.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
 
 
 def request_digest(request: ModelRequest) -> str:
-    """Of everything that is sent. Equal requests have equal digests, however they were kept."""
+    """Digest of everything that is sent. Equal requests have equal digests, no matter how they were stored."""
     return digest_json(encode(request))
 
 
 def count_shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
-    """How many messages both begin with."""
+    """Count the messages at the start that both share."""
     pairs = zip(request.messages, earlier.messages, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def shorten_request(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
-    """The request's JSON, as a continuation of `earlier` where they begin alike. `name` says where that one is kept."""
+    """The request's JSON, as a continuation of `earlier` if they begin alike. `name` refers to the earlier one."""
     whole: dict[str, Any] = encode(request)
     kept = 0 if earlier is None else count_shared_messages(request, earlier)
     if earlier is None or kept == 0:
@@ -44,7 +44,7 @@ def is_continuation(value: object) -> bool:
 
 
 def lengthen_request(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
-    """The whole request again. Undecodable where the value is none, or continues what it cannot."""
+    """Restore the whole request. Undecodable if the value is invalid, or continues a missing request."""
     if not is_continuation(value):
         return decode(ModelRequest, value)
     if earlier is None:

@@ -1,7 +1,7 @@
-"""A failed call in words: what happened and where first, then what the provider said. For blocks, pages and logs.
+"""A failed call in words: what happened and where, then the provider's message. For blocks, pages and logs.
 
-litellm wraps an error up to three times and puts each class's name before it: "InternalServerError: litellm.InternalServerError:
-InternalServerError: OpenAIException - Connection error." stands for a port on which nobody listens.
+litellm wraps an error up to three times and puts each class's name before it: "InternalServerError:
+litellm.InternalServerError: InternalServerError: OpenAIException - Connection error." means that no server listens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runner.base.types import JsonValue
 MAX_WRAPPED = 12  # errors inside each other
 KEY_RUN = 8  # letters and digits of a key, one after the other, that a text may not show
 
-# What broke before there was a reply: the innermost of these decides.
+# What failed before there was a reply: the innermost of these decides.
 CONNECTION: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, "Connection refused"),
     (ssl.SSLCertVerificationError, "Certificate not accepted"),
@@ -30,7 +30,7 @@ CONNECTION: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "No reply in time"),
     (ConnectionError, "Connection broke off"),
 )
-# The same by the names that httpx, openai and litellm give them, where no error of Python's lies inside.
+# The same by names of httpx, openai and litellm, if there is no Python error inside.
 NAMED = {
     "Timeout": "No reply in time",
     "APITimeoutError": "No reply in time",
@@ -74,9 +74,9 @@ _ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
 def describe_error(error: BaseException, address: str | None) -> str:
     """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading model".
 
-    `address`: that of the model's server, or the name of the variable that holds it, where it is one's own; None: the
-    provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider
-    said may quote a key: the caller takes it out, and then cuts the text. Half a key would not be found.
+    `address`: that of the model's server, or the name of its variable, if it is private. None: the provider's, which
+    the model's name implies. User, password and query of an address are not shown. The provider's message may quote a
+    key: the caller removes it, and then cuts the text. Half a key would not be found.
     """
     chain = list(iterate_causes(error))
     where = _strip_address(address) if address else ""
@@ -88,7 +88,7 @@ def describe_error(error: BaseException, address: str | None) -> str:
 
 
 def hide_key(text: str, key: str, instead: str) -> str:
-    """The text without the key or a run of it, as it is, spaced out, in other capitals, or written as `_spell_out` lists."""
+    """Remove the key or a run of it: unchanged, spaced out, in other capitals, or as `_spell_out` lists."""
     flat = [_flatten(form) for form in _spell_out(key)]
     run = min(KEY_RUN, max(len(flat[0]) - 1, KEY_RUN // 2))
     runs = {form[at : at + run] for form in flat for at in range(len(form) - run + 1)}
@@ -108,8 +108,8 @@ def hide_key(text: str, key: str, instead: str) -> str:
 
 
 def _spell_out(key: str) -> Iterator[str]:
-    """The key first; then what servers and proxies make of a text that they repeat: escapes of JSON and HTML, code points in
-    any base, base64 (which begins at one of three places), hexadecimal, turned around."""
+    """The key, then how servers and proxies may repeat it: escapes of JSON and HTML, code points in any base, base64
+    (with three possible offsets), hexadecimal, reversed."""
     yield key
     yield from (key[::-1], codecs.encode(key, "rot13"))
     for content in (key.encode(), key.encode("utf-16-le"), key.encode("utf-16-be"), base64.b64encode(key.encode())):
@@ -125,12 +125,12 @@ def _spell_out(key: str) -> Iterator[str]:
 
 
 def _flatten(text: str) -> str:
-    """Its letters and digits, one for one, small and of no width of their own."""
+    """Reduce to letters and digits, one for one, in lower case and normal width."""
     return "".join(normalize("NFKC", letter).lower()[:1] for letter in text if letter.isalnum())
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it was made from, outermost first."""
+    """The error and its causes, outermost first."""
     found: BaseException | None = error
     for _ in range(MAX_WRAPPED):
         if found is None:
@@ -140,7 +140,7 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
-    """(what happened, its detail), where no reply came at all."""
+    """(what happened, its detail), if no reply arrived at all."""
     if any(type(one).__name__ == "HTTPStatusError" for one in chain):
         return None
     for one in reversed(chain):
@@ -161,14 +161,14 @@ def _cause(error: BaseException, chain: list[BaseException]) -> str:
     named = next((NAMED[type(one).__name__] for one in chain if type(one).__name__ in NAMED), None)
     status = getattr(error, "status_code", None)
     if type(error).__name__ in NAMED or not isinstance(status, int):
-        return named or type(error).__name__  # of what nobody foresaw the class is part of what it says
+        return named or type(error).__name__  # for an unexpected error, its class is part of the description
     if named is not None and status >= 500 and not any(type(one).__name__ == "HTTPStatusError" for one in chain):
-        return named  # litellm gives a status of 500 to what never had one
+        return named  # litellm gives a status of 500 to a failure without one
     return f"{STATUS.get(status, 'Server error' if status >= 500 else 'Request refused')} ({status})"
 
 
 def _words(error: BaseException, chain: list[BaseException]) -> str:
-    """What the provider said, without litellm's names of classes before it and the JSON around it."""
+    """The provider's message, without litellm's class names before it and the JSON around it."""
     classes = {type(one).__name__ for one in chain}
     text = _TRACEBACK.sub("", str(error)).strip()
     while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:

@@ -1,8 +1,8 @@
-"""What a call cost, as its provider tells it in the answer: read while the answer passes through the gateway.
+"""A call's usage as its provider reports it in the answer, read while the answer passes through the gateway.
 
-Four wire formats, told apart by the address that was asked. Input is everything that was sent, what came from the
-provider's cache included, once: Anthropic tells cached and fresh input apart, the others tell the cached part of all.
-An error in the middle of an answer is read as well: by then its status of success is long gone out.
+The address distinguishes four wire formats. Input is everything that was sent, including what came from the provider's
+cache, once: Anthropic reports cached and fresh input separately, the others the cached part of the total.
+An error in the middle of an answer is read as well: by then its status of success has already been sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from runner.base.types import Usage
 from runner.models.wire.streams import chat_usage
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024  # of one event or one whole body; a longer one tells nothing
+MAX_EVENT_BYTES = 16 * 1024 * 1024  # of one event or one whole body; a longer one is ignored
 # Kinds of errors that another call may not meet: the provider's trouble, not the request's.
 _PASSING = re.compile(
     r"overloaded|server_error|api_error|rate_limit|timeout|unavailable|internal|exhausted|\b(408|429|5\d\d)\b", re.I
@@ -25,7 +25,7 @@ _PASSING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """One call. `cache_written`: the part of the input that went into the cache, which Anthropic charges more for."""
+    """One call. `cache_written`: input that was written to the cache, which Anthropic charges more for."""
 
     usage: Usage = Usage()
     cache_written: int = 0
@@ -33,7 +33,7 @@ class Metered:
 
 @dataclass(frozen=True, slots=True)
 class ErrorInAnswer:
-    """An error that is or ended an answer. `kind` is the provider's own: type, code, status, as far as it gives them."""
+    """An error that is or ended an answer. `kind`: the provider's own type, code, status, as far as given."""
 
     kind: str
     is_of_account: bool = False  # it has no credit left
@@ -89,7 +89,7 @@ class UsageMeter:
 
 
 def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """A message, its start (input), or its delta (output so far, with the input again where that changed)."""
+    """A message, its start (input), or its delta (output so far, with the input again if that changed)."""
     raw = _object(_object(event, "message") or event, "usage")
     parts = {
         "fresh": _count(raw, "input_tokens"),
@@ -121,7 +121,7 @@ def _chat(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, in
 
 
 def _gemini(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """Tool results that were sent and thoughts are told apart from prompt and candidates; both are billed."""
+    """Add tool results to the prompt and thoughts to the candidates: Gemini counts them separately and bills both."""
     raw = _object(event, "usageMetadata")
     sent = list(_counts(raw, "promptTokenCount", "toolUsePromptTokenCount"))
     made = list(_counts(raw, "candidatesTokenCount", "thoughtsTokenCount"))

@@ -1,4 +1,4 @@
-"""How long to try a model again that cannot be reached, falls silent or breaks off, and what its provider asks for."""
+"""How long to retry a model that is unreachable, falls silent or is cut off, with the delay its provider asks for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 TRIES = 4
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-LOOK_AGAIN_SECONDS = 15.0  # between two looks whether a server is there by now
+LOOK_AGAIN_SECONDS = 15.0  # between two looks whether a server is ready
 WAIT_SECONDS = 600.0  # a large model takes minutes to load
 MAX_REASON_CHARS = 300
 
 
 class Passing(Exception):
-    """A failed try that another one may mend. `is_away`: nobody answers yet, and asking costs nothing. `is_last`: not
+    """A failed try that another one may fix. `is_away`: no answer yet, and asking costs nothing. `is_last`: no retry
     in this call, whose time is over. `is_bare`: a server error without a reason."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Passing(Exception):
 
 
 def read_seconds(variable: str, default: float) -> float:
-    """The seconds that an environment variable holds. SetupError where it holds anything else."""
+    """Read seconds from an environment variable. SetupError for anything else."""
     told = os.environ.get(variable)
     try:
         found = float(told) if told and told.strip() else default
@@ -62,7 +62,7 @@ def wait_seconds() -> float:
 
 @dataclass(slots=True)
 class Patience:
-    """With one completion: `outlast` each try that failed. A model that is away is waited for, others have TRIES."""
+    """The patience with one completion: `outlast` each failed try. Servers get time to start, other failures TRIES."""
 
     name: str
     sleep: Callable[[float], None]
@@ -70,19 +70,19 @@ class Patience:
     failed: list[FailedTry] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
     _waited: float = 0.0
-    _others: int = 0  # failed tries that were not turned away
+    _others: int = 0  # failed tries that reached the model
 
     def begin_try(self, waited: float) -> None:
-        """What was waited for a free slot, just now, is no time of the model's."""
+        """Exclude the wait for a free slot from the model's time."""
         self._began += waited
 
     def gives_up_in(self, failure: Passing) -> float | None:
-        """Seconds for which an unreachable model is still asked; None for one that answers with failures."""
+        """Seconds left for retries of an unreachable model. None for one that answers with failures."""
         spent = self._waited + time.monotonic() - self._began
         return max(self.wait_seconds - spent, 0.0) if failure.is_away else None
 
     def outlast(self, failure: Passing) -> None:
-        """Pauses before the next try. ModelUnavailable once there is none."""
+        """Pause before the next try. ModelUnavailable if there is none."""
         took = time.monotonic() - self._began
         pause = self._pause(failure, took)
         self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
@@ -96,7 +96,7 @@ class Patience:
         self._began = time.monotonic()
 
     def _pause(self, failure: Passing, took: float) -> float | None:
-        """Seconds; None where waiting is over. What the provider asks for is waited for in whole or not at all."""
+        """Seconds, or None if waiting is over. The delay a provider asks for is kept in full, or there is no retry."""
         asked = failure.retry_after or 0.0
         if failure.is_last:
             return None
@@ -112,7 +112,7 @@ class Patience:
 
 
 def _compute_pause(failed: int) -> float:
-    """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
+    """Double from one second, each randomly between half and the whole, so that callers do not return all at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
 
 
@@ -120,8 +120,8 @@ LONGEST_SECONDS = 86_400.0
 
 
 def retry_after_seconds(told: str | None) -> float | None:
-    """Of a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None where it tells neither, or so
-    long a time that nobody can mean it."""
+    """Read a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None for anything else, or an
+    absurdly long time."""
     text = (told or "").strip()
     try:
         seconds = (

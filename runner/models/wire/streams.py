@@ -1,7 +1,7 @@
-"""Asking for a reply as a stream, and putting the stream together again to the reply that was not streamed.
+"""Asking for a reply as a stream, and reassembling the stream to the reply that was not streamed.
 
-A stream shows that somebody is at work, so a call can be limited per silence instead of as a whole. litellm is asked for
-whole replies all the same: it loses parts of streamed ones and estimates usage that no provider told. The formats are
+A stream shows that the server is working, so a call can be limited per silence instead of as a whole. litellm is still
+asked for whole replies: it loses parts of streamed ones and estimates usage that no provider reported. The formats are
 those of chat completions, Anthropic's Messages, OpenAI's Responses, Gemini's generateContent and Ollama's own.
 """
 
@@ -18,7 +18,7 @@ from runner.base.types import JsonValue
 # A JSON object under construction: its values are of any kind and change from piece to piece.
 Growing: TypeAlias = "dict[str, Any]"
 
-# Texts that arrive whole in each piece; all others are continued by the next piece.
+# Texts that each piece has whole; all others are continued by the next piece.
 _WHOLE = frozenset({"role", "id", "type", "format", "name", "model"})
 MAX_PLACES = 1_000  # of tool calls and the like in one reply
 _STATUS_OF_ERROR = {
@@ -39,7 +39,7 @@ _STATUS_OF_ERROR = {
 
 
 class BrokenStream(Exception):
-    """The stream has no end, or holds what is no event."""
+    """The stream has no end, or an invalid event."""
 
 
 class ErrorInStream(Exception):
@@ -51,18 +51,18 @@ class ErrorInStream(Exception):
 
 
 class Assembler(Protocol):
-    """Puts the events of one format together."""
+    """Reassembles the events of one format."""
 
     def add(self, event: Mapping[str, object]) -> None: ...
 
     def whole(self, is_done: bool) -> Growing:
-        """The reply's JSON. BrokenStream where its end is missing; `is_done`: the stream said [DONE]."""
+        """The reply's JSON. BrokenStream if its end is missing; `is_done`: the stream said [DONE]."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A request that asks for a stream: its path and query, its JSON body, and what puts the reply together."""
+    """A request that asks for a stream: its path and query, its JSON body, and what reassembles the reply."""
 
     path: str
     body: Mapping[str, object]
@@ -70,7 +70,7 @@ class Streamed:
 
 
 def as_stream(path: str, body: Mapping[str, object]) -> Streamed | None:
-    """The same request, streamed. None for an address whose format has no stream we read."""
+    """The same request, streamed. None for an address without a stream format that we read."""
     plain, question, query = path.partition("?")
     if plain.endswith(":generateContent"):
         changed = plain.removesuffix(":generateContent") + ":streamGenerateContent"
@@ -124,13 +124,13 @@ class EventReader:
             self._event()
 
     def _event(self, *, is_whole: bool = True) -> None:
-        """Takes the event that the lines of data so far are, if they are one; BrokenStream if they should be."""
+        """Accept the data lines collected so far as an event, if they are one. BrokenStream if they should be."""
         data = b"\n".join(self._data).decode("utf-8", "replace").strip()
         if data == "[DONE]":
             self._is_done = True
         elif data and not self._is_done:
             try:
-                event = json.loads(data, parse_constant=lambda _: None)  # NaN is no JSON
+                event = json.loads(data, parse_constant=lambda _: None)  # NaN is not valid JSON
             except (ValueError, RecursionError) as error:
                 if not is_whole:
                     return
@@ -148,7 +148,7 @@ class EventReader:
 
 
 def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
-    """The error that an event reports, in the words of its provider."""
+    """The error that an event reports, in its provider's words."""
     response = event.get("response")
     for holder in (event, response if isinstance(response, Mapping) else {}):
         if isinstance(error := holder.get("error"), Mapping):
@@ -161,7 +161,7 @@ def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def _status_of(error: Mapping[str, object]) -> int:
-    """The status that the error would have had at the start of the reply; 502 where it has none."""
+    """The status that the error would have had at the start of the reply; 502 if it has none."""
     told = str(error.get("code") or "")
     if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
         return int(told)
@@ -177,7 +177,7 @@ class _TextPieces(list[str]):
 
 
 def _merge(kept: Growing, piece: Mapping[str, object]) -> None:
-    """Texts are continued, objects merged, lists merged by the "index" of their objects, all else replaced."""
+    """Continue texts, merge objects, merge lists by the "index" of their objects, replace everything else."""
     for name, value in piece.items():
         if value is None:
             kept.setdefault(name, None)
@@ -211,7 +211,7 @@ def _merge_list(kept: list[Any], pieces: list[object]) -> None:
 
 
 def _require_few(kept: Sized) -> None:
-    """ValueError where there are more than any reply has."""
+    """Raise ValueError if there are more than any reply has."""
     if len(kept) > MAX_PLACES:
         raise ValueError(f"more than {MAX_PLACES:,} in one list")
 
@@ -235,7 +235,7 @@ def _objects(value: object) -> Iterator[dict[str, JsonValue]]:
 
 
 def chat_usage(event: Mapping[str, object]) -> JsonValue:
-    """None where the event tells none. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
+    """The usage, or None. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
     own = event.get("x_groq")
     holders = [event, *_objects(event.get("choices")), own if isinstance(own, Mapping) else {}]
     return next((holder["usage"] for holder in holders if holder.get("usage")), None)
@@ -298,7 +298,7 @@ def _add_content(message: Growing, piece: Any) -> None:
 
 
 def _join_parts(parts: list[Growing], pieces: object) -> None:
-    """Neighbours of one type are one part."""
+    """Join neighbours of one type to one part."""
     for piece in _objects(pieces):
         _require_few(parts)
         if not parts or parts[-1].get("type") != piece.get("type"):
@@ -313,9 +313,9 @@ def _join_parts(parts: list[Growing], pieces: object) -> None:
 
 
 def _add_call(calls: list[Growing], piece: Growing) -> None:
-    """Separates calls by their index or, where a server gives none or the same to all, by their ids.
+    """Separate calls by their index or, if a server gives none or the same to all, by their ids.
 
-    Where it gives no ids either, a call ends once its arguments are whole and the next name comes.
+    Without ids, a call ends when its arguments are complete and the next name arrives.
     """
     place, identifier = piece.get("index"), piece.get("id")
     given = piece.get("function")
@@ -338,7 +338,7 @@ def _add_call(calls: list[Growing], piece: Growing) -> None:
 
 
 def _begins_anew(call: Growing, function: Mapping[str, object]) -> bool:
-    """A name and arguments after arguments that are whole: nothing could go on with those."""
+    """Is it a name and arguments after complete arguments, which cannot continue?"""
     pieces = call["function"]["arguments"]
     more = function.get("arguments")
     has_more = bool(more.strip() if isinstance(more, str) else more)
@@ -401,7 +401,7 @@ class _Messages:
 
 
 def _input(text: str) -> JsonValue:
-    """A tool's arguments; as text where they are no JSON, cut off at the limit of tokens for instance."""
+    """Parse a tool's arguments. Invalid JSON, for instance cut off at the token limit, stays a text."""
     try:
         return json.loads(text, strict=False) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -409,7 +409,7 @@ def _input(text: str) -> JsonValue:
 
 
 class _Responses:
-    """The last event holds the whole reply; the items before it are taken where a server leaves them out there."""
+    """The last event holds the whole reply. Items from before it are used if a server leaves them out there."""
 
     def __init__(self) -> None:
         self._items: list[Any] = []
@@ -430,7 +430,7 @@ class _Responses:
 
 
 class _Gemini:
-    """Each event is a reply of its own with the next parts; later values stand for earlier ones, usage included."""
+    """Each event is a reply of its own with the next parts; later values replace earlier ones, usage included."""
 
     def __init__(self) -> None:
         self._reply: Growing = {}
@@ -456,9 +456,9 @@ class _Gemini:
 
 
 def _add_part(parts: list[Growing], part: Growing) -> None:
-    """Pieces of one text are joined, of thoughts apart from those of the answer. A signature ends a text.
+    """Join pieces of one text, with thoughts separate from the answer. A signature ends a text.
 
-    A call of a tool without parameters may come without arguments; litellm refuses that.
+    A call of a tool without parameters may lack arguments; litellm refuses that.
     """
     _require_few(parts)
     if isinstance(call := part.get("functionCall"), dict):
@@ -472,7 +472,7 @@ def _add_part(parts: list[Growing], part: Growing) -> None:
 
 
 class _Ollama:
-    """Lines of JSON: /api/chat has a message, /api/generate a response; the last line tells what was used."""
+    """Lines of JSON: /api/chat has a message, /api/generate a response; the last line has the usage."""
 
     def __init__(self) -> None:
         self._reply: Growing = {}

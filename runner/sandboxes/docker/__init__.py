@@ -1,2 +1,2 @@
-"""Sandboxes that are containers of a Docker engine: images, networks, limits, skills, removal. One module per thing the
-engine is asked for."""
+"""Sandboxes that are containers of a Docker engine: images, networks, limits, skills, removal. One module per kind of
+request to the engine."""

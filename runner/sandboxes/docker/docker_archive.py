@@ -1,4 +1,4 @@
-"""Files on their way into and out of a container, as tar. What comes out was made by hostile programs."""
+"""Transfer of files into and out of a container, as tar. What comes out was made by hostile programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runner.base.types import File, Files
 CAPS = TreeCaps()
 _FOLDER_MODE = 0o755
 _PIECE = 1 << 20  # bytes read at once
-SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is passed over before reading is given up
+SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is skipped before reading is given up
 ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
 
 
 def pack_files(files: Files, *, top: str = "", owner: int = 0) -> bytes:
-    """A tar of `files`, below the folder `top` where one is named. Every folder on the way has an entry of its own, so
-    that a link or file that stands in its place is replaced. ValueError for a path that leaves the folder."""
+    """A tar of `files`, below the folder `top` if one is named. Every folder on the way has an entry of its own, which
+    replaces a link or file in its place. ValueError for a path that leaves the folder."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for folder in _folders(files, top):
@@ -52,7 +52,7 @@ def _add(archive: tarfile.TarFile, name: str, kind: bytes, mode: int, owner: int
 
 
 class ChunkReader(io.RawIOBase):
-    """Chunks of bytes as a file to read from. Nothing but the current chunk is held."""
+    """Chunks of bytes as a readable file. Only the current chunk is held."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -74,7 +74,7 @@ class ChunkReader(io.RawIOBase):
 
 
 def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree) -> None:
-    """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
+    """Put the one file of a tar into `tree` as `path`. If it is not a file, or too large, `left_out` names it."""
     try:
         with _open_tar(chunks) as archive:
             entry = archive.next()
@@ -92,10 +92,10 @@ def _open_tar(chunks: Iterable[bytes]) -> tarfile.TarFile:
 
 
 def unpack_tree(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
-    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
+    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is removed.
 
     Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
-    of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
+    of a sparse file out as zeros. So after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
     caps, nothing more is read.
     """
     tree = Tree()
@@ -110,7 +110,7 @@ def unpack_tree(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
 def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
     total = passed_over = 0
     for entry in archive:
-        archive.members = []  # type: ignore[attr-defined]  # it remembers each entry otherwise
+        archive.members = []  # type: ignore[attr-defined]  # else it remembers each entry
         path = _inner(entry.name)
         if path is None or entry.isdir():
             continue
@@ -147,14 +147,14 @@ def _file(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, allowed: 
 
 
 def _inner(name: str) -> str | None:
-    """The path below the top entry, fit to be shown; None for the top itself."""
+    """The path below the top entry, fit to be shown. None for the top itself."""
     parts = name.strip("/").split("/")[1:]
     path = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return path or None
 
 
 def pad_entry(entry: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[bytes]:
-    """One entry of a tar as bytes: header, exactly `entry.size` bytes of content, filling."""
+    """One entry of a tar as bytes: header, exactly `entry.size` bytes of content, padding."""
     yield entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
     left = entry.size
     for piece in content:
@@ -169,14 +169,14 @@ END_OF_ARCHIVE = b"\0" * (2 * tarfile.BLOCKSIZE)
 
 
 def can_be_packed(path: Path) -> bool:
-    """Is it a file, a folder or a link? Pipes, sockets and devices stay behind."""
+    """Is it a file, a folder or a link? Pipes, sockets and devices are left out."""
     mode = path.lstat().st_mode
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def make_entry(path: Path, name: str) -> tarfile.TarInfo:
-    """Owned by root and readable by everyone, since an image may run as another user. Without a time: it says when
-    something was unpacked and not what it is."""
+    """Owned by root and readable by everyone, since an image may run as another user. No time of change: it would
+    say when something was unpacked, not what it is."""
     status = path.lstat()
     entry = tarfile.TarInfo(name)
     if stat.S_ISLNK(status.st_mode):

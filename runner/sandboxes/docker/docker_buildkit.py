@@ -1,8 +1,8 @@
-"""Building with the engine's BuildKit, which reads what the classic builder does not: heredocs, mounts, syntax lines.
+"""Building with the engine's BuildKit, for what the classic builder lacks: heredocs, mounts, syntax lines.
 
-The client is buildx, Docker's own plugin, run as a program: the engine's HTTP interface alone cannot start such a build.
-BuildKit takes no limits for a build. So each build gets a container that only waits and has the limits, and BuildKit's
-processes run below that container's control group.
+The client is buildx, Docker's own plugin, run as a program: the engine's HTTP interface alone cannot start such a
+build. BuildKit takes no limits for a build. So each build gets a container that only waits and has the limits, and
+BuildKit's processes run below that container's control group.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ COMPOSE = "docker-compose"
 NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose, Docker's own packages: docker-compose-plugin)"
 OLD_ENGINE = "update the engine to Docker 23.0 or newer"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
-# The variables that the client gets of ours: where the engine is, and nothing else.
+# The variables of ours that the client gets: where the engine is, and nothing else.
 _PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
-_AS_PLUGIN = {"DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND": "docker"}  # else it does not look at DOCKER_TLS_VERIFY
-_LOGINS = ("auths", "credHelpers", "credsStore")  # of Docker's settings, what fetching an image may need
+_AS_PLUGIN = {"DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND": "docker"}  # else it ignores DOCKER_TLS_VERIFY
+_LOGINS = ("auths", "credHelpers", "credsStore")  # Docker settings that fetching an image may need
 _SYNTAX = re.compile(r"\s*#\s*syntax\s*=\s*(\S+)\s*", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\s*#\s*\w+\s*=.*")
 _OFFICIAL = re.compile(r"(docker\.io/)?docker/dockerfile(-upstream)?([:@]\S+)?")
 _NO_FRONTEND = re.compile(r"failed to resolve source metadata for \S*docker/dockerfile", re.IGNORECASE)
-_LONG_COMMAND = re.compile(r'(process ".{300}).*(" did not complete)')  # a whole heredoc; the log has it
+_LONG_COMMAND = re.compile(r'(process ".{300}).*(" did not complete)')  # a whole heredoc, say; the log has it
 _WAIT = 'trap "exit 0" TERM; while :; do sleep 86400 & wait; done'
 _GROUP_CHARACTERS, _GROUP_SECONDS = 20_000, 60.0
 _OWN_GROUP = "while read -r line; do echo $line; done < /proc/1/cgroup"
@@ -59,7 +59,7 @@ def buildx() -> Path | None:
 
 
 def find_plugin(name: str) -> Path | None:
-    """A client, found where Docker's own command line looks for its plugins; None where there is none."""
+    """Find a client where Docker's own command line looks for its plugins, or return None."""
     own = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     places = [own / "cli-plugins" / name, *(Path(root, "docker", "cli-plugins", name) for root in _ROOTS)]
     found = next((place for place in places if os.access(place, os.X_OK)), None)
@@ -74,7 +74,7 @@ def plugin_environment(settings: Path) -> dict[str, str]:
 
 
 def what_is_missing(client: APIClient) -> str | None:
-    """What to do so that images are built with BuildKit; None where nothing is missing."""
+    """Explain what to do so that images can be built with BuildKit, or return None."""
     if buildx() is None:
         return NO_CLIENT
     with engine_errors("asking the engine for its version"):
@@ -83,8 +83,8 @@ def what_is_missing(client: APIClient) -> str | None:
 
 
 class BuildKitBuild:
-    """One build. `run` follows it; `end`, from another thread, ends it at once: the engine drops a build whose client
-    is gone."""
+    """One build. `run` follows it; `end`, from another thread, ends it at once: the engine drops a build whose
+    client is gone."""
 
     def __init__(
         self,
@@ -95,14 +95,14 @@ class BuildKitBuild:
         limits: dict[str, int],
         shells: tuple[str, ...],
     ) -> None:
-        """`limits` as the classic builder takes them; `shells` are images of the engine, one of which holds them."""
+        """`limits` as for the classic builder. `shells`: images for the container that holds the limits."""
         self.client, self.context, self.name, self.labels = client, context, name, labels
         self.limits, self.shells = limits, shells
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
 
     def run(self, tell: Callable[[str], None]) -> str | None:
-        """Tells each line of the build. What went wrong, or None."""
+        """Pass on each line of the build. Return what went wrong, or None."""
         with _control_group(self.client, self.shells, self.limits) as group, docker_settings() as settings:
             if group is None:
                 tell("[no image with a shell is available to hold the limits: this build's memory is not limited]\n")
@@ -156,13 +156,13 @@ class BuildKitBuild:
         words = [str(buildx()), "buildx", "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
         words += [] if self.context.name == DOCKERFILE else [f"--file={self.context.name}"]
         words += [f"--label={key}={value}" for key, value in self.labels.items()]
-        # A cache mount's content is the engine's: under a name of its own, no other task's build can have filled it.
+        # A cache mount's content is the engine's: with a name of its own, no other task's build can have filled it.
         words.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.name}")
         return [*words, *([f"--cgroup-parent={group}"] if group else []), "-"]
 
 
 def syntax_of(dockerfile: str) -> str | None:
-    """The frontend that the Dockerfile's first lines name."""
+    """The frontend named in the Dockerfile's first lines."""
     place = _syntax_line(dockerfile)
     match = None if place is None else _SYNTAX.fullmatch(dockerfile.splitlines()[place])
     return match[1] if match else None
@@ -174,7 +174,7 @@ def without_syntax(dockerfile: str) -> str:
 
 
 def _syntax_line(dockerfile: str) -> int | None:
-    """Only directives may stand before it."""
+    """Find the syntax line. Only directives may precede it."""
     for place, line in enumerate(dockerfile.splitlines()):
         if _SYNTAX.fullmatch(line):
             return place
@@ -203,7 +203,7 @@ class _Feeder(threading.Thread):
 
 
 def _follow(output: IO[bytes], tell: Callable[[str], None]) -> str:
-    """The messages to the end, and what the last ERROR says."""
+    """Read the messages to the end, and return the text of the last ERROR."""
     error = "the build's client ended without a word"
     while piece := output.readline(65_536):
         line = piece.decode("utf-8", "replace")
@@ -214,14 +214,14 @@ def _follow(output: IO[bytes], tell: Callable[[str], None]) -> str:
 
 
 def _die_with_parent() -> None:
-    """In the new process: the kernel ends it with the thread that waits for it, however that one ends."""
+    """Run in the new process: the kernel ends it with the thread that waits for it, even if that one is killed."""
     if hasattr(_libc, "prctl"):
         _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
 @contextmanager
 def docker_settings() -> Iterator[Path]:
-    """A folder with Docker settings for one call of a plugin: logins of registries, without proxies, contexts and builders."""
+    """A folder with Docker settings for one call of a plugin: logins, but no proxies, contexts and builders."""
     source = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker", "config.json")
     given: object = None
     with suppress(OSError, ValueError):
@@ -236,7 +236,7 @@ def docker_settings() -> Iterator[Path]:
 def _control_group(client: APIClient, images: tuple[str, ...], limits: dict[str, int]) -> Iterator[str | None]:
     """The control group of a container that waits under these limits, in the first image that can run a shell.
 
-    None where no image can.
+    None if no image can.
     """
     labels = {LABEL: "1", CARRIER_LABEL: "1", OWNER_LABEL: str(this_process())}
     settings = client.create_host_config(
@@ -263,7 +263,7 @@ def _control_group(client: APIClient, images: tuple[str, ...], limits: dict[str,
 def _start_waiting(
     client: APIClient, image: str, settings: HostConfig, labels: dict[str, str], made: list[str]
 ) -> str | None:
-    """The control group of a waiting container of the image; None where it has no shell. Its id is added to `made`."""
+    """The control group of a waiting container of the image. None without a shell. Its id is added to `made`."""
     with engine_errors("making the container that holds a build's limits"):
         command = ["/bin/sh", "-c", _WAIT]
         container = client.create_container(

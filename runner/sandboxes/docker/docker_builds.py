@@ -1,6 +1,6 @@
 """Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk.
 
-Whose fault is a failed build? The task's, where the same files fail again; the machine's, where another try may not.
+A failed build is the task's fault if the same files would fail again, and the machine's if another try may succeed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from runner.sandboxes.docker.docker_engine import FAILURES, first_line, word_eng
 from runner.sandboxes.docker.docker_limits import LIMITS
 
 MAX_LOG_CHARS = 200_000
-LEAST_MEMORY_MB = 4_096  # compilers and package managers need more than what they make
-_SHARES = 512  # half of what an attempt has: it is attempts that are timed
+LEAST_MEMORY_MB = 4_096  # compilers and package managers need more than their output does
+_SHARES = 512  # half of an attempt's: attempts are timed, builds are not
 _PAUSE = 0.5  # seconds between two looks at clock and disk
 
 
@@ -38,10 +38,10 @@ def build(
     labels: dict[str, str],
     shells: tuple[str, ...] = (),
 ) -> None:
-    """The image under its name on the engine, built by its BuildKit or, where that is missing, by the classic builder.
+    """Build the image under its name with the engine's BuildKit or, if that is missing, the classic builder.
 
-    `shells` are images of the engine that may hold the limits of a build. SandboxError, with the log, when it cannot be
-    built within its bounds; ImageError where it never can.
+    `shells` are images of the engine that may hold the limits of a build. SandboxError, with the log, if it cannot be
+    built within its bounds; ImageError if it never can.
     """
     log, memory = _BuildLog(), max(machine.memory_mb, LEAST_MEMORY_MB)
     missing = what_is_missing(client)
@@ -102,7 +102,7 @@ class ClassicBuild:
         self._responses.append(response)
 
     def end(self) -> bool:
-        """False while the context is still on its way: there is no answer yet to turn away from."""
+        """False while the context is still being sent: there is no response yet to close."""
         if not self._responses:
             return False
         with suppress(OSError, AttributeError):  # it ended by itself
@@ -112,8 +112,8 @@ class ClassicBuild:
 
 
 class BuildWatch:
-    """While it is entered, a thread ends the build at its time limit or when the engine's disk runs full, whether the
-    build says something or not: the engine gives up a build whose asker is gone. `breach` then says why."""
+    """While it is entered, a thread ends the build at its time limit or when the engine's disk runs full, even if
+    the build is silent: the engine drops a build whose client is gone. `breach` is then the reason."""
 
     def __init__(self, client: APIClient, seconds: float, end: Callable[[], bool]) -> None:
         self.seconds, self.end = seconds, end
@@ -132,7 +132,7 @@ class BuildWatch:
         self._thread.join()
 
     def full(self) -> str | None:
-        """Is there too little room left? None also where the engine's disk cannot be seen from here."""
+        """Is the disk almost full? None also if the engine's disk cannot be seen from here."""
         if self._root is None or shutil.disk_usage(self._root).free >= LIMITS.free_bytes:
             return None
         return f"less than {LIMITS.free_bytes // 2**20:,} MiB are left on the engine's disk"
@@ -148,7 +148,7 @@ class BuildWatch:
 
 
 def _follow(rows: Iterable[Mapping[str, object]], tell: Callable[[str], None]) -> str | None:
-    """The engine's messages to the end. What it says went wrong, or None."""
+    """Read the engine's messages to the end. Return the reported error, or None."""
     for row in rows:
         tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))
         if "error" in row:
@@ -161,7 +161,7 @@ _NO_BASE = re.compile(
     r"|failed to resolve source metadata",
     re.I,
 )
-# What the classic builder says of a Dockerfile that BuildKit may understand.
+# Errors of the classic builder about a Dockerfile that BuildKit may understand.
 _NOT_CLASSIC = re.compile(r"unknown instruction|unknown flag|requires BuildKit", re.I)
 
 
@@ -177,7 +177,7 @@ def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
 
 
 class _BuildLog:
-    """The last MAX_LOG_CHARS characters of what a build said."""
+    """The last MAX_LOG_CHARS characters of a build's output."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -186,9 +186,9 @@ class _BuildLog:
         self.text = (self.text + piece)[-MAX_LOG_CHARS:]
 
 
-MAX_TAIL_CHARS = 8_000  # of the log, in which a failed command tells why
+MAX_TAIL_CHARS = 8_000  # of the log, where a failed command gives its reason
 
-# What a network, a registry or a disk says that does better later.
+# Messages of a network, a registry or a disk that another try may not meet.
 _PASSING = re.compile(
     r"dial tcp|no such host|timed out|(?:i/o|read|connect|connection|gateway|request) ?timeout|tls handshake|connection (?:was )?(?:refused|reset|aborted)"
     r"|temporary failure|could not resolve|name resolution|unreachable|unexpected eof|early eof|broken pipe"
@@ -197,7 +197,7 @@ _PASSING = re.compile(
     r"|etimedout|econnreset|econnrefused|enotfound|eai_again|\b(?:error|http|status)[ :]+(?:429|50[0-4])\b",
     re.IGNORECASE,
 )
-# What a builder says of a Dockerfile, its context or the images it names.
+# Messages of a builder about a Dockerfile, its context or the images it names.
 _DESCRIBED = re.compile(
     r"dockerfile parse error|unknown instruction|no build stage in current context|cannot be empty"
     r"|(?:copy|add) failed|no source files were specified|failed to compute cache key|failed to calculate checksum"
@@ -214,19 +214,19 @@ _DESCRIBED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _STEP_ENDED = re.compile(r"(?:returned a non-zero code|did not complete successfully: exit code): (\d+)", re.IGNORECASE)
-_COMMAND = re.compile(r'process ".*" did not complete successfully', re.DOTALL)  # it may name what a network says
+_COMMAND = re.compile(r'process ".*" did not complete successfully', re.DOTALL)  # it may quote a network's messages
 _KILLED = 137
-# Lines in which a builder repeats the Dockerfile: a command may name a timeout and fail for another reason.
+# A builder repeats the Dockerfile in these lines: a command may name a timeout and fail for another reason.
 _REPEATED = re.compile(
     r"^(?:#\d+ (?:\[|ERROR)| *\d+ \| | > \[|Step \d+/\d+ :|The command '|ERROR: failed to solve).*", re.MULTILINE
 )
 
 
 def build_error(message: str, said: str, log: str = "") -> ImageError | SandboxError:
-    """The error to raise, with `message` and `log`. `said` is the builder's own last word.
+    """Make the error to raise, with `message` and `log`. `said` is the builder's own last word.
 
-    A command of the Dockerfile that failed is the task's fault, unless it was killed or its end speaks of the network
-    or the disk. What nobody here knows is the machine's: it is tried again.
+    A failed command of the Dockerfile is the task's fault, unless it was killed or its end mentions the network or the
+    disk. An unknown failure is the machine's: it is tried again.
     """
     if ended := _STEP_ENDED.search(said):
         passing = int(ended[1]) == _KILLED or _PASSING.search(_REPEATED.sub("", log[-MAX_TAIL_CHARS:]))

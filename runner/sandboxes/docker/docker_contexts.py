@@ -22,7 +22,7 @@ MAX_CONTEXT_BYTES = 8 * 1024**3
 # Task folders of one suite copy a folder of skills that the released tasks do not have.
 _COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE | re.MULTILINE)
-# A line that goes on, however many follow; and the start of a document inside an instruction.
+# A line with any number of continuation lines, and the start of a document inside an instruction.
 _CONTINUED = re.compile(r"[\\`][ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*")
 _HEREDOC = re.compile(
     r"^\s*(?:ONBUILD\s+)?(?:RUN|COPY|ADD)\s(?:[^\n]*?[\s;|&(])?\d*<<-?['\"]?\w", re.IGNORECASE | re.MULTILINE
@@ -33,7 +33,7 @@ _DELIMITER = re.compile(r"<<(-?)['\"]?(\w[\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`paths` are relative to `folder`, sorted; `extra_folders` are sent as empty folders, whether they exist or not, and
+    """`paths` are relative to `folder`, sorted. `extra_folders` are sent as empty folders, existing or not, and
     `extra_files` as empty files."""
 
     folder: Path
@@ -45,7 +45,7 @@ class Context:
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """The images it builds on, as written, without stages of its own."""
+        """The images it builds on, as written, without its own stages."""
         stages: set[str] = set()
         found = []
         for image, stage in _FROM.findall(without_heredocs(self.dockerfile)):
@@ -56,15 +56,15 @@ class Context:
 
     @property
     def has_heredocs(self) -> bool:
-        """Does an instruction bring a document of its own? The classic builder of newer engines parses it, leaves it
-        out and reports success."""
+        """Does an instruction contain a document? The classic builder of newer engines parses it, leaves it out and
+        reports success."""
         return _HEREDOC.search(_CONTINUED.sub(" ", self.dockerfile)) is not None
 
     def digest(self, bases: tuple[str, ...] = ()) -> str:
         """SHA-256 over every path, mode, link target and content, and over the ids of the images below it.
 
-        Contents of files that did not change are known from the last time, also by other processes: a worker's trials
-        are processes of their own (runner/base/file_digests.py says how a change is seen).
+        Contents of unchanged files are remembered, also across processes: a worker's trials are processes of their own
+        (runner/base/file_digests.py explains how a change is detected).
         """
         known = FileDigests(store_for(self.folder.absolute()))
         known.load()
@@ -80,9 +80,9 @@ class Context:
         return total.hexdigest()
 
     def stream(self, dockerfile: str | None = None) -> Iterator[bytes]:
-        """The context as tar. Links go as links: the engine resolves them inside the context only.
+        """The context as tar. Links stay links: the engine resolves them inside the context only.
 
-        `dockerfile`: what goes in the Dockerfile's place.
+        `dockerfile`: a replacement for the Dockerfile.
         """
         for entry, path in self._entries():
             if dockerfile is not None and entry.name == self.name:
@@ -107,8 +107,8 @@ class Context:
 
 
 def without_heredocs(dockerfile: str) -> str:
-    """The instructions alone: a line of a document (SQL's FROM) is none. What looks like the start of a document and
-    has no end is kept."""
+    """The instructions alone: a line of a document (SQL's FROM) is removed. A document's start without an end is
+    kept."""
     kept, lines = [], dockerfile.splitlines()
     place = 0
     while place < len(lines):
@@ -121,10 +121,10 @@ def without_heredocs(dockerfile: str) -> str:
 
 
 def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFILE) -> Context:
-    """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
-    `name`: of the Dockerfile.
+    """Read the context in `folder` without what .dockerignore names. Folders in `blank` are always sent empty.
 
-    SuiteError when there is no Dockerfile.
+    `name`: of the Dockerfile.
+    SuiteError if there is no Dockerfile.
     """
     dockerfile = folder / name
     if dockerfile.is_symlink() or not dockerfile.is_file():
@@ -133,7 +133,7 @@ def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFI
     own, common = (
         folder / f"{name}.dockerignore",
         folder / ".dockerignore",
-    )  # the first that is there, as BuildKit has it
+    )  # the first that exists, as in BuildKit
     ignore = own if own.is_file() else common
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
@@ -148,13 +148,13 @@ def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFI
 
 
 def _select_named(dockerfile: str, paths: list[str]) -> list[str]:
-    """Those of the paths that the Dockerfile itself names: copying one fails where it is not there at all."""
+    """The paths that the Dockerfile itself names: copying one fails if it does not exist."""
     words = {_path_of(word) for word in _WORD.findall(dockerfile) if "/" in word} if paths else set()
     return [path for path in paths if any(_is(path, word) for word in words)]
 
 
 def _path_of(word: str) -> str:
-    """Without the name of a flag or a variable before it."""
+    """Remove a flag's or a variable's name before it."""
     first, _, below = word.partition("/")
     return f"{first.rpartition('=')[2]}/{below}".strip("/").removeprefix("./")
 

@@ -1,4 +1,4 @@
-"""The size of what a container writes, watched from outside: the engine's own limit needs a file system that few have."""
+"""The size of what a container writes, watched from outside, as few file systems support the engine's own limit."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from runner.sandboxes.docker.docker_engine import FAILURES, connect, engine_erro
 from runner.sandboxes.processes import PROC
 
 _SHORTEST_PAUSE = 0.5
-_LONGEST_PAUSE = 2.0  # however long the last look took: what is written meanwhile is the overshoot
+_LONGEST_PAUSE = 2.0  # however long the last look took: what is written in between is the overshoot
 _PAUSE_WITHOUT_ANSWER = 2.0
-_COST = 4  # below the longest pause, measuring takes at most one part in so many of the time
-_ROOM_PAUSE = 0.25  # between two questions for the room left on the disk, which cost next to nothing
-_SUDDEN = 4  # one part in so many of the limit, gone from the disk since the last look, is looked after at once
+_COST = 4  # below the longest pause, measuring takes at most 1/4 of the time
+_ROOM_PAUSE = 0.25  # between two checks of the room left on the disk, which cost next to nothing
+_SUDDEN = 4  # if 1/4 of the limit is gone from the disk since the last check, look at once
 _LONGEST_LOOK = 30.0
-_LONGEST_STOP = 5.0  # the engine may be slow to answer a look that nobody waits for any more
+_LONGEST_STOP = 5.0  # the engine may be slow to answer an abandoned look
 _BLOCK = 512
-_ENTRIES_PER_QUESTION = 1_000  # of a look, whether it goes on
+_ENTRIES_PER_QUESTION = 1_000  # of a look, between two checks whether to continue
 
 
 class DiskWatch:
-    """Measures in a thread of its own until `stop`. Once over the limit it sets `breach` and calls `end` once.
+    """Measures in a thread of its own until `stop`. Over the limit it sets `breach` and calls `end` once.
 
-    folders: what to measure on this machine (the container's own layer, its volumes); where one cannot be read the
-    engine is asked, which costs it more and counts only the layer. The room left on their disk has a second thread, so
-    that no slow look keeps it waiting. lenient: what cannot be measured is let pass.
+    folders: what to measure on this machine (the container's own layer, its volumes). If one is unreadable, the engine
+    is asked, which costs it more and counts only the layer. The room left on their disk has a second thread, so that no
+    slow look delays it. lenient: ignore what cannot be measured.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class DiskWatch:
             thread.start()
 
     def stop(self) -> None:
-        """A look that is under way is given up."""
+        """Stop. A look in progress is given up."""
         self._stopped = True
         self._over.set()
         self._due.set()
@@ -79,7 +79,7 @@ class DiskWatch:
                 thread.join(_LONGEST_STOP)
 
     def look(self) -> None:
-        """Measures now: what was written in one burst is seen when its command ends, at the latest."""
+        """Measure now: what was written in one burst is seen when its command ends, at the latest."""
         with contextlib.suppress(*FAILURES, SandboxError):
             self._look()
 
@@ -92,7 +92,7 @@ class DiskWatch:
             try:
                 self._look()
             except (*FAILURES, SandboxError):
-                pause = _PAUSE_WITHOUT_ANSWER  # it may come back; whoever works with the container finds out, too
+                pause = _PAUSE_WITHOUT_ANSWER  # it may come back; any user of the container notices, too
                 continue
             pause = min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _COST * (time.monotonic() - began)))
         with self._looking:
@@ -113,7 +113,7 @@ class DiskWatch:
             self._end(why)
 
     def _too_much(self, found: DiskUse) -> str | None:
-        """Why it must end, or None. What cannot be measured counts as too much."""
+        """Return why it must end, or None. What cannot be measured counts as too much."""
         if found.bytes > self.limit:
             return f"ended: it wrote more than {self.limit // 2**20:,} MiB"
         if found.count > self.files:
@@ -144,7 +144,7 @@ class DiskWatch:
 
 @dataclass(slots=True)
 class DiskUse:
-    """bytes: what takes room, holes do not. problem: why not everything could be measured."""
+    """bytes: disk space, so holes do not count. problem: why not everything could be measured."""
 
     bytes: int = 0
     count: int = 0
@@ -155,7 +155,7 @@ class DiskUse:
         self.count += 1
         try:
             status = entry.stat(follow_symlinks=False)
-        except OSError as error:  # of this entry alone: a file that comes and goes must not hide those listed after it
+        except OSError as error:  # of this entry alone: a vanishing file must not hide those listed after it
             self.note(error)
             return
         if status.st_nlink != 1 and not stat.S_ISDIR(status.st_mode):
@@ -165,7 +165,7 @@ class DiskUse:
         self.bytes += status.st_blocks * _BLOCK
 
     def note(self, error: OSError) -> None:
-        """Raises what says nothing about the container."""
+        """Raise if the error says nothing about the container."""
         if error.errno == errno.ENAMETOOLONG:
             self.problem = "its folders are nested too deeply to be measured"
         elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
@@ -179,8 +179,8 @@ def measure_folders(
     given_up: Callable[[], bool] = lambda: False,
     container: str = "",
 ) -> DiskUse:
-    """What lies below the folders and what the container holds open, counted until either limit is passed, it took too
-    long or it is given up. What vanishes meanwhile is not counted."""
+    """Count what is below the folders and what the container holds open. Stops when either limit is passed, it took
+    too long or it is given up. Files that vanish in between are not counted."""
     found, until = DiskUse(), time.monotonic() + _LONGEST_LOOK
     held: Iterator[_Held | None] = iter(())
     if container:
@@ -223,8 +223,8 @@ class _Held:
 
 
 def _iterate_held_open(container: str, devices: set[int]) -> Iterator[_Held | None]:
-    """Files of the container that were removed and take room until the last process lets go of them: no folder shows
-    them. None where the engine's processes are not to be seen from here."""
+    """Files of the container that were removed and take space until the last process closes them: no folder shows them.
+    None if the engine's processes are not visible from here."""
     for process in PROC.iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit() and container.encode() in (process / "cgroup").read_bytes():
@@ -232,8 +232,8 @@ def _iterate_held_open(container: str, devices: set[int]) -> Iterator[_Held | No
 
 
 def _iterate_removed_files(process: Path, devices: set[int]) -> Iterator[_Held | None]:
-    """Of these devices only: others lie in memory. Each thread may have files of its own. None stands for any other open
-    file: a thousand threads that share a million of them must not hold up the look unnoticed."""
+    """Only files on these devices: others are in memory. Each thread may have files of its own. None is yielded for
+    any other open file: a thousand threads that share a million of them must not hold up the look unnoticed."""
     for place in (process / "map_files", *(process / "task").glob("*/fd")):
         with contextlib.suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
@@ -250,14 +250,14 @@ def _read_removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | No
 
 
 def ask_engine(client: APIClient, container: str) -> DiskUse:
-    """What the engine says the container wrote."""
+    """What the container wrote, according to the engine."""
     rows = client.containers(all=True, size=True, filters={"id": container})
     return DiskUse(int(rows[0].get("SizeRw") or 0) if rows else 0)
 
 
 def engine_folder(client: APIClient) -> Path | None:
-    """Where the engine keeps its images, if that can be read from here. A folder of that name may be another engine's: the
-    file with the engine's name in it tells, or the machine's name where the engine is too old to write one."""
+    """Where the engine keeps its images, if readable from here. That folder may be another engine's: the file with the
+    engine's name in it decides, or the machine's name if the engine is too old to write one."""
     with engine_errors("asking the engine for its folder"):
         info = client.info()
     folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
@@ -271,11 +271,11 @@ def engine_folder(client: APIClient) -> Path | None:
 
 
 def folders_of(container: Mapping[str, Any]) -> list[Path]:
-    """Where the engine keeps what the container writes: its layer, its writable volumes, and the folder of the files that
-    the engine mounts into each container (/etc/hosts), which root in it can fill.
+    """Where the engine keeps what the container writes: its layer, its writable volumes, and the folder of the files
+    that the engine mounts into each container (/etc/hosts), which root in it can fill.
 
-    `container` is the engine's answer about it. Empty where one of them cannot be read from here, or where the engine
-    names no folder of the layer (containerd's image store, vfs): what is measured must not be a part taken for all.
+    `container` is the engine's answer about it. Empty if one of them cannot be read from here, or if the engine
+    names no folder of the layer (containerd's image store, vfs): a part must not be measured as the whole.
     """
     layer = ((container.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir")
     volumes = [row["Source"] for row in container.get("Mounts") or () if row.get("RW")]

@@ -24,7 +24,7 @@ from runner.base.errors import SandboxError
 from runner.base.text import cut
 from runner.sandboxes.processes import this_process
 
-LABEL = "skillglass"  # on everything we make
+LABEL = "skillglass"  # on everything we create
 MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
 OWNER_LABEL = "skillglass.owner"  # the process that opened it, as ProcessName spells it
 ATTEMPT_LABEL = "skillglass.attempt"
@@ -36,7 +36,7 @@ _NO_SSH = (
 )
 _PAUSE = 0.2  # between two questions whether a container is gone
 API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
-# What the way to the engine throws; the last one comes out of streams that are read to their end.
+# Errors of the connection to the engine; the last one comes from streams that are read to their end.
 FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
@@ -44,7 +44,7 @@ _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE
 def _merge_settings(
     client: APIClient, url: str, proxies: object, stream: object, verify: object, cert: object
 ) -> object:
-    """Whom DOCKER_CERT_PATH says is trusted. REQUESTS_CA_BUNDLE, which is about the web, would go before it in requests."""
+    """Trust what DOCKER_CERT_PATH says. In requests, REQUESTS_CA_BUNDLE (for the web) would take precedence."""
     chosen = client.verify if verify is None else verify
     return APIClient.merge_environment_settings(client, url, proxies, stream, chosen, cert)
 
@@ -53,7 +53,7 @@ EngineClient = type("EngineClient", (APIClient,), {"merge_environment_settings":
 
 
 def connect(timeout: float = API_SECONDS) -> APIClient:
-    """A client of the engine that DOCKER_HOST names, or of this machine's. SandboxError when none answers."""
+    """Return a client of the engine that DOCKER_HOST names, or of this machine's. SandboxError if none answers."""
     if os.environ.get("DOCKER_HOST", "").startswith("ssh://"):
         raise SandboxError(_NO_SSH)
     try:
@@ -65,7 +65,7 @@ def connect(timeout: float = API_SECONDS) -> APIClient:
 
 @contextmanager
 def hold_lock(name: str) -> Iterator[None]:
-    """One holder of this name at a time, among the processes of this machine."""
+    """Allow one holder of this name at a time, among the processes of this machine."""
     place = Path(tempfile.gettempdir(), f"{PREFIX}{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock")
     descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -77,7 +77,7 @@ def hold_lock(name: str) -> Iterator[None]:
 
 @contextmanager
 def engine_errors(doing: str) -> Iterator[None]:
-    """What the engine or the way to it throws, as SandboxError that says what was being done."""
+    """Turn errors of the engine or the connection into SandboxError with the name of the operation."""
     try:
         yield
     except APIError as error:
@@ -98,7 +98,7 @@ def first_line(error: BaseException) -> str:
 
 @cache
 def engine_id(base_url: str) -> str:
-    """Names the engine behind this address, so that nobody acts on another one's containers."""
+    """Identify the engine behind this address, so that nobody acts on another one's containers."""
     client = connect()
     try:
         with engine_errors("asking the engine for its name"):
@@ -118,7 +118,7 @@ def processors(base_url: str) -> int:
 
 
 def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
-    """What tells ours from others', and whose it is."""
+    """Labels that mark an object as ours, and name its owner."""
     return {
         LABEL: "1",
         MARK_LABEL: mark,
@@ -129,7 +129,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
     }
 
 
-KINDS = ("container", "volume", "network")  # in this order: a container holds the others
+KINDS = ("container", "volume", "network")  # in this order: a container uses the others
 
 
 def list_labelled(client: APIClient, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
@@ -154,7 +154,7 @@ def is_gone(client: APIClient, container: str) -> bool:
 
 
 def remove(client: APIClient, kind: str, name: str) -> None:
-    """Gone afterwards, whoever removed it. SandboxError when it stays."""
+    """Make sure that it is gone, whether we or another process removed it. SandboxError if it stays."""
     with engine_errors(f"removing the {kind} {name[:40]}"):
         try:
             if kind == "container":
@@ -172,7 +172,7 @@ def remove(client: APIClient, kind: str, name: str) -> None:
 
 
 def _await_removal(client: APIClient, container: str) -> None:
-    """Until it is gone that somebody else is removing: it holds its volumes and networks as long."""
+    """Wait until a container that another process removes is gone: until then it holds its volumes and networks."""
     until = time.monotonic() + client.timeout
     while time.monotonic() < until:
         try:

@@ -18,10 +18,10 @@ from docker.errors import APIError, NotFound
 from runner.base.text import join_ends
 from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors
 
-# The shell tells its process id first, then becomes the command's shell: the engine makes each command the leader of
-# a session of its own, so the id names the session too. $1: command, $2: folder.
+# The shell prints its process id first, then becomes the command's shell. The engine makes each command the leader of a
+# session of its own, so the id names the session too. $1: command, $2: folder.
 _WRAPPED = 'echo $$; cd "$2" || cd /; exec /bin/sh -c "$1"'
-# Everything in the session $1, twice: it may have forked meanwhile. Built-in commands only.
+# Kill everything in the session $1, twice: it may have forked in between. Built-in commands only.
 _END_SESSION = """
 for round in 1 2; do
   kill -9 -- -"$1"
@@ -35,16 +35,16 @@ done
 """
 _READ_BYTES = 1 << 16
 _STANDARD_OUTPUT = 1  # in the engine's stream
-# The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
+# The engine may report a command's end two seconds late if an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
-_LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
-_MOMENT = 1.0  # the engine may say that a command ended before it hands over the last of what it said
+_LONGEST_FIRST = 4_096  # bytes; without a process id in these it is not our shell, and they are output
+_MOMENT = 1.0  # the engine may report a command's end before it delivers the last output
 _LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """`exit_code` None: the time limit, or the container went away. `started`: the engine could start the shell."""
+    """`exit_code` None: the time limit, or the container stopped. `started`: the engine could start the shell."""
 
     exit_code: int | None
     text: str
@@ -54,7 +54,7 @@ class Executed:
 
 
 class CommandOutput:
-    """The beginning and the end of a stream of bytes; what lies between is counted and let go."""
+    """The beginning and the end of a stream of bytes. The middle is counted and dropped."""
 
     def __init__(self, characters: int) -> None:
         self.limit = characters
@@ -78,15 +78,15 @@ class CommandOutput:
         """(as text, was something left out?)."""
         head, tail = bytes(self._head), b"".join(self._tail)
         missing = self.total - len(head) - len(tail)
-        if not missing:  # decoded as one: a character may lie across the two
+        if not missing:  # decoded as one: a character may cross the boundary
             head, tail = head + tail, b""
         return join_ends(head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), missing, self.limit)
 
 
 class Frames:
-    """Takes the engine's stream apart: eight bytes of header (which stream, how long), then that many bytes.
+    """Splits the engine's stream: eight bytes of header (which stream, how long), then that many bytes.
 
-    The engine copies the two streams side by side: what was written to one may overtake what the other got before.
+    The engine copies the two streams in parallel: output of one may overtake earlier output of the other.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class RunningCommand:
     def __init__(
         self, client: APIClient, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
     ) -> None:
-        """APIError with status 409 when the container does not run."""
+        """Raises APIError with status 409 if the container does not run."""
         self.client, self.container = client, container
         argv = ["/bin/sh", "-c", _WRAPPED, "sh", command, folder]
         made = client.exec_create(container, argv, environment=dict(environment), user=user, stdin=False)
@@ -142,13 +142,13 @@ class RunningCommand:
             with contextlib.suppress(OSError):
                 self.stream.close()
         if self.pid is None and not self._has_no_pid:
-            output.add(self._first)  # no shell: what is there is the engine's own message
+            output.add(self._first)  # no shell: the output is the engine's own message
         code = None if late else self._exit_code()
         text, truncated = output.text()
         return Executed(code, text, late, truncated, self.pid is not None)
 
     def _read(self, output: CommandOutput, deadline: Callable[[], float]) -> bool:
-        """Until the command ended or the deadline came: True. A child that left may hold the stream open."""
+        """Read until the command ends, or return True at the deadline. A remaining child may hold the stream open."""
         pause, looked = 0.05, time.monotonic()
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
@@ -170,7 +170,7 @@ class RunningCommand:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read_rest(self, output: CommandOutput) -> None:
-        """To the stream's end, but for a moment at most: a child that stays may hold it open, or talk on."""
+        """Read to the stream's end, but only for a moment: a child that stays may hold it open, or keep writing."""
         until = time.monotonic() + _MOMENT
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
@@ -179,7 +179,7 @@ class RunningCommand:
                 return
 
     def _take(self, output: CommandOutput) -> bool:
-        """One piece of the stream. False at its end."""
+        """Read one piece of the stream. False at its end."""
         try:
             content = (
                 self.stream.recv(_READ_BYTES)
@@ -205,11 +205,11 @@ class RunningCommand:
             return rest
         if len(self._first) < _LONGEST_FIRST:
             return b""
-        self._has_no_pid = True  # what the agent put where the shell was may talk without end
+        self._has_no_pid = True  # a program that the agent put in the shell's place may write without end
         return self._first
 
     def _runs(self) -> bool:
-        """It has an exit code from its end on. A busy engine opens the stream a while before it starts the command."""
+        """A command has an exit code after its end. A busy engine opens the stream well before the command starts."""
         try:
             found = self.client.exec_inspect(self.id)
         except NotFound:
@@ -217,7 +217,7 @@ class RunningCommand:
         return bool(found["Running"]) or found["ExitCode"] is None
 
     def _exit_code(self) -> int | None:
-        """The engine learns it a moment after the stream ended."""
+        """The engine knows it a moment after the stream ended."""
         for pause in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0):
             time.sleep(pause)
             try:
@@ -230,7 +230,7 @@ class RunningCommand:
         return None
 
     def _end(self) -> None:
-        """Ends the command's session; where that cannot be done, everything in the container."""
+        """End the command's session or, if that fails, everything in the container."""
         if self.pid is not None:
             with contextlib.suppress(*FAILURES):
                 argv = ["/bin/sh", "-c", _END_SESSION, "sh", str(self.pid)]
@@ -252,16 +252,15 @@ class RunningCommand:
 
 
 def read_ahead(stream: object) -> bytes:
-    """What came along with the head of the engine's answer: the client's HTTP reader took it off the stream and keeps it.
-
-    Nothing, mostly. On a busy machine everything that a short command said."""
+    """Data that came with the head of the engine's answer: the client's HTTP reader took it off the stream and keeps
+    it. Usually nothing. On a busy machine, the whole output of a short command."""
     response = getattr(stream, "_response", None)
     if response is None:
         return b""
     reader = response.raw._fp.fp
     connection = reader.raw._sock
     before = connection.gettimeout()
-    connection.setblocking(False)  # an empty reader would wait for more
+    connection.setblocking(False)  # an empty reader would wait
     try:
         return bytes(reader.read1(_READ_BYTES) or b"")
     except OSError:
@@ -271,7 +270,7 @@ def read_ahead(stream: object) -> bytes:
 
 
 def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:
-    """Until nobody writes to the stream any more, but no longer than that: the agent may have replaced the shell."""
+    """Wait until the stream is closed, but no longer than that: the agent may have replaced the shell."""
     until = time.monotonic() + seconds
     poll = select.poll()
     poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)

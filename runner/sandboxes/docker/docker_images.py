@@ -27,17 +27,17 @@ from runner.sandboxes.docker.docker_engine import (
 )
 
 DEFAULT_BASE = "python:3.12-slim"
-WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
+WORKSPACE_FOLDER = "/workspace"  # if the image names no working directory
 REPOSITORY = "skillglass-task"
 CONTEXT_LABEL = "skillglass.context"
-STANDS_FOR_LABEL = "skillglass.stands-for"  # the image that a task names and that could not be had
+STANDS_FOR_LABEL = "skillglass.stands-for"  # the unavailable image that a task names
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of the engine. `id` is its content digest; `user` is empty for root; `folder` is absolute; `stands_for`
-    is the image that the task names, where this one was built because that one cannot be had."""
+    """An image of the engine. `id` is its content digest; `user` is empty for root; `folder` is absolute.
+    `stands_for`: the unavailable image that the task names, if this one was built instead."""
 
     id: str
     name: str
@@ -51,11 +51,11 @@ def base_name() -> str:
 
 
 def image_for(client: APIClient, task: Task) -> Image:
-    """The task's image, built or fetched where the engine does not have it; with the working directory that the task
-    names, if it names one.
+    """Return the task's image, built or fetched if the engine lacks it, with the task's working directory if it names
+    one.
 
-    ImageError when a named image does not exist or a build can never succeed, SandboxError when it cannot be had or
-    built now; both with the log.
+    ImageError if a named image does not exist or a build can never succeed. SandboxError if it is unavailable or cannot
+    be built now. Both have the log.
     """
     image = _find_image(client, task.machine)
     return replace(image, folder=task.machine.workdir) if task.machine.workdir else image
@@ -73,7 +73,7 @@ def _find_image(client: APIClient, machine: Machine) -> Image:
 
 
 def image_of_service(client: APIClient, machine: Machine, service: Service, main: Image) -> str:
-    """The id of the image of a container that runs next to the agent's, whose image is `main`. Errors as in `image_for`."""
+    """Return the id of a service container's image. `main`: the agent container's image. Errors as in `image_for`."""
     if service.image == MAIN_IMAGE:
         return main.id
     if service.context is None:
@@ -82,8 +82,8 @@ def image_of_service(client: APIClient, machine: Machine, service: Service, main
 
 
 def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) -> Image:
-    """The image of that name; where it cannot be had, one built from the task's Dockerfile. Once built it is taken again,
-    without asking the registry for every trial, unless the named one has come to the engine."""
+    """Return the image of that name or, if it is unavailable, one built from the task's Dockerfile. A built one is
+    used again without asking the registry for every trial, unless the engine has the named one by then."""
     found = _inspect(client, name)
     if found is not None:
         return found
@@ -101,7 +101,7 @@ def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) 
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """An image that was built for a task. `size` in bytes, layers that others share included."""
+    """An image that was built for a task. `size` in bytes, including layers that others share."""
 
     id: str
     names: tuple[str, ...]
@@ -110,7 +110,7 @@ class BuiltImage:
 
 
 def list_built_images(client: APIClient) -> list[BuiltImage]:
-    """All of the engine's that were built for tasks, the largest first. SandboxError where they cannot be listed."""
+    """List all images of the engine that were built for tasks, the largest first. SandboxError if that fails."""
     with engine_errors("listing the images of tasks"):
         rows = client.images(filters={"label": CONTEXT_LABEL})
     images = (
@@ -121,7 +121,7 @@ def list_built_images(client: APIClient) -> list[BuiltImage]:
 
 
 def list_image_names(client: APIClient, task: Task) -> list[str]:
-    """Names under which an image that is built for this task is found."""
+    """Possible names of an image that is built for this task."""
     machine = task.machine
     if machine.context is None:
         return []
@@ -130,7 +130,7 @@ def list_image_names(client: APIClient, task: Task) -> list[str]:
 
 
 def remove_image(client: APIClient, image: BuiltImage) -> str:
-    """Why the image stays; "" where it is gone."""
+    """Return why the image stays, or "" after its removal."""
     try:
         for name in image.names or (image.id,):
             client.remove_image(name)
@@ -147,8 +147,8 @@ def has_image(client: APIClient, name: str) -> bool:
 
 
 def provide_image(client: APIClient, name: str, same_as: Sequence[str], recipe: Path) -> str:
-    """An image of that name on the engine, and how it came there: one that is there stays as it is, one of the names in
-    `same_as` is tagged, else the folder `recipe` is built. Errors as in `image_for`."""
+    """Provide an image of that name on the engine, and return its origin. An existing one is kept. Otherwise an
+    image named in `same_as` is tagged, or the folder `recipe` is built. Errors as in `image_for`."""
     if has_image(client, name):
         return "is on the engine already"
     known = next((other for other in same_as if has_image(client, other)), None)
@@ -176,7 +176,7 @@ def _inspect(client: APIClient, name: str) -> Image | None:
         except ImageNotFound:
             return None
         except APIError as error:
-            if "invalid reference format" in str(error.explanation):  # whoever builds or fetches it says what is wrong
+            if "invalid reference format" in str(error.explanation):  # building or fetching it reports the problem
                 return None
             raise
     settings = found["Config"] or {}
@@ -193,7 +193,7 @@ def _fetch(client: APIClient, name: str) -> None:
                 raise build_error(
                     word_engine_error(f"image {name} is not on the engine and cannot be fetched", said), said
                 )
-    except NotFound as error:  # the registry was asked and does not have it, or does not give it to us
+    except NotFound as error:  # the registry was asked and does not have it, or refuses it
         said = str(error.explanation or error)
         if "access denied" in said or "not found" in said or "manifest unknown" in said:
             raise ImageError(f"image {name} is not on the engine and its registry does not have it: {said}") from error
@@ -213,12 +213,12 @@ def _fetch(client: APIClient, name: str) -> None:
 def _find_or_build(
     client: APIClient, machine: Machine, folder: Path, stands_for: str = "", dockerfile: str = DOCKERFILE
 ) -> Image:
-    """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
+    """Build the image of this context and its base images once. Of two that build at once one waits."""
     context = read_context(folder, machine.blank_folders if folder == machine.context else (), dockerfile)
     name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:
-        with hold_lock(name):  # elsewhere the engine's own cache keeps a second build short
+        with hold_lock(name):  # on other machines the engine's own cache keeps a second build short
             found = _inspect(client, name)
             if found is None:
                 labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
@@ -230,25 +230,25 @@ def _find_or_build(
 
 
 def _name_and_digest(client: APIClient, context: Context, stands_for: str) -> tuple[str, str]:
-    """An image that stands for another has a name and a label of its own: it is not what the task names."""
+    """An image that replaces another has a name and a label of its own: it is not what the task names."""
     bases = (*_base_ids(client, context), *((f"stands for {stands_for}",) if stands_for else ()))
     digest = context.digest(bases)
     return f"{REPOSITORY}:{digest[:32]}", digest
 
 
 def _base_ids(client: APIClient, context: Context) -> tuple[str, ...]:
-    """So that a base image made anew under its old name makes a new task image."""
+    """Ids of the base images, so that rebuilding one under its old name leads to a new task image."""
     return tuple(found.id if (found := _inspect(client, base)) else base for base in context.bases if "$" not in base)
 
 
 def _with_a_shell(client: APIClient, context: Context) -> tuple[str, ...]:
-    """Images of the engine that may hold a build's limits, ours first: a task's base may bring a shell of its own making.
+    """Images of the engine that may hold a build's limits, ours first: a task's base may bring a manipulated shell.
 
-    BuildKit keeps what it fetches to itself, so a base that is not there is fetched where no image is.
+    BuildKit keeps what it fetches to itself. So if there is no image, a missing base is fetched.
     """
     bases = [base for base in context.bases if "$" not in base]
     found = [image.id for name in (base_name(), *bases) if (image := _inspect(client, name))]
     for base in bases if not found else ():
-        with suppress(SandboxError, SetupError):  # the builder says what is wrong
+        with suppress(SandboxError, SetupError):  # the builder reports what is wrong
             return (_find_or_fetch(client, base).id,)
     return tuple(found)

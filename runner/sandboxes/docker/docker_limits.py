@@ -1,4 +1,4 @@
-"""What bounds a container: the engine's own limits, and the shell that is its first process."""
+"""What limits a container: the engine's own limits, and the shell that is its first process."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from docker.types import HostConfig
 
 from runner.base.types import Machine
 
-# Everything is dropped but what a package manager or build tool needs that runs as root in its container. None of
-# these reaches out of it: they are about files and processes that the container's own users have.
+# Everything is dropped except what a package manager or build tool needs as root in its container. None of these
+# reaches outside: they concern files and processes of the container's own users.
 CAPABILITIES = (
     "CHOWN",  # unpacking an archive as root gives files their owners
     "DAC_OVERRIDE",  # root writes into folders of other users
     "FOWNER",  # and changes modes of their files
-    "SETUID",  # package managers fetch as a user of their own
+    "SETUID",  # end the processes they started that way
     "SETGID",
     "KILL",  # and end what they started so
 )
 
-# The first process must not end and must bury the orphans that others leave. A signal from inside cannot kill it;
-# `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. Only what it made
-# itself is given to the user, and only where no link leads elsewhere: what the image brings belongs to whom the image says.
+# The first process must not end and must reap orphans. A signal from inside cannot kill it; `kill -9 -1` takes its
+# sleep, and the loop starts another. Folders are made each time it starts. The user only gets what the process made
+# itself, and only if no link leads elsewhere: the image decides who owns its own files.
 _INIT = (
     "mkdir -p {roots}; for folder in {users}; do"
     ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'
@@ -34,7 +34,7 @@ _INIT = (
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
-    """What one container may use, beside what its task asks for."""
+    """What one container may use, in addition to what its task asks for."""
 
     processes: int = 1_024  # threads count too
     output_characters: int = 1_000_000  # of one command
@@ -47,8 +47,8 @@ LIMITS = ContainerLimits()
 
 
 def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> list[str]:
-    """The first process. `roots` and `users` are folders that it makes where they are missing, the latter for the
-    image's user (empty: root)."""
+    """The first process. It makes the folders `roots` and `users` if they are missing, the latter for the image's
+    user (empty: root)."""
     name = user.partition(":")[0] or "0"
     told = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
     return ["/bin/sh", "-c", _INIT.format(**told)]
@@ -59,8 +59,8 @@ def host_config(
 ) -> HostConfig:
     """The engine's settings for one container. `more`: network_mode, mounts, dns.
 
-    No log is kept of the first process: any process could write it full. A task that asks for more processors than
-    the engine has gets all there are.
+    No log is kept of the first process: any process could fill it. A task that asks for more processors than the engine
+    has gets all there are.
     """
     memory = machine.memory_mb * 1024 * 1024
     return client.create_host_config(

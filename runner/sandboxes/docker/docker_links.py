@@ -12,9 +12,10 @@ from runner.base.types import File
 from runner.sandboxes import LOGS, SOLUTION, TESTS, Sandbox
 from runner.sandboxes.links import find_links_into, word_removed_links
 
-# The time is that of the last change, which nothing in the container can set back: links of the image are older than the
-# container. The engine remakes the folders that are left out whenever the container starts. The list may have 40,000
-# blocks of 512 bytes: longer than what is read of it (32,768), so that too many links are told from a full disk.
+# The time is that of the last change, which nothing in the container can set back: links of the image are older than
+# the container. The engine remakes the excluded folders whenever the container starts. The list may have 40,000 blocks
+# of 512 bytes. That is longer than the part that is read (32,768), so that too many links are not mistaken for a full
+# disk.
 _LIST = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 command -v find > /dev/null || exit 3
 ulimit -c 0; ulimit -f 40000
@@ -35,8 +36,8 @@ _SECONDS = 120.0
 def remove_links(sandbox: Sandbox, since: float) -> list[str]:
     """See `Sandbox.remove_links`. `since`: the container's first start, in seconds since 1970.
 
-    SandboxRuined where the agent left more links than can be looked at, or no programs to do so; SandboxError where
-    that takes too long.
+    SandboxRuined if the agent left more links than can be checked, or removed the programs for it; SandboxError if that
+    takes too long.
     """
     listing = sandbox.execute(_LIST.format(into=_place(sandbox, _FOUND)), timeout_seconds=_SECONDS)
     if listing.exit_code == _NO_FIND:
@@ -65,7 +66,7 @@ def _place(sandbox: Sandbox, name: str) -> str:
 
 
 def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[str]]:
-    """(what each link says, the links made since then), of what the command wrote."""
+    """(each link's target, the links made since then), from the command's output."""
     tree = sandbox.tree(LOGS, names=frozenset({_FOUND}))
     if tree.left_out or _FOUND not in tree.files:
         raise SandboxRuined(f"links cannot be looked for, there may be too many: {'; '.join(tree.left_out)}")
@@ -75,7 +76,7 @@ def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[st
         for time, name, target in zip(fields, fields, fields, strict=True):
             path = os.fsdecode(name)
             links[path] = os.fsdecode(target)
-            if not time or float(time) >= since:  # a small image may have no program that tells the time
+            if not time or float(time) >= since:  # a small image may have no program that prints the time
                 made.append(path)
     except ValueError as error:
         raise SandboxRuined(f"links cannot be looked for, `find` was replaced: {error}") from error
@@ -83,5 +84,5 @@ def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[st
 
 
 def read_start_of_container(container: Mapping[str, Any]) -> float:
-    """Seconds since 1970, of the engine's answer about a container that runs."""
+    """Seconds since 1970, from the engine's answer about a running container."""
     return datetime.fromisoformat(container["State"]["StartedAt"]).timestamp()

@@ -1,4 +1,4 @@
-"""Which network a container is on: none; or one of its own, with or without a way out."""
+"""The network of a container: none, or one of its own, with or without a way out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import Needs
 
-# The engine's own name server would ask the host's: with this one, names are not found and nothing leaks that way.
+# The engine's own name server would ask the host's. With this one, names are not found and nothing leaks that way.
 NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}
 
-# Addresses at which clouds hand out credentials of the machine, and from which of them containers get their own. Every
+# Addresses where clouds hand out credentials of the machine, and the ranges and subnets of our networks for them. Every
 # container with a way out joins these networks: what it sends there stays on them, and nobody answers. The engine's
-# machine has no address on them, so its own way to its cloud stays as it is.
+# machine has no address on them, so its own way to its cloud stays open.
 METADATA = {
     "metadata": ("169.254.0.0/16", "169.254.0.0/19"),  # .169.254, and .170.2 for Amazon's containers
     "metadata-alibaba": ("100.100.64.0/18", "100.100.64.0/20"),  # .100.200
@@ -28,8 +28,8 @@ METADATA = {
 
 @dataclass(slots=True)
 class Network:
-    """name: for the container's settings. address: the host's on it, where that is the machine we run on. has_way_out: False
-    when only the host is there."""
+    """name: for the container's settings. address: the host's on it, if that is the machine we run on. has_way_out:
+    False if only the host is reachable."""
 
     name: str
     address: str | None
@@ -54,7 +54,7 @@ def network_for(
 ) -> Network:
     """No network at all unless the task wants a way out or the agent its provider; then one for this container alone.
 
-    `other`: one without a way out that the container is on anyhow.
+    `other`: one without a way out that the container is on anyway.
     """
     if not (way_out or provider):
         return other or NO_NETWORK
@@ -67,7 +67,7 @@ def network_for(
 
 
 def make_metadata_networks(client: APIClient) -> list[str]:
-    """The networks of all sandboxes of the engine that lead metadata addresses nowhere; made where they are missing."""
+    """The engine's networks for all sandboxes that lead metadata addresses nowhere. Missing ones are made."""
     for name, (subnet, addresses) in METADATA.items():
         pool = IPAMPool(subnet=subnet, iprange=addresses)
         options = {
@@ -81,25 +81,25 @@ def make_metadata_networks(client: APIClient) -> list[str]:
                 ipam = IPAMConfig(pool_configs=[pool])
                 client.create_network(PREFIX + name, "bridge", options, ipam, check_duplicate=True, internal=True)
             except APIError:
-                if not client.networks(names=[f"^{PREFIX}{name}$"]):  # another sandbox made it meanwhile
+                if not client.networks(names=[f"^{PREFIX}{name}$"]):  # another sandbox has made it since
                     raise
     return [PREFIX + name for name in METADATA]
 
 
 def close_metadata(client: APIClient, container: str) -> None:
-    """Takes the metadata addresses from a container with a way out, before it runs."""
+    """Block the metadata addresses for a container with a way out, before it runs."""
     for name in make_metadata_networks(client):
         with engine_errors("closing the way to metadata addresses"):
             client.connect_container_to_network(container, name)
 
 
 def _is_on_this_machine(network: str) -> bool:
-    """By the network's own bridge: another machine's engine gives out the same addresses as the one here."""
+    """Check for the network's own bridge: another machine's engine gives out the same addresses."""
     return f"br-{network[:12]}" in (name for _, name in socket.if_nameindex())
 
 
 def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gateway, str]:
-    """The agent's way to its provider, and its address inside the sandbox. SetupError where we cannot be reached."""
+    """Open the agent's way to its provider. Return its address in the sandbox. SetupError if we are unreachable."""
     gateway = Gateway.of_needs(needs, online=network.has_way_out)
     for address in filter(None, (network.address, _own_address(client, network))):
         try:
@@ -113,7 +113,7 @@ def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gat
 
 
 def _own_address(client: APIClient, network: Network) -> str | None:
-    """Our own address on the network once we joined it, where we run in a container of this engine ourselves."""
+    """Join the network and return our own address on it, if we run in a container of this engine ourselves."""
     with engine_errors("joining the sandbox's network"):
         try:
             own = client.inspect_container(socket.gethostname())
@@ -126,7 +126,7 @@ def _own_address(client: APIClient, network: Network) -> str | None:
 
 
 def leave(client: APIClient, name: str) -> None:
-    """Lets go of a network that we joined, so that it can be removed. Nothing happens where we did not."""
+    """Leave a network that we joined, so that it can be removed. Does nothing if we did not."""
     with engine_errors("leaving the sandbox's network"):
         try:
             found = client.inspect_network(name)

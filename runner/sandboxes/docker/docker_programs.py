@@ -1,4 +1,4 @@
-"""Agent programs as volumes: each pinned version is loaded into the engine once and mounted read-only ever after."""
+"""Agent programs as volumes: each pinned version is loaded into the engine once and then mounted read-only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from runner.sandboxes.needs import Program
 from runner.sandboxes.processes import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
-_COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
-_LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
-# (engine address, volume) -> when the volume was made that this process found complete
+_COMPLETE = ".skillglass-complete"  # loaded last: an interrupted load lacks it
+_LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: for another process loading the same program, and between two looks
+# (engine address, volume) -> creation time of the volume that this process found complete
 _known: dict[tuple[str, str], str] = {}
 
 
 def program_volume(client: APIClient, program: Program, image: str) -> str:
-    """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
+    """Return the name of the program's volume, loading it if needed. `image` is any image of the engine."""
     if not program.folder.is_dir():
         raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
     name = volume_name(program)
@@ -50,8 +50,8 @@ def program_volume(client: APIClient, program: Program, image: str) -> str:
 
 
 def _read_creation_time(client: APIClient, volume: str) -> str:
-    """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
-    empty, for a container that names one it does not have."""
+    """Return the creation time, or "" if the volume does not exist. The time changes if the engine makes the volume
+    again, empty, for a container that names a missing one."""
     try:
         return str(client.inspect_volume(volume).get("CreatedAt") or "there")
     except NotFound:
@@ -59,7 +59,7 @@ def _read_creation_time(client: APIClient, volume: str) -> str:
 
 
 def volume_name(program: Program) -> str:
-    """Of the volume that holds just these files; it need not exist yet."""
+    """Name the volume with exactly these files. It need not exist yet."""
     listing = hashlib.sha256()
     for entry, _ in _entries(program.folder):
         listing.update(
@@ -70,7 +70,7 @@ def volume_name(program: Program) -> str:
 
 
 def _load(client: APIClient, program: Program, name: str, image: str) -> None:
-    """Through a container that is never started."""
+    """Load it through a container that is never started."""
     client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
     with _carrier(client, name, image) as carrier:
         if _is_complete(client, carrier):
@@ -82,8 +82,8 @@ def _load(client: APIClient, program: Program, name: str, image: str) -> None:
 
 @contextmanager
 def _carrier(client: APIClient, volume: str, image: str, container: str | None = None) -> Iterator[str]:
-    """With the volume at /program. The engine has each name once, so a named one keeps all others of that name waiting,
-    from other machines and from other workers' containers too."""
+    """A container with the volume at /program. The engine has each name once, so a named one makes all others of
+    that name wait, from other machines and from other workers' containers too."""
     settings = client.create_host_config(mounts=[mount(volume, "/program", read_only=False)], network_mode="none")
     labels = {LABEL: "1", CARRIER_LABEL: "1", OWNER_LABEL: str(this_process())}
     until = time.monotonic() + _LONGEST_LOAD
@@ -103,7 +103,7 @@ def _carrier(client: APIClient, volume: str, image: str, container: str | None =
 
 
 def _remove_left(client: APIClient, container: str) -> None:
-    """Of a loader that certainly ended. What another machine left is for its own sweep."""
+    """Remove a loader whose process certainly ended. What another machine left is for its own sweep."""
     with suppress(NotFound):
         found = client.inspect_container(container)
         process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
@@ -120,7 +120,7 @@ def _is_complete(client: APIClient, carrier: str) -> bool:
 
 
 def mount(volume: str, target: str, *, read_only: bool) -> Mount:
-    """Without copying what the image has at the target."""
+    """Mount it without copying what the image has at the target."""
     return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
 
 

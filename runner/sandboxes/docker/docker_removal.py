@@ -1,9 +1,7 @@
-"""Removing what sandboxes had on the engine, and sweeping up what belongs to nobody alive.
+"""Removing what sandboxes had on the engine, and sweeping up what dead processes left.
 
-No worker is held for it: a container may hold a million files.
-
-The engine goes on removing a container when nobody waits any more. What it does not let go of keeps its labels, so the
-next sweep finds it.
+No worker waits long for it: a container may hold a million files. The engine continues to remove a container when
+nobody waits. What it fails to remove keeps its labels, so the next sweep finds it.
 """
 
 from __future__ import annotations
@@ -21,15 +19,15 @@ from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_networks import leave
 from runner.sandboxes.processes import ProcessName
 
-PATIENCE = 10.0  # seconds for which anybody waits
+PATIENCE = 10.0  # seconds that any caller waits
 _PAUSES = (0.2, 0.5, 1.0)  # between tries
 _LONGEST_REMOVAL = 3_600.0  # seconds of silence of the engine, for the thread alone
 
 
 def remove_marked(mark: str) -> list[str]:
-    """Removes the container, volumes and networks that carry `mark`, and returns their names or ids.
+    """Remove the container, volumes and networks with the label `mark`, and return their names or ids.
 
-    What is gone already is no error, nor is what is still being removed after PATIENCE. SandboxError when something stays.
+    SandboxError if something stays. Objects already gone, or still being removed after PATIENCE, do not count.
     """
     wanted = [f"{docker_engine.MARK_LABEL}={mark}"]
     with contextlib.closing(docker_engine.connect()) as client:
@@ -45,8 +43,8 @@ def remove_marked(mark: str) -> list[str]:
 
 
 class Removal:
-    """Removes things, each as (kind, name or id), in this order. It has begun to when it is made, in a thread of its own,
-    and waits for PATIENCE at most. `problems`: one line for each thing that stays; the others are tried all the same."""
+    """Removes things, each as (kind, name or id), in this order. Creating it starts a thread and waits for PATIENCE at
+    most. `problems`: one line for each thing that stays; the others are tried all the same."""
 
     def __init__(self, things: Sequence[tuple[str, str]]) -> None:
         self.things, self.problems = things, list[str]()
@@ -73,7 +71,7 @@ class Removal:
 
 
 def _remove(client: APIClient, kind: str, name: str) -> None:
-    """Tried again for a moment: the engine lets go of a container's volumes a little after the container is gone."""
+    """Retry for a moment: the engine releases a container's volumes a little after the container is gone."""
     if kind == "network":
         leave(client, name)
     for pause in _PAUSES:
@@ -86,7 +84,7 @@ def _remove(client: APIClient, kind: str, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A container, volume or network of one sandbox. `attempt` and `owner` are empty where the labels do not say."""
+    """A container, volume or network of one sandbox. `attempt` and `owner` are empty if the labels lack them."""
 
     kind: str
     name: str
@@ -97,14 +95,14 @@ class Leftover:
 
     @property
     def owner_is_gone(self) -> bool:
-        """Did the process that opened it certainly end? False where we cannot know."""
+        """Did the process that opened it certainly end? False if we cannot know."""
         process = ProcessName.parse(self.owner)
         return process is not None and process.is_gone
 
 
 @dataclass(frozen=True, slots=True)
 class SweptContainers:
-    """`kept`: what may still be in use. `failed`: one line for each thing that is not gone, and why."""
+    """`kept`: may still be in use. `failed`: one line with the reason for each thing that stays."""
 
     removed: tuple[Leftover, ...]
     kept: tuple[Leftover, ...]
@@ -112,7 +110,7 @@ class SweptContainers:
 
 
 def leftovers(client: APIClient) -> Iterator[Leftover]:
-    """Everything that carries the mark of a sandbox. Programs and images are kept for the next one: they have none."""
+    """Everything with the mark of a sandbox. Programs and images are kept for the next one: they have none."""
     for kind in docker_engine.KINDS:
         for name, labels in docker_engine.list_labelled(client, kind, [docker_engine.LABEL]):
             if labels.get(docker_engine.MARK_LABEL) or labels.get(docker_engine.CARRIER_LABEL):
@@ -127,7 +125,7 @@ def leftovers(client: APIClient) -> Iterator[Leftover]:
 
 
 def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> SweptContainers:
-    """Removes (or with dry_run only names) what `is_dead`. SandboxError when no engine answers."""
+    """Remove (or with dry_run only name) what `is_dead`. SandboxError if no engine answers."""
     removed, kept, failed = [], [], []
     client = docker_engine.connect()
     try:

@@ -1,10 +1,10 @@
 """A container of its own for every attempt, for suites that are not trusted.
 
 What confines it and what does not: docs/explanation/sandboxes.md. The container starts when it is made, to remove the
-skills that its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in it
-at once, whatever it forked or caught; the next command starts it again on the same files with nothing else running. So a
-container that the agent brought down is no failure of the machine, and one that cannot be started again because of what
-the agent did to it is `SandboxRuined`.
+skills that its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in
+it at once, even processes that forked or catch signals. The next command starts it again on the same files with nothing
+else running. So a container that the agent brought down is not a failure of the machine. One that cannot be started
+again because of the agent is `SandboxRuined`.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from runner.sandboxes.needs import NOTHING, Needs
 
 SKILLS_PATH = "/skills"
 FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as in Harbor: scripts name them
-_ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
+_ROOTS = ("/tests", "/logs/verifier")  # made at the start if missing, as are those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
-_FOLDER = 0x80000000  # bit of a mode, as the engine spells it (Go's fs.ModeDir)
-_NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
+_FOLDER = 0x80000000  # bit of a mode in the engine's notation (Go's fs.ModeDir)
+_NO_FILE = 0x8F280000  # bits of a mode in the engine's notation (Go's fs.ModeType)
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
 
 
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSandbox:
-    """A container made for this attempt, in which nothing of it runs yet. SandboxError and SetupError say what is missing."""
+    """Make a container for this attempt, without the agent. SandboxError and SetupError say what is missing."""
     client = docker_engine.connect()
     mark = secrets.token_hex(16)
     try:
@@ -71,7 +71,7 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSand
 
 
 def end_processes(handle: dict[str, object]) -> None:
-    """Removes everything an interrupted attempt left on its engine. Where that engine is not ours, nothing happens."""
+    """Remove everything an interrupted attempt left on its engine. Does nothing if that engine is not ours."""
     mark = str(handle.get("mark", ""))
     if handle.get("kind") != "docker":
         return
@@ -91,7 +91,7 @@ def end_processes(handle: dict[str, object]) -> None:
 
 
 def end_named(name: str) -> None:
-    """Removes every sandbox of this engine that was opened under this name."""
+    """Remove every sandbox of this engine that was opened under this name."""
     client = docker_engine.connect()
     try:
         wanted = [f"{docker_engine.ATTEMPT_LABEL}={name}"]
@@ -105,7 +105,7 @@ def end_named(name: str) -> None:
 
 
 class DockerSandbox:
-    """See `runner.sandboxes.Sandbox`. Commands run as the image's own user; once `end_processes` was called, as root."""
+    """See `runner.sandboxes.Sandbox`. Commands run as the image's own user, and as root after `end_processes`."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class DockerSandbox:
         return bool(self.image.user)
 
     def make(self) -> None:
-        """The networks, the volumes, the container, the services next to it, the way to the provider."""
+        """Make the networks, the volumes, the container, the services next to it, and the way to the provider."""
         mounts, joined = self._mounts(), None
         if services := self.task.machine.services:
             self.services = ServiceGroup(self.client, services, self.task.machine, self.image, self.mark, self.labels)
@@ -178,13 +178,13 @@ class DockerSandbox:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
 
     def _clear_skills(self) -> None:
-        """Whatever the image brings, an agent finds its library's skills and no others."""
+        """Remove the image's own skills, so that an agent only finds those of its library."""
         command = build_clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
         found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)
         if self._breach:
-            return  # no command of the agent runs any more
+            return  # no command of the agent runs after this
         if done.exit_code != 0:
             said = reason or done.text[-500:]
             raise SandboxError(word_engine_error(f"taking away the skills that image {self.image.name} brings", said))
@@ -236,7 +236,7 @@ class DockerSandbox:
         return self.image.folder if folder == WORKSPACE else FOLDERS[folder]
 
     def put(self, folder: str, files: Files) -> None:
-        """Nothing happens for no files. What stands in the way of a path is replaced."""
+        """Does nothing without files. Anything in the way of a path is replaced."""
         if not files:
             return
         self._refuse_ruined()
@@ -257,7 +257,7 @@ class DockerSandbox:
         return self.tree(folder).files
 
     def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
-        """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
+        """Like `files`, with what was left out and why. Links on the way below only work inside the container."""
         place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
         with engine_errors(f"reading {place}"):
             return self._whole_tree(place) if names is None else self._read_named_files(place, names)
@@ -274,7 +274,7 @@ class DockerSandbox:
         return tree
 
     def _read_named_files(self, place: str, names: frozenset[str]) -> Tree:
-        """Each asked for by itself: what lies beside them, however large, is not even sent."""
+        """Read each name by itself: other files in the folder, which may be large, are not even sent."""
         tree = Tree()
         for name in sorted(names):
             with contextlib.suppress(NotFound):
@@ -284,7 +284,7 @@ class DockerSandbox:
         return tree
 
     def copy_to(self, other: Sandbox, path: str) -> None:
-        """Nothing happens where there is nothing. Links and what is over the caps stay behind."""
+        """Does nothing if the path does not exist. Links and files over the caps are left out."""
         if not isinstance(other, DockerSandbox):
             raise SandboxError(f"{path}: files of a container are copied into containers only")
         parent, _, name = path.rpartition("/")
@@ -309,7 +309,7 @@ class DockerSandbox:
             self.client.put_archive(self.container, "/", pack_files(files, top=folder))
 
     def _user_number(self) -> int:
-        """Of the user that commands run as, asked once of the container itself where the image names one."""
+        """Return the number of the user that commands run as, asked once of the container if the image names one."""
         if self._owner is None:
             number = self.image.user.partition(":")[0]
             if not number.isdigit():
@@ -342,7 +342,7 @@ class DockerSandbox:
         return Completed(exit_code, text, done.timed_out, done.truncated, seconds)
 
     def _complaint(self, command: str) -> str | None:
-        """Why a command is not even tried: the caller's own doing, so an answer and no exception."""
+        """Return why a command is not even tried: the caller's fault, so an answer and not an exception."""
         if "\0" in command or len(command.encode("utf-8", "surrogateescape")) > self.limits.command_bytes:
             return f"the command holds NUL or has more than {self.limits.command_bytes:,} bytes\n"
         if self._breach and not self._sealed:
@@ -360,11 +360,11 @@ class DockerSandbox:
         return done
 
     def _queued_seconds(self) -> float:
-        """A program that waits for a free slot of its model's server loses no time by it."""
+        """Time that a program waits for a free slot of its model's server does not count."""
         return 0.0 if self.gateway is None else self.gateway.queued_seconds
 
     def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> RunningCommand:
-        """The command, running. A container that is down is started once; one that goes down again is nobody's."""
+        """Start the command. A stopped container is restarted once; if it stops again, raise what is at fault."""
         user = user or ("0" if self._sealed or not self.image.user else self.image.user)
         for _ in range(2):
             self._start()
@@ -413,8 +413,8 @@ class DockerSandbox:
         self._watch_disk()
 
     def _refuse_traps(self) -> None:
-        """The engine reads these files itself, on its own side. At a pipe it waits for ever, and can then neither start
-        nor remove the container. Only root in the container can put one there."""
+        """The engine reads these files itself, outside the container. At a pipe it waits forever, and can then
+        neither start nor remove the container. Only root in the container can put one there."""
         if not self._has_run or self.image.user:
             return
         for path in ("/etc/passwd", "/etc/group"):
@@ -425,7 +425,7 @@ class DockerSandbox:
                 raise SandboxRuined(self.ruined)
 
     def _is_special(self, path: str) -> bool:
-        """Is it, or what a link there leads to, neither a file nor missing?"""
+        """Is it, or the target of a link there, neither a file nor missing?"""
         with engine_errors(f"looking at {path}"):
             try:
                 chunks, status = self.client.get_archive(self.container, path)
@@ -433,13 +433,13 @@ class DockerSandbox:
                 if status["linkTarget"]:
                     chunks, status = self.client.get_archive(self.container, status["linkTarget"])
                     chunks.close()
-            except APIError:  # it is missing, or a folder above it is; whoever runs a command finds out
+            except APIError:  # it is missing, or a folder above it is; the next command reports that
                 return False
         return bool(status["mode"] & _NO_FILE)
 
     def _blame(self, said: str) -> SandboxError:
-        """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
-        one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
+        """Find out who is at fault if nothing can run, by trying a fresh container of the same image: SandboxRuined
+        if that one works, SandboxError if it does not. A missing container was removed from outside."""
         if docker_engine.is_gone(self.client, self.container):
             return SandboxError(word_engine_error("the container was removed by somebody else", said))
         fresh = self._create([], self.labels)
@@ -466,7 +466,7 @@ class DockerSandbox:
             raise SandboxRuined(self.ruined)
 
     def _watch_disk(self) -> None:
-        """Anew with each start; after the agent the verifier gets as much again, on top of what is there."""
+        """Watch from each start. After the agent, the verifier gets the same limit again, on top of existing files."""
         if self._watch is not None:
             self._watch.stop()
         with engine_errors("asking where the container keeps its files"):
@@ -502,7 +502,7 @@ class DockerSandbox:
                     raise
 
     def end_processes(self) -> None:
-        """Kills the container; what follows starts it again, on the same files. The way to the provider is closed."""
+        """Kill the container and close the way to the provider. The next command starts it again, on the same files."""
         self._close_gateway()
         self._sealed = True
         self._owner = 0
@@ -533,10 +533,10 @@ class DockerSandbox:
             self.gateway.close()
 
     def close(self) -> None:
-        """Removes container, network and volumes. Closing twice is harmless.
+        """Remove container, network and volumes. Closing twice is harmless.
 
-        It waits for `docker_removal.PATIENCE` at most. What the engine does not let go of is told in the log and left to
-        the next sweep: the attempt has ended, and its result stands.
+        It waits for `docker_removal.PATIENCE` at most. What the engine fails to remove is logged and left to the next
+        sweep: the attempt has ended, and its result counts.
         """
         if self._watch is not None:
             self._watch.stop()

@@ -1,7 +1,7 @@
-"""The containers that run next to the agent's, for a task that has several: started by Compose, bounded as the agent's is.
+"""The containers that run next to the agent's, for a task with several: started by Compose, with the agent's limits.
 
-Compose gets a file made here, of fields that `runner.suites.compose` took one by one, with the limits, labels and networks of
-the attempt; never the task's own file. Everything carries the attempt's mark, so that what removes a sandbox removes it too.
+Compose gets a file made here, with fields that `runner.suites.compose` accepted one by one, and the attempt's limits,
+labels and networks; never the task's own file. All have the attempt's mark, so removing a sandbox removes them too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PAUSE = 0.3  # between two looks at what starts
 
 
 class ServiceGroup:
-    """The services of one attempt. `things`: what is on the engine for them, as (kind, name or id). `shared`: networks of
-    all attempts that they join."""
+    """The services of one attempt. `things`: their objects on the engine, as (kind, name or id). `shared`: networks
+    of all attempts that they join."""
 
     def __init__(
         self, client: APIClient, services: Services, machine: Machine, image: Image, mark: str, labels: dict[str, str]
@@ -56,7 +56,7 @@ class ServiceGroup:
         self._watches: list[DiskWatch] = []
 
     def make_volumes(self) -> list[Mount]:
-        """The volumes of all, and those that the agent's container mounts."""
+        """Make all volumes. Return those that the agent's container mounts."""
         everybody = (self.services.main, *self.services.others)
         for name in sorted({volume.name for each in everybody for volume in each.volumes if volume.name}):
             with engine_errors("making a volume of a service"):
@@ -69,7 +69,7 @@ class ServiceGroup:
         ]
 
     def make_networks(self) -> Network | None:
-        """The networks of all. Returns one that the agent's container may be made on, None where it is on none of them."""
+        """Make all networks. Return one to create the agent's container on, or None if it is on none of them."""
         own = self.services.main.networks if self.services.others else {}
         used = {network for each in self.services.others for network in each.networks}
         for name in sorted({*own, *used}):
@@ -133,7 +133,7 @@ class ServiceGroup:
         ]
         settings: dict[str, JsonValue] = dict(service.settings)
         if any(not volume.name for volume in service.volumes):
-            settings.pop("read_only", None)  # nothing could be copied into it
+            settings.pop("read_only", None)  # else nothing could be copied into it
         if "network_mode" not in settings:
             settings["networks"] = {
                 **{self._name(name): {"aliases": list(more)} for name, more in service.networks.items()},
@@ -191,7 +191,7 @@ class ServiceGroup:
         return containers
 
     def _fill(self, container: str, volumes: tuple[Volume, ...]) -> None:
-        """Copy the task's files into a container that is made. A volume of several containers is filled by each of them."""
+        """Copy the task's files into a created container. A shared volume is filled by each of its containers."""
         for volume in volumes:
             if volume.source is None:
                 continue
@@ -205,7 +205,7 @@ class ServiceGroup:
                     self.client.put_archive(container, "/", pack_files(files, top=target.strip("/")))
 
     def _watch(self, container: str) -> None:
-        """Its disk is bounded as the agent's is."""
+        """Limit its disk like the agent's."""
         with engine_errors("asking where a service keeps its files"):
             folders = folders_of(self.client.inspect_container(container))
 
@@ -226,7 +226,7 @@ class ServiceGroup:
         self._watches.append(watch)
 
     def _await(self, containers: dict[str, str]) -> None:
-        """Until each one runs and is healthy where it says how to find out, or has ended well."""
+        """Wait until each one runs and is healthy (if it has a health check), or has ended well."""
         until = time.monotonic() + self.machine.build_timeout_seconds
         waiting = dict(containers)
         while waiting:
@@ -254,7 +254,7 @@ class ServiceGroup:
                 self.client.connect_container_to_network(main, self._name(name), aliases=list(dict.fromkeys(aliases)))
 
     def _logs(self) -> str:
-        """The end of what each service wrote."""
+        """The end of each service's output."""
         parts = []
         with suppress(SandboxError), engine_errors("reading what the services wrote"):
             for service, container in sorted(self._containers().items()):
@@ -268,14 +268,14 @@ def _read_file(path: Path) -> File:
 
 
 def _find_problem(status: str, health: str, exit_code: int) -> str:
-    """Why a service will not become ready; "" while it may."""
+    """Why a service will not become ready; "" if it still may."""
     if status in ("exited", "dead"):
         return f"ended with exit code {exit_code}" if exit_code != 0 else ""
     return "is not healthy" if health == "unhealthy" else ""
 
 
 def _escape(value: JsonValue) -> JsonValue:
-    """Without references: what the task's file had of them is answered."""
+    """Escape references: those of the task's file have already been resolved."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Skills that an image brings: taken away before the library comes, so that an agent has no others than its library's."""
+"""An image's own skills: removed before the library is put in, so that an agent only has its library's skills."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 from runner.sandboxes import SKILLS
 
-# Below a home or a working directory: where agent programs look for skills, ours (runner/agents) and others that images
-# are made for.
+# Below a home or a working directory: where agent programs look for skills, both ours (runner/agents) and others that
+# images are made for.
 PLACES = (
     ".agents/skills",
     ".claude/skills",
@@ -41,13 +41,13 @@ ABSOLUTE = (
     "/runtime/skills",
     "/tmp/hermes/skills",
 )
-# Patterns of the shell, below a home or a working directory: skills of extensions and plug-ins.
+# Shell patterns below a home or a working directory: skills of extensions and plug-ins.
 EXTENSIONS = (
     ".claude/plugins/cache/*/*/*/skills",
     ".gemini/extensions/*/skills",
     ".qwen/extensions/*/skills",
 )
-# Variables that name another folder in place of one below the home: variable -> that folder, "" for the home itself.
+# Variables that replace a folder below the home: variable -> that folder, "" for the home itself.
 VARIABLES = {
     "CLAUDE_CONFIG_DIR": ".claude",
     "CODEX_HOME": ".codex",
@@ -59,8 +59,8 @@ VARIABLES = {
 }
 DEPTH = 8  # levels below the working directory: programs find skills in folders of a repository, too
 MAX_TOLD = 200
-# A folder stays, with its owner and empty; a link goes. What was found is printed, a line each; the status is not 0
-# where something is left. Nothing but the image's own files is there yet: the library's volume is empty.
+# Folders stay, with their owner and empty; links are removed. Finds are printed, a line each; the status is not 0 if
+# something is left. Only the image's own files exist at this time: the library's volume is empty.
 _CLEAR = """left=0
 clear() {
   [ -e "$1" ] || [ -L "$1" ] || return 0
@@ -91,10 +91,10 @@ _LINE_BREAK = "! -path '*\n*'"  # a path with one would be read as two
 
 
 def build_clearing(working_directory: str, more: tuple[str, ...], own: str = "") -> str:
-    """The command that takes away every skill of the image; `more` are further absolute folders of skills.
+    """The command that removes every skill of the image. `more`: further absolute folders of skills.
 
-    `own` is the folder that the task names for its skills. It may be any folder, so only what holds a SKILL.md is
-    emptied, and nothing where the working directory lies in it.
+    `own`: the folder that the task names for its skills. It may be any folder, so only folders with a SKILL.md are
+    emptied, and nothing if the working directory is inside it.
     """
     folder = PurePosixPath(working_directory)
     own = "" if own and folder.is_relative_to(own) else own

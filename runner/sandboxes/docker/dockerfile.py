@@ -1,6 +1,6 @@
-"""Faults of a Dockerfile that show without building it: unknown instructions, files that its context lacks.
+"""Faults of a Dockerfile that are visible without building it: unknown instructions, files that its context lacks.
 
-Only what certainly fails is told. Variables, patterns, addresses, other stages and other frontends are left to the build.
+Only certain failures are reported. The build checks variables, patterns, addresses, other stages and other frontends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INSTRUCTIONS = (
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)\s*")
 _OFFICIAL = re.compile(r"(?:docker\.io/)?docker/dockerfile(?:-upstream)?(?:[:@]\S+)?")
-_SPACES = "\t\v\f\r "  # what separates words; a no-break space or a line separator is part of a word
+_SPACES = "\t\v\f\r "  # separators of words; a no-break space or a line separator is part of a word
 _WORD = re.compile(f"[^{_SPACES}]+")
 _SHELL_WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:\\.|[^"\\])*"|'[^']*')+""")
 _HEREDOC = re.compile(r"\d*<<(-?)([^<]+)")  # a whole word: the builder takes `<<EOF;` to end at a line `EOF;`
@@ -36,12 +36,12 @@ class Instruction:
 
     line: int  # of its beginning, from 1
     name: str  # in capitals
-    rest: str  # with what goes on in further lines; documents left out
+    rest: str  # with continuation lines; documents left out
     unended: str = ""  # the delimiter of a document that has no end
 
 
 def dockerfile_problems(machine: Machine) -> Iterator[SuiteError]:
-    """Why the image of a task with a build context certainly cannot be built: file, line, what is wrong."""
+    """Yield why the image of a task with a build context certainly cannot be built: file, line, what is wrong."""
     assert machine.context is not None
     path = str(machine.context / DOCKERFILE)
     try:
@@ -71,7 +71,7 @@ def _problems(instruction: Instruction, context: Context) -> Iterator[str]:
 
 
 def instructions(text: str, escape: str = "\\") -> Iterator[Instruction]:
-    """As BuildKit splits them: only a newline ends a line, and an escape that is doubled does not continue it."""
+    """Split as BuildKit does: only a newline ends a line, and a doubled escape does not continue it."""
     continued = re.compile(rf"(?<!{re.escape(escape)}){re.escape(escape)}[ \t]*\Z")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     place = 0
@@ -96,8 +96,8 @@ def _is_comment(line: str) -> bool:
 
 
 def _after_documents(lines: list[str], place: int, name: str, rest: str) -> tuple[int, str]:
-    """The place behind the documents that an instruction brings along, and the delimiter of the one that nothing ends:
-    the rest of the file is its text."""
+    """The place after the documents of an instruction, and the delimiter of an unended one: the rest of the file is
+    its text."""
     if (rest.partition(" ")[0].upper() if name == "ONBUILD" else name) not in _WITH_DOCUMENTS:
         return place, ""
     for start in filter(None, map(_HEREDOC.fullmatch, _SHELL_WORD.findall(rest))):
@@ -110,7 +110,7 @@ def _after_documents(lines: list[str], place: int, name: str, rest: str) -> tupl
 
 
 def _directives(text: str) -> dict[str, str]:
-    """`# syntax=...` and `# escape=...`, which stand before anything else."""
+    """`# syntax=...` and `# escape=...`, which must come first."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         match = _DIRECTIVE.fullmatch(line.strip())
@@ -121,7 +121,7 @@ def _directives(text: str) -> dict[str, str]:
 
 
 def _sources(instruction: Instruction) -> Iterator[str]:
-    """The files of the context that are certainly copied."""
+    """The files that are certainly copied from the context."""
     if instruction.name not in ("COPY", "ADD"):
         return
     rest = instruction.rest
@@ -141,8 +141,8 @@ def _sources(instruction: Instruction) -> Iterator[str]:
 
 
 def _is_sent(source: str, context: Context) -> bool:
-    """Is it in what is sent to the builder? True as well where only the builder knows: below a link, in a folder that is
-    sent empty."""
+    """Is it sent to the builder? True as well if only the builder knows: below a link, or in a folder that is sent
+    empty."""
     name = os.path.normpath("/" + source).lstrip("/")
     parts = PurePosixPath(name).parts
     if not parts or lies_in(name, context.extra_folders):

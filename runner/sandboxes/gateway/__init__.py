@@ -1,2 +1,1 @@
-"""The only way out of a sandbox: a proxy that lets calls to the agent's model through, meters them and refuses the
-rest."""
+"""The only way out of a sandbox: a proxy that forwards calls to the agent's model, meters them and refuses the rest."""

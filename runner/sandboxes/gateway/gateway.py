@@ -1,10 +1,10 @@
-"""A sandbox's only way out: an HTTP server on this side that forwards model calls to one provider.
+"""A sandbox's only way out: an HTTP server on the host that forwards model calls to one provider.
 
-The program in the sandbox is told this server's address as its provider. Each request is held against an allow-list
-(only the calls a model is asked by, only below the provider's base URL, only the models and tools of this attempt),
-gets the key that never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect
-followed: the program sees what the provider said. Who knocks is hostile: sizes, times and connections are capped,
-framing is strict, headers are checked, and should an answer hold the key, it is masked before it is passed on.
+The program in the sandbox gets this server's address as its provider. Each request is checked against an allow-list:
+only model calls, only below the provider's base URL, only the models and tools of this attempt. It gets the key that
+never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect is followed: the program
+sees what the provider said. Clients are hostile: sizes, times and connections are capped, framing is strict, headers
+are checked, and a key in an answer is masked before it is passed on.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_o
 from runner.sandboxes.gateway.gateway_server import LIMITS, GatewayLimits, Server
 from runner.sandboxes.needs import Needs, Provider
 
-UNTOLD_ALLOWED = 3  # answers without usage in one attempt, where something counts on it
-MAX_REFUSALS = 20  # kinds of refusals that are told apart
-# At these, a chat's limit on output has its newer name, which newer models there insist on; elsewhere the older one holds.
+UNTOLD_ALLOWED = 3  # answers without usage in one attempt, if a limit needs the usage
+MAX_REFUSALS = 20  # kinds of refusals counted separately
+# These hosts' newer models insist on the newer name of a chat's limit on output. Elsewhere the older one works.
 _NEW_NAMES = ("api.openai.com", ".openai.azure.com")
 
 
 class Gateway:
-    """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
+    """One per attempt. Use: `start`, then read the fields, then `close`; closing twice is harmless.
 
     requests  model calls forwarded to the provider; `failed` of them met an error
     usage     what they used, as the provider reports it. `untold`: whole answers without input or output tokens.
               `broken_off`: answers that may have used more than they report
-    close     hangs up on calls under way and counts the usage that their answers reported until then
-    refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
-              usage is `counted` by a budget or a limit on tokens; from then on every call is refused
+    close     hangs up on calls in progress and counts the usage that their answers reported until then
+    refusal   the exception of `before_call` (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED answers without
+              usage, if it is `counted` by a budget or a limit on tokens; from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
-    refused   what was not forwarded: the message that the program got -> how often
+    refused   requests that were not forwarded: the message that the program got -> how often
     lowered   calls that asked for a longer answer than was left of a limit on output, and were forwarded with less
 
-    `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
+    `online`: the task has network, so tools that the provider runs itself (search, code, MCP) may be used.
     `before_call`, `after_call` (given the usage of one call) and `price` run one at a time, in a thread of their own.
     """
 
@@ -72,7 +72,7 @@ class Gateway:
         self.usage = Usage()
         self.refused: Counter[str] = Counter()
         self.watch: Callable[[int, Usage], None] | None = None  # given number and usage of each answered call
-        self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
+        self.limit_reached: str | None = None  # TurnLimit or TokenLimit, after a call was refused for it
         self.refusal: Exception | None = None
         self.trouble: RunnerError | None = None
         self._counted = counted
@@ -80,7 +80,7 @@ class Gateway:
         self._before_call, self._after_call, self._price = before_call, after_call, price
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
         self._lock, self._line = threading.Lock(), threading.Lock()
-        self._output = self._granted = 0  # tokens made so far, and those that the call under way may make
+        self._output = self._granted = 0  # tokens made so far, and those that the call in progress may make
         self._open: set[socket.socket] = set()
         self._is_closing = False
         self._context = contextvars.copy_context()  # of the attempt: threads of the server begin with an empty one
@@ -92,7 +92,7 @@ class Gateway:
 
     @classmethod
     def of_needs(cls, needs: Needs, *, online: bool) -> Gateway:
-        """With everything an agent's needs say of its provider. SetupError when they name none."""
+        """Make one from an agent's needs. SetupError if they name no provider."""
         if needs.provider is None:
             raise SetupError("no provider is named that a gateway could forward to")
         return cls(
@@ -105,9 +105,9 @@ class Gateway:
         )
 
     def start(self, host: str) -> str:
-        """Listens on `host` (an address of this machine) and returns the URL that stands for the provider's base URL.
+        """Listen on `host` (an address of this machine) and return the URL that replaces the provider's base URL.
 
-        SetupError when the key is missing, OSError when the address is not ours.
+        SetupError if the key is missing, OSError if the address is not ours.
         """
         self.key()
         self._server = Server((host, 0), self)
@@ -130,7 +130,7 @@ class Gateway:
         self._callbacks.shutdown()
 
     def _wait_for_the_last(self) -> None:
-        """What a call under way has cost by now is told as its connections go. One that hangs is not waited for long."""
+        """Wait until calls in progress have reported their usage, but not long for one that hangs."""
         until = time.monotonic() + self.limits.closing_seconds
         while time.monotonic() < until:
             with self._lock:
@@ -139,7 +139,7 @@ class Gateway:
             time.sleep(0.005)
 
     def key(self) -> str | None:
-        """Read anew for each request, so that a changed key takes effect and none is kept here."""
+        """The provider's key, read for each request, so that a changed key takes effect and none is kept here."""
         name = self.provider.key_variable
         if name is None:
             return None
@@ -151,16 +151,16 @@ class Gateway:
         return value
 
     def allow(self, requests: int | None = None, tokens: int | None = None, output: int | None = None) -> None:
-        """At most so many model calls that did not fail, and none once so many tokens were used (sent and made).
+        """Limit the successful model calls, and refuse calls after this many tokens were used (sent and made).
 
-        `output`: at most so many tokens are made in all. Each call may make no more than what is left, so calls wait for
-        one another. An answer that does not tell its length counts as long as it could be. None: no limit.
+        `output`: total of tokens made. Each call may make no more than what is left, so calls wait for one another. An
+        answer of unknown length counts as long as it could be. None: no limit.
         """
         self._requests_allowed, self._tokens_allowed, self._output_allowed = requests, tokens, output
 
     @contextlib.contextmanager
     def slot(self, is_gone: Callable[[], bool]) -> Iterator[None]:
-        """Around each model call: one of the slots of the model's server. `is_gone`: nobody waits for the answer any more."""
+        """Hold one of the model server's slots for a call. `is_gone`: the client no longer waits for the answer."""
 
         def pause(seconds: float) -> None:
             if self._is_closing or is_gone():
@@ -192,18 +192,18 @@ class Gateway:
 
     @property
     def queued_seconds(self) -> float:
-        """Seconds until now in which calls waited for a free slot of the model's server, and none was under way."""
+        """Seconds so far when calls waited for a free slot of the model's server, and none was in progress."""
         with self._lock:
             return self._sum_queued()
 
     @contextlib.contextmanager
     def in_line(self) -> Iterator[None]:
-        """Around each model call: two side by side could not both be given what is left of a limit on output."""
+        """Serialise model calls: two in parallel could not both get what is left of a limit on output."""
         with contextlib.nullcontext() if self._output_allowed is None else self._line:
             yield
 
     def bound_answer(self, body: bytes, address: str, wire: str) -> bytes:
-        """The body of a model call, its answer bounded by what is left of a limit on output."""
+        """Limit the answer of a model call to what is left of a limit on output. Return the changed body."""
         if self._output_allowed is None:
             return body
         self._granted = max(self._output_allowed - self._output, 0)
@@ -215,18 +215,18 @@ class Gateway:
         return bounded
 
     def note_refusal(self, message: str) -> None:
-        """Texts in it may be the program's."""
+        """Count a refusal. Texts in it may be the program's."""
         message = replace_unprintable(message)[:200]
         with self._lock:
             more = message not in self.refused and len(self.refused) >= MAX_REFUSALS
             self.refused["other requests" if more else message] += 1
 
     def ask(self) -> None:
-        """May one more call be made? Refusal when not."""
+        """Allow one more call, or raise the refusal."""
         self._in_turn(self._ask)
 
     def note_answer(self, metered: Metered, whole: bool = True) -> None:
-        """A model call was answered. An error of what counts it ends the attempt like a refusal."""
+        """Count an answered model call. An error while counting ends the attempt like a refusal."""
         self._in_turn(lambda: self._count(metered, whole))
 
     def _ask(self) -> None:
@@ -238,7 +238,7 @@ class Gateway:
         if self.refusal is None and self._before_call is not None:
             try:
                 self._before_call()
-            except Exception as error:  # raised again where the attempt ends
+            except Exception as error:  # raised again when the attempt ends
                 self.refusal = error
         if self.refusal is not None:
             raise RequestRefused(FINAL, "no further model call is allowed in this attempt")
@@ -273,7 +273,7 @@ class Gateway:
             self.refusal = self.refusal or error
 
     def _in_turn(self, work: Callable[[], None]) -> None:
-        """One at a time and always in the same thread: who counts may hold a connection to a database."""
+        """Run one at a time and always in the same thread: the counter may hold a connection to a database."""
         try:
             future = self._callbacks.submit(work)
         except RuntimeError as error:  # closed
@@ -281,9 +281,9 @@ class Gateway:
         future.result()
 
     def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
-        """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
+        """Note how a model call ended. A failed one is not a turn: an outage must not use up the agent's turns.
 
-        `before` is what its status said, where its body says more. One that we hung up on says nothing about the provider.
+        `before` is what its status said, if its body says more. Our hanging up says nothing about the provider.
         """
         with self._lock:
             if self._is_closing:

@@ -1,7 +1,7 @@
-"""What a gateway lets a model be asked for: by which name, with which tools, with what to look up.
+"""What a model may be asked through a gateway: its names, its tools, and what it looks up.
 
-A body is read once, here, and written anew, so the provider reads what was checked: no name that occurs twice, no
-other character set, no compression. Names are compared without case and underscores, since some providers read them so.
+A body is read once, here, and written again, so the provider reads what was checked: no repeated name, no other
+character set, no compression. Names are compared without case and underscores, since some providers read them so.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from runner.base.types import JsonValue
 from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, Target
 from runner.sandboxes.needs import Provider
 
-# Tools that the program runs itself, which its sandbox confines. All others run at the provider, which has a network.
+# Tools that the program runs itself, confined by its sandbox. All others run at the provider, which has a network.
 _OWN_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch"})  # OpenAI
 _OWN_ANTHROPIC_TOOL = re.compile(r"custom|(bash|text_editor|computer|memory)_[0-9]{8}")
 _OWN_GEMINI_TOOLS = frozenset({"functiondeclarations"})
-# The same, asked for beside the tools: Anthropic, OpenAI, xAI, DashScope (three), OpenRouter.
+# The same as fields outside the tools: Anthropic, OpenAI, xAI, DashScope (three), OpenRouter.
 _PROVIDER_FIELDS = (
     "mcp_servers",
     "web_search_options",
@@ -29,13 +29,13 @@ _PROVIDER_FIELDS = (
     "plugins",
 )
 _ASKED = ("messages", "system", "input", "contents", "systeminstruction", "generatecontentrequest")
-# Where a message holds further parts, and where a part names what the provider fetches. What a tool was given or
-# returned may look the same and is none of these.
+# Where a message holds further parts, and where a part names what the provider fetches. A tool's arguments and results
+# may look the same but do not count.
 _PARTS = frozenset(
     "content contents parts output source file filedata functionresponse imageurl videourl video inputimage".split()
 )
 _LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
-# Where a call says how long its answer may be, and how many answers it wants.
+# Where a call states the length and the number of its answers.
 _LENGTHS = {
     "messages": ("max_tokens",),
     "responses": ("max_output_tokens",),
@@ -46,7 +46,7 @@ _ANSWERS = ("n", "candidatecount")
 
 
 def check_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
-    """The body as it may be forwarded, or RequestRefused. `online`: the task has network, so the provider may use its own."""
+    """Return the body to forward, or raise RequestRefused. `online`: the task, and so the provider, has network."""
     try:
         body = json.loads(content.decode(), object_pairs_hook=_object)
         if not isinstance(body, dict):
@@ -71,9 +71,9 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
 
 
 def bound_output(content: bytes, address: str, wire: str, room: int, *, newer_name: bool) -> tuple[bytes, bool]:
-    """The body of a model call that asks for one answer of at most `room` tokens, and whether it had asked for more.
+    """The body with one answer of at most `room` tokens, and whether it had asked for more.
 
-    `newer_name`: a chat that names no limit gets `max_completion_tokens`. RequestRefused where it cannot be bounded.
+    `newer_name`: a chat that names no limit gets `max_completion_tokens`. RequestRefused if it cannot be limited.
     """
     if address.partition("?")[0].endswith("/compact"):
         raise RequestRefused(
@@ -92,7 +92,7 @@ def bound_output(content: bytes, address: str, wire: str, room: int, *, newer_na
 
 
 def _bound(asked: dict[str, JsonValue], names: tuple[str, ...], room: int) -> tuple[dict[str, JsonValue], bool]:
-    """`names`: of its limits; the first is set where it has none."""
+    """`names`: of its limits; the first is set if it has none."""
     fields, as_given = _fields(asked), {_plain(name): name for name in asked}
     if any(fields.get(name) not in (None, 1) for name in _ANSWERS):
         raise RequestRefused(FINAL, "several answers at once were asked for; expected one")
@@ -117,7 +117,7 @@ def _plain(name: str) -> str:
 
 
 def _fields(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """By plain name. Refusal where two names are one to a provider that reads them loosely."""
+    """Map fields by plain name. Refused if a provider that reads names loosely would see one name twice."""
     found = {_plain(name): value for name, value in given.items()}
     if len(found) < len(given):
         raise RequestRefused(FINAL, "two names of one object differ only in case or underscores")
@@ -125,7 +125,7 @@ def _fields(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: frozenset[str]) -> None:
-    """Every model that path and body name. OpenRouter's `models` are those it may turn to instead."""
+    """Check every model that path and body name. OpenRouter's `models` are possible replacements."""
     if not allowed:
         return
     others = fields.get("models") or []
@@ -139,7 +139,7 @@ def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: fro
 
 
 def _ask_for_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A streamed chat tells what it used only where it is asked to."""
+    """Request usage data: a streamed chat reports it only if asked to."""
     options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
     kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}
     others = options if isinstance(options, dict) else {}
@@ -148,7 +148,7 @@ def _ask_for_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _refuse_network(fields: Mapping[str, JsonValue], wire: str) -> None:
-    """What the provider would look up, fetch or run for an agent whose task has no network."""
+    """Refuse what the provider would look up, fetch or run for an agent whose task has no network."""
     for name in _PROVIDER_FIELDS:
         if fields.get(_plain(name)):
             raise _offline(name)

@@ -1,4 +1,4 @@
-"""What a gateway lets through: which calls, which headers, and what it makes of the provider's status."""
+"""What a gateway lets through: which calls, which headers, and how it reads the provider's status."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runner.models.wire.metering import ErrorInAnswer
 from runner.models.wire.patience import retry_after_seconds
 from runner.sandboxes.needs import Provider
 
-# What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
-# fine-tuning, stored answers, keys) stays out of reach.
+# Addresses of model calls: Anthropic, OpenAI (Responses, chat), Gemini. All other functions of an account (files,
+# fine-tuning, stored answers, keys) are out of reach.
 _VERSION = r"^(/v[0-9]+(alpha|beta)?[0-9]*)?"
 _CALLS = re.compile(
     _VERSION
@@ -27,8 +27,8 @@ _HOP_BY_HOP = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization te trailer trailers transfer-encoding upgrade "
     "proxy-connection http2-settings content-length host expect".split()
 )
-# Keys are ours to send, and so is what a body is; encodings would hide a key from the mask; who is behind whom is
-# nobody's business; a mask of fields would hide what a call used.
+# The gateway sets keys and the headers of a body itself. Encodings would hide a key from the mask. Forwarding headers
+# are nobody's business. A mask of fields would hide a call's usage.
 _NOT_SENT = _HOP_BY_HOP | frozenset(
     "authorization x-api-key x-goog-api-key api-key cookie accept-encoding forwarded via origin referer "
     "x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip openai-organization openai-project content-type "
@@ -38,7 +38,7 @@ NOT_RETURNED = _HOP_BY_HOP | frozenset({"set-cookie", "location", "alt-svc", "st
 _NOT_ASKED = frozenset({"key", "api_key", "access_token", "fields", "$fields"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
-# To a program, what no repetition will mend. Programs try again after 401, 402 and 429, none does after 400.
+# For errors that no retry can fix: programs retry after 401, 402 and 429, but not after 400.
 FINAL = 400
 
 
@@ -52,12 +52,12 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request asks for at the provider."""
+    """The target of a request at the provider."""
 
     address: str  # path and query
-    is_call: bool  # of a model; else a look at it: a count of tokens, the models there are
+    is_call: bool  # of a model; else a query: a count of tokens, or the list of models
     wire: str = ""  # the format of its body, as in Provider.wire; "" for a list of models
-    model: str | None = None  # where the path names it
+    model: str | None = None  # if the path names it
 
 
 def base_of(provider: Provider) -> SplitResult:
@@ -68,7 +68,7 @@ def base_of(provider: Provider) -> SplitResult:
 
 
 def target_of(method: str, given: str, *, base: SplitResult, secret: str, wire: str = "") -> Target:
-    """Refusal for anything off the list, and for other calls than those of `wire`, where one is named."""
+    """Refuse anything off the list, and other calls than those of `wire`, if one is named."""
     if method not in ("GET", "POST"):
         raise RequestRefused(405, "only GET and POST are forwarded")
     prefix = f"/{secret}/"
@@ -97,7 +97,7 @@ def key_header(provider: Provider, key: str | None) -> tuple[tuple[str, str], ..
 
 
 def headers_sent(headers: Message) -> Iterator[tuple[str, str]]:
-    """What of the program's headers goes on. Refusal for values that could end a header and begin something else."""
+    """Select the program's headers to forward. Refuse values that could end a header and begin something else."""
     named = {item.strip().lower() for value in headers.get_all("connection", []) for item in value.split(",")}
     for name, value in headers.items():
         if not _TOKEN.match(name) or any(character < " " and character != "\t" for character in value):
@@ -114,7 +114,7 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
         return KeyRefused(f"the provider answered {status} to {named}", provider.key_variable)
     if status == 402:
         return AccountRefused("the provider answered 402: the account has no credit left")
-    if status == 404:  # of this attempt alone: a path that does not exist is the program's own doing
+    if status == 404:  # of this attempt alone: a path that does not exist is the program's own fault
         return ModelRefused("the provider answered 404: it knows no such model or call")
     if is_compressed(answer):
         return ModelRefused("the provider's answer is compressed, though it was asked not to be")
@@ -124,12 +124,12 @@ def trouble_of(answer: HTTPResponse, provider: Provider) -> RunnerError | None:
 
 
 def is_compressed(answer: HTTPResponse) -> bool:
-    """Nobody could see a key in it, nor what the call used."""
+    """Is it compressed? That would hide a key in it, and the call's usage."""
     return (answer.getheader("content-encoding") or "identity").strip().lower() != "identity"
 
 
 def trouble_told(broken: ErrorInAnswer, status: int) -> RunnerError | None:
-    """What only the body of an answer tells: an account without credit, an error after a status of success."""
+    """Errors that only the body of an answer shows: an account without credit, an error after a status of success."""
     if broken.is_of_account:
         return AccountRefused(f"the provider answered {status}: the account has no credit left")
     if status < 300 and broken.may_pass:
@@ -138,7 +138,7 @@ def trouble_told(broken: ErrorInAnswer, status: int) -> RunnerError | None:
 
 
 class KeyMask:
-    """Passes bytes through and puts asterisks where the key stands, also when it arrives in pieces."""
+    """Passes bytes through and replaces the key with asterisks, also if it arrives in pieces."""
 
     def __init__(self, key: str | None) -> None:
         self._key = (key or "").encode()
@@ -148,7 +148,7 @@ class KeyMask:
         return content.replace(self._key, b"*" * 8) if self._key else content
 
     def feed(self, piece: bytes) -> bytes:
-        """What can be passed on: all but an end that may be the beginning of a key."""
+        """Return what can be passed on: all but an end that may be the beginning of a key."""
         content = self.whole(self._held + piece)
         end = len(content)
         for size in range(min(len(self._key) - 1, end), 0, -1):

@@ -47,14 +47,14 @@ class GatewayLimits:
     silence_seconds: float = 600.0  # of the provider, before and between pieces of an answer
     answer_seconds: float = 3_600.0
     connections: int = 32  # at once
-    closing_seconds: float = 5.0  # to count what calls under way have used
+    closing_seconds: float = 5.0  # to count what calls in progress have used
 
 
 LIMITS = GatewayLimits()
 
 
 class CallPolicy(Protocol):
-    """What the server asks of the gateway it works for (`runner.sandboxes.gateway.gateway`), which says what each one does."""
+    """What the server asks of its gateway (`runner.sandboxes.gateway.gateway`), which documents each method."""
 
     provider: Provider
     base: SplitResult
@@ -88,7 +88,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        """Without the look-up of this machine's name that the base class makes, which can hang without a network."""
+        """Skip the base class's look-up of this machine's name, which can hang without a network."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
@@ -108,7 +108,7 @@ class Server(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in the middle is nothing to tell; what matters is in `Gateway.trouble`."""
+        """Ignore a client that disconnects in the middle; what matters is in `Gateway.trouble`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,14 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "gateway", ""
     server: Server
     _upstream: socket.socket | None = None
-    _is_gone = False  # the program went away before it had its whole answer
+    _is_gone = False  # the program disconnected before it had its whole answer
 
     def setup(self) -> None:
         self.request.settimeout(self.server.gateway.limits.request_seconds)
         super().setup()
 
     def handle_one_request(self) -> None:
-        """One request a connection: what may follow on it is never looked at, so nothing can be smuggled behind it."""
+        """Handle one request a connection: anything after it is never read, so nothing can be smuggled behind it."""
         self.close_connection = True
         self.raw_requestline = self.rfile.readline(65_537)
         if len(self.raw_requestline) > 65_536:
@@ -150,11 +150,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(refusal)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answers what the base class rejects in the form of every other refusal."""
+        """Answer what the base class rejects in the form of every other refusal."""
         self.refuse(RequestRefused(code, message or "the request cannot be read"))
 
     def check_request(self) -> _Forward:
-        """The request as it may be forwarded, or RequestRefused."""
+        """Return the request to forward, or raise RequestRefused."""
         gateway = self.server.gateway
         provider = gateway.provider
         target = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret, wire=provider.wire)
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         gateway = self.server.gateway
         try:
             connection.connect()
-            self._upstream = connection.sock  # the connection forgets it as soon as nothing more can be asked on it
+            self._upstream = connection.sock  # the connection drops it when no further request is possible
             gateway.track(connection.sock, True)
             hang_up.watch(connection.sock)
             connection.putrequest(request.method, request.target, skip_accept_encoding=True)
@@ -249,10 +249,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(
         self, answer: http.client.HTTPResponse, request: _Forward, trouble: RunnerError | None, hang_up: HangUp
     ) -> None:
-        """Streams the answer in chunks; one that breaks off has no last chunk, so the program can tell.
+        """Stream the answer in chunks. One that breaks off has no last chunk, so the program can see that.
 
-        What the call used is told before its end, so that the program cannot ask again while it is not yet counted. A
-        program that goes away in the middle does not change what it used: the answer is read to its end all the same.
+        The call's usage is counted before its end, so that the program cannot ask again earlier. A program that
+        disconnects in the middle does not change what it used: the answer is still read to its end.
         """
         gateway = self.server.gateway
         meter = UsageMeter(request.target, answer.getheader("content-type") or "")
@@ -290,7 +290,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(lambda: self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content)))
 
     def _write(self, write: Callable[[], object]) -> None:
-        """Nothing more is written to a program that went away, or that takes in nothing."""
+        """Write nothing more to a program that disconnected, or that reads nothing."""
         if not self._is_gone:
             try:
                 write()
@@ -321,12 +321,12 @@ def _connect(gateway: CallPolicy) -> http.client.HTTPConnection:
 
 
 class BrokenOff(Exception):
-    """The provider's answer has no end."""
+    """The provider's answer was cut off."""
 
 
 def _pieces(answer: http.client.HTTPResponse, gateway: CallPolicy) -> Iterator[bytes]:
-    """The body as it arrives. BrokenOff when it stops short, grows too long or takes too long."""
-    length = answer.length  # None where the provider does not say
+    """The body as it arrives. BrokenOff if it stops short, grows too long or takes too long."""
+    length = answer.length  # None if the provider does not say
     total, deadline = 0, gateway.clock() + gateway.limits.answer_seconds
     while True:
         try:

@@ -1,2 +1,2 @@
-"""One task's folder: its files, its task.toml, its declared evaluation, its key points. Which tasks a suite has is read
-beside this folder."""
+"""One task's folder: its files, its task.toml, its declared evaluation, its key points. The parent folder reads which
+tasks a suite has."""

@@ -1,4 +1,4 @@
-"""Fields of an evaluation.toml by type. What is not as expected becomes a problem that names file and key."""
+"""Fields of an evaluation.toml by type. A wrong value becomes a problem that names file and key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_INLINE = 100_000  # characters of an expected output in the file itself
 
 
 class Fields(FieldTable):
-    """A table of the file. Nothing in it is passed over: `refuse_unknown` makes a problem of every field not asked for."""
+    """A table of the file. No field is ignored: `refuse_unknown` makes a problem of every field that was not read."""
 
     def refuse_unknown(self) -> None:
         known = ", ".join(sorted(self._asked))
@@ -53,7 +53,7 @@ class Fields(FieldTable):
         return default
 
     def content(self, name: str, tests: Path, *, required: bool = False) -> Content | None:
-        """`name` as a text in the file, or `name`_file as a path in the tests; None where neither is there."""
+        """`name` as a text in the file, or `name`_file as a path in the tests. None if both are missing."""
         text, file = self.raw(name), self.raw(f"{name}_file")
         if text is None and file is None:
             if required:
@@ -71,7 +71,7 @@ class Fields(FieldTable):
         return None
 
     def test_file(self, name: str, value: object, tests: Path) -> str | None:
-        """A path below the tests folder that leads to a plain file of a size that can be compared."""
+        """A path below the tests folder of a regular file small enough to compare."""
         try:
             path = str(check_relative(value)) if isinstance(value, str) else None
         except ValueError:
@@ -116,7 +116,7 @@ class Fields(FieldTable):
         return found
 
     def range(self, name: str) -> tuple[float | None, float | None] | None:
-        """[least, most]; a list of one number is a least one."""
+        """[least, most]. A list of one number is a minimum."""
         value = self.raw(name)
         if value is None:
             return None

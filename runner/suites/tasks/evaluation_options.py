@@ -24,7 +24,7 @@ DEFAULT_KIND = "text"
 
 
 def read_comparator(fields: Fields, tests: Path) -> Comparator:
-    """The comparison that the table asks for. Its expected output was taken from it before, where it names one."""
+    """Read the comparison from the table. Its expected output, if the table names one, has already been read."""
     kind = fields.choice("kind", tuple(_KINDS), DEFAULT_KIND) or DEFAULT_KIND
     comparator = _KINDS[kind](fields)
     fields.refuse_unknown()

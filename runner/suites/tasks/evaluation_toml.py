@@ -1,7 +1,7 @@
 """tests/evaluation.toml of a task folder: the format is in docs/reference/evaluation.md.
 
-Everything is checked when the suite is read, before anything runs: a field that nobody knows is a problem, a path must
-lead to a file of the tests, and an expected output must pass when it is compared with itself.
+Everything is checked when the suite is read, before anything runs: an unknown field is a problem, a path must lead to
+a file of the tests, and an expected output must pass when it is compared with itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GROUPS = {group.value: group for group in (CheckGroup.PUBLIC, CheckGroup.HIDDEN)
 
 
 def read_evaluation(tests: Path, findings: Findings) -> Evaluation | None:
-    """What tests/evaluation.toml declares; None where there is none, or where problems of it went to `findings`."""
+    """Read tests/evaluation.toml. None if it is missing, or if its problems went to `findings`."""
     source = tests / NAME
     if not (source.is_file() or source.is_symlink()):
         return None
@@ -129,7 +129,7 @@ def _judge(fields: Fields) -> JudgeQuestion:
 
 
 def _prove(fields: Fields, tests: Path, expected: Content | None, comparator: Comparator, precheck: Precheck) -> None:
-    """An expected output that its own comparison or pre-check does not take would fail everybody."""
+    """Check the expected output: one that fails its own comparison or pre-check would fail everybody."""
     if expected is None or (expected.path is not None and not (tests / expected.path).is_file()):
         return  # noted already
     content = expected.inline.encode() if expected.path is None else (tests / expected.path).read_bytes()

@@ -1,8 +1,8 @@
 """Key points that a suite brings with its tasks: SkillLearnBench's eval_keypoints/<task>/<task>-N/.
 
 Three files, each a list of objects keyed by its order: points of the human-authored skills, points of an oracle's
-trajectory, and the oracle's main steps. Source: the release's layout. They are material for a judge, no part of a task:
-what cannot be read is left out with a note, and the task stands.
+trajectory, and the oracle's main steps. Source: the release's layout. They are material for a judge, not part of a
+task: unreadable ones are left out with a note, and the task is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES: dict[str, tuple[str, tuple[str, str, str]]] = {
 
 
 def read_key_points(folder: Path, findings: Findings) -> tuple[KeyPoint, ...]:
-    """Of one instance. Nothing where the folder is not there, or lies behind a link."""
+    """Key points of one instance. Empty if the folder is missing, or behind a link."""
     if folder.is_symlink() or folder.parent.is_symlink() or folder.parent.parent.is_symlink() or not folder.is_dir():
         return ()
     found: list[KeyPoint] = []

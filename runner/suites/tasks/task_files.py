@@ -1,4 +1,4 @@
-"""The files of one task, whatever format its suite has: what the agent finds, what judges it, what solves it."""
+"""The files of one task, in any suite format: what the agent finds, what judges it, what solves it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from runner.base.file_digests import IGNORED
 from runner.base.types import File, Files, Task
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-TRAP = "trap/solve.sh"  # gives the wrong answer that a task declares; the agent `trap` runs it
+TRAP = "trap/solve.sh"  # gives the task's declared wrong answer; run by the agent `trap`
 _BASH_OR_SH = '"$(command -v bash || echo sh)"'
 T = TypeVar("T")
 
 
 def read_workspace_files(task: Task) -> Files:
-    """What is put into the agent's working directory; nothing where the task's image brings it."""
+    """Return the files for the agent's working directory; empty if the task's image brings them."""
     if task.machine.brings_files:
         return {}
     blank = tuple(f"{folder}/" for folder in task.machine.blank_folders)
@@ -36,23 +36,23 @@ def read_test_files(task: Task) -> Files:
 
 
 def without_trap(files: Mapping[str, T]) -> Mapping[str, T]:
-    """Of the files of a task, those that its digest covers. The declared wrong answer is no part of what is tried, so a task
-    keeps its digest when somebody declares one."""
+    """Select the files that the task's digest covers. The declared wrong answer does not affect trials, so a task
+    keeps its digest when one is declared."""
     if TRAP not in files:
         return files
     return {path: value for path, value in files.items() if not path.startswith("trap/")}
 
 
 def script_command(script: str, file: File) -> str:
-    """How a shell starts a script: with the interpreter its first line names, as the system would.
+    """Start a script with the interpreter in its first line, as the system would.
 
-    Where it names none, bash reads it, as under Harbor and SkillLearnBench's runner, or sh where the image has no bash.
-    `script` is its path as the sandbox names it. That way a script need not be executable, on any kind of file system.
+    Without one, bash reads it, as under Harbor and SkillLearnBench's runner, or sh if the image has no bash. `script`
+    is its path in the sandbox. That way a script need not be executable, on any kind of file system.
     """
     first = file.content[:1_000].split(b"\n", 1)[0].decode("utf-8", "replace").strip()
     if not first.startswith("#!") or not (words := first[2:].split(None, 1)):
         return f"{_BASH_OR_SH} {shlex.quote(script)}"
-    # The system hands over what follows the interpreter as one word.
+    # The system passes everything after the interpreter as one word.
     interpreter = "sh" if words[0] == "/bin/sh" else words[0]
     return " ".join(shlex.quote(word) for word in (interpreter, *words[1:], script))
 
@@ -62,7 +62,7 @@ def read_solution_files(task: Task) -> Files:
 
 
 def read_tree(folder: Path) -> Files:
-    """Every file below `folder`. Links and oversized files are refused: a suite consists of plain files."""
+    """Read every file below `folder`. Links and oversized files are refused: a suite consists of plain files."""
     if folder.is_symlink() or not folder.is_dir():
         raise SuiteError(str(folder), "folder", "a folder", "it is a link" if folder.is_symlink() else "there is none")
     found: dict[str, File] = {}

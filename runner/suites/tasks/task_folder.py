@@ -1,7 +1,7 @@
-"""One task folder as Harbor lays it out, which the benchmarks of this field share: read, checked and digested.
+"""One task folder in Harbor's layout, which the benchmarks of this field share: read, checked and digested.
 
-instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh, trap/solve.sh; instead of
-the script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
+instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh,
+trap/solve.sh; instead of the script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _OF_THE_TASK = (
     "solution/",
     f"{STEPS}/",
 )  # instruction.md and task.toml are read, which shows it
-# Into a container, as plain files of bounded size.
+# Files for a container, as plain files of bounded size.
 _COPIED = re.compile(rf"(?:{STEPS}/[^/]+/)?(?:tests|solution|workdir)/")
-PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
+PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they only exist on its machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class TaskFolder:
     digest: str  # over every file
     evaluation: Evaluation | None = None
     verifier_place: VerifierPlace | None = None
-    instructions: tuple[str, ...] = ()  # of its steps, where it has several
-    skills: Files = field(default_factory=dict)  # that it ships: never in its image
+    instructions: tuple[str, ...] = ()  # of its steps, if it has several
+    skills: Files = field(default_factory=dict)  # the skills it ships, which are never in its image
 
     def task(
         self,
@@ -70,8 +70,8 @@ class TaskFolder:
         requires: tuple[str, ...] = (),
         groups: TaskGroups | None = None,
     ) -> Task:
-        """The task at its place in the suite. Its key is the folder's name where the format has no other; `groups` come
-        on top of those that task.toml states."""
+        """Make the task at its place in the suite. Its key is the folder's name if the format has no other; `groups`
+        are added to those in task.toml."""
         task = Task(
             key=key or self.path.name,
             title=title or key or self.path.name,
@@ -101,7 +101,7 @@ class TaskFolder:
         )
 
     def _stage(self, task: Task, step: StepToml, instruction: str) -> Stage:
-        """Tests of the whole task are put in with those of the step, as under Harbor."""
+        """Put the tests of the whole task in with those of the step, as under Harbor."""
         shared = self.path / "tests"
         own = replace(
             task,
@@ -117,13 +117,13 @@ class TaskFolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskShelf:
-    """What reading a suite needs at every turn: where findings go and what is known of its files."""
+    """Tools for reading a suite: where findings go and what is known of its files."""
 
     findings: Findings
     digests: FileDigests
 
     def read(self, path: Path, blank_folders: tuple[str, ...] = ()) -> TaskFolder | None:
-        """The task in the folder; None when it was set aside. blank_folders as in Machine."""
+        """Read the task in the folder. None if it was set aside. blank_folders as in Machine."""
         return self.findings.apart(f"task {path.name}", lambda: self._read(path, blank_folders), task=path)
 
     def _read(self, path: Path, blank_folders: tuple[str, ...]) -> TaskFolder | None:
@@ -155,7 +155,7 @@ class TaskShelf:
         machine = machine_of(path, toml, files, self.findings, blank_folders)
         if not machine.brings_files:
             self.findings.note("Neither Dockerfile nor docker_image, so it runs in the sandbox's own image", path.name)
-        # Only the tasks that used to be run with what they ship are other tasks than before.
+        # Only tasks that used to run with their shipped skills are now different tasks.
         left_out = sorted(set(machine.blank_folders) - set(blank_folders))
         digest = digest_json([FORMAT, without_trap(files), *([{"left_out": left_out}] if left_out else [])])
         place = self._verifier_place(path, toml, machine, files)
@@ -165,8 +165,8 @@ class TaskShelf:
     def _verifier_place(
         self, path: Path, toml: TaskToml, machine: Machine, files: Collection[str]
     ) -> VerifierPlace | None:
-        """As Harbor finds it: an image that task.toml names, else tests/Dockerfile, both with the tests in them, else
-        the agent's environment, into which the tests are put."""
+        """Choose as Harbor does: an image that task.toml names, else tests/Dockerfile, both with the tests in them,
+        else the agent's environment, where the tests are put in."""
         own = toml.verifier_place
         if own is None:
             return None
@@ -191,14 +191,14 @@ class TaskShelf:
         return VerifierPlace(place, has_tests, toml.artifacts)
 
     def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:
-        """Of several compose files the first counts, as for the program itself."""
+        """Read the compose file. Of several the first counts, as in Compose itself."""
         found = [name for name in compose.FILES if f"environment/{name}" in files]
         if not found:
             return toml
         return compose.read_compose(path / "environment" / found[0], self.findings, path.name, toml).apply_to(toml)
 
     def _files(self, path: Path) -> dict[str, list[object]]:
-        """path -> [digest, executable], of a link [None, where it points]."""
+        """path -> [digest, executable], for a link [None, target]."""
         found: dict[str, list[object]] = {}
         for name, status, entry in walk(path):
             if entry.is_symlink():
@@ -216,8 +216,8 @@ class TaskShelf:
         return found
 
     def _link(self, path: Path, name: str) -> str:
-        """Where a link points. Only those of a build context are taken, and only when they stay inside of it; those
-        that nothing reads become notes."""
+        """Return a link's target. Only links in a build context that stay inside it are accepted; those that nothing
+        reads become notes."""
         target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
         inside = os.path.normpath(str(PurePosixPath(name).parent / target))
         if _COPIED.match(name) or name.endswith("instruction.md") or name == "task.toml":
@@ -247,7 +247,7 @@ class TaskShelf:
             self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
 
     def _note_unlisted_steps(self, path: Path, files: Collection[str], steps: Sequence[StepToml]) -> None:
-        """A step is most likely missing in task.toml, and nobody would notice: the task runs without it."""
+        """Note steps missing in task.toml: the task would run without them, and nobody would notice."""
         parts = [name.split("/") for name in files]
         folders = {part[1] for part in parts if part[0] == STEPS and len(part) > 2}
         for name in sorted(folders - {step.name for step in steps}):
@@ -258,14 +258,14 @@ class TaskShelf:
 
 
 def _join_instructions(steps: Sequence[StepToml], texts: Sequence[str]) -> str:
-    """For people who read the task as a whole: an agent is given one after the other."""
+    """Join them for people who read the task as a whole: an agent gets one after the other."""
     count = len(steps)
     parts = zip(steps, texts, strict=True)
     return "\n".join(f"# Step {n} of {count}: {step.name}\n\n{text}" for n, (step, text) in enumerate(parts, start=1))
 
 
 def check_name(path: Path) -> None:
-    """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
+    """Raise SuiteError if the folder's name is unfit for addresses, prompts and names of containers."""
     if path.is_symlink() or not NAME.fullmatch(path.name):
         message = "it is a link" if path.is_symlink() else f"found {shorten_suite_value(path.name)}"
         raise SuiteError(str(path), "folder", NAMED_FOLDER, message)
@@ -277,7 +277,7 @@ def has_verifier(files: Collection[str]) -> bool:
 
 
 def read_declared_evaluation(path: Path, files: Collection[str], findings: Findings) -> Evaluation | None:
-    """Of the task in the folder `path`. Where it has a script too, the script is not run."""
+    """Read the evaluation of the task in the folder `path`. If it has a script too, the script is not run."""
     if DECLARED not in files:
         return None
     if SCRIPT in files:
@@ -288,7 +288,7 @@ def read_declared_evaluation(path: Path, files: Collection[str], findings: Findi
 def machine_of(
     path: Path, toml: TaskToml, files: Collection[str], findings: Findings, blank_folders: tuple[str, ...] = ()
 ) -> Machine:
-    """What the task in the folder `path` asks of the machine. `files` are the paths in it; blank_folders as in Machine."""
+    """The needs of the task in the folder `path`. `files` are the paths in it; blank_folders as in Machine."""
     context = path / "environment" if "environment/Dockerfile" in files else None
     image = toml.image
     if image is not None and context is not None and image.startswith(PREBUILT):
@@ -319,14 +319,14 @@ def machine_of(
 
 
 def find_shipped_skills(files: Collection[str]) -> tuple[str, ...]:
-    """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
-    alone: without one it must find none, wherever the Dockerfile would copy them."""
+    """Folders of skills below environment/, as in Machine.blank_folders. An agent must only know its library's
+    skills, even if the Dockerfile copies others."""
     return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))
 
 
 def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[str], findings: Findings) -> Files:
-    """The skills in these folders below environment/, as a library: what a family's reference skills are made of. One that
-    cannot be read is left out with a note."""
+    """The skills in these folders below environment/, as a library for a family's reference skills. Unreadable ones
+    are left out with a note."""
     found: dict[str, File] = {}
     for folder in sorted(folders):
         below = f"environment/{folder}/"
@@ -334,7 +334,7 @@ def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[
         skills = dict.fromkeys(str(PurePosixPath(text).parent) for text in texts)
         for skill in skills:
             if any(skill != other and PurePosixPath(skill).is_relative_to(other) for other in skills):
-                continue  # a part of another one
+                continue  # part of another one
             slug = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(skill).name or path.name).strip("-.")
             try:
                 tree = read_tree(path / "environment" / folder / skill)
@@ -352,7 +352,7 @@ def read_shipped_skills(path: Path, folders: Collection[str], files: Collection[
 
 
 def add_skill(library: dict[str, File], skill: Files, where: str, findings: Findings) -> None:
-    """Add the skill unless another one has its name. Where that one has other content, a note says so."""
+    """Add the skill unless another one has its name. A note reports a different content under the same name."""
     slug = next(iter(skill)).partition("/")[0]
     there = {name: file for name, file in library.items() if name.startswith(f"{slug}/")}
     if there and there != skill:
@@ -369,7 +369,7 @@ def _instruction(source: Path) -> str:
 
 
 def _script(source: Path) -> None:
-    """A first line that ends in a carriage return names an interpreter that does not exist."""
+    """Check for a first line that ends in a carriage return: it names an interpreter that does not exist."""
     with source.open("rb") as file:
         first = file.readline(1_000)
     if first.startswith(b"#!") and first.endswith(b"\r\n"):
@@ -377,7 +377,7 @@ def _script(source: Path) -> None:
 
 
 def mostly(folders: Sequence[Path], is_one: Callable[[Path], bool]) -> bool:
-    """Have at least half of these folders the shape? One odd folder decides nothing."""
+    """Do at least half of these folders have the shape? A single odd folder decides nothing."""
     return bool(folders) and 2 * sum(map(is_one, folders)) >= len(folders)
 
 

@@ -1,6 +1,6 @@
-"""What is said of a task beside what it is: its domain, its difficulty, the gap it exposes. People group results by it.
+"""Attributes for grouping results that do not affect the task: its domain, its difficulty, the gap it exposes.
 
-No part of any digest or prompt: it changes nothing of what is run, and some of it (gaps, traps) gives a task away.
+They are not part of any digest or prompt: they do not change the run, and some (gaps, traps) give a task away.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from runner.base.types import TaskGroups
 from runner.suites.documents import FieldTable
 
-# What the papers group by; a mapping file may bring others. `rank`: place in a ranking by difficulty, 1 the easiest.
+# Groups used in the papers; a mapping file may add others. `rank`: place in a ranking by difficulty, 1 the easiest.
 KNOWN = ("domain", "category", "source", "difficulty", "rank", "gap", "trap", "composition", "augmentation", "tag")
 ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]{0,39}")
 TAKEN = frozenset({"environment", "role", "task", "suite"})  # the record has these already
-FAMILY = "family"  # in a mapping file: the family of a task, which is no group
+FAMILY = "family"  # in a mapping file: the family of a task, which is not a group
 MAX_VALUES = 20  # of one attribute of one task
 MAX_LENGTH = 200
 
@@ -27,7 +27,7 @@ STATED = {
 
 
 def read_stated(metadata: FieldTable) -> TaskGroups:
-    """What a task's metadata says; a value of another shape is noted and left out."""
+    """Read the groups in a task's metadata. A value of another shape is noted and left out."""
     found: dict[str, tuple[str, ...]] = {}
     for field, attribute in STATED.items():
         if field not in metadata:
@@ -44,7 +44,7 @@ def read_stated(metadata: FieldTable) -> TaskGroups:
 
 
 def read_values(value: object) -> tuple[str, ...] | None:
-    """Texts and numbers, alone or in a list, each once. None where it is something else; blank texts are left out."""
+    """Return texts and numbers, alone or in a list, each once. None for anything else; blank texts are left out."""
     entries = value if isinstance(value, list) else [value]
     if len(entries) > MAX_VALUES or not all(map(_is_value, entries)):
         return None

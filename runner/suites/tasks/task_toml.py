@@ -1,7 +1,7 @@
 """task.toml in all its dialects: Harbor's versions 1.0 to 1.4, the legacy names, and what the benchmarks add to it.
 
-Source: the format of Harbor's task directory. Fields that change what is measured and that this runner does not carry
-out are problems, never ignored; fields that only describe are taken in silence; fields that nobody knows are notes.
+Source: the format of Harbor's task directory. Fields that change what is measured and that this runner does not support
+are problems, never ignored. Fields that only describe are accepted silently; unknown fields are notes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STEP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}(?<![. ])")
 
 @dataclass(frozen=True, slots=True)
 class StepToml:
-    """One of several steps; its files are in steps/<name>/. min_reward: less of one of these ends the task after it."""
+    """One of several steps; its files are in steps/<name>/. min_reward: a lower value of one ends the task after it."""
 
     name: str
     agent_timeout_seconds: float
@@ -62,7 +62,7 @@ class StepToml:
 
 @dataclass(frozen=True, slots=True)
 class TaskToml:
-    """Seconds, MiB and texts. metadata and task are as they stand in the file."""
+    """Seconds, MiB and texts. metadata and task are unchanged from the file."""
 
     metadata: FieldTable
     task: FieldTable
@@ -84,13 +84,13 @@ class TaskToml:
     steps: tuple[StepToml, ...] = ()
     last_step_decides: bool = False
     verifier_place: TaskToml | None = None  # of a verifier that runs in a container of its own
-    artifacts: tuple[str, ...] = ()  # absolute paths that such a verifier is given
+    artifacts: tuple[str, ...] = ()  # absolute paths given to such a verifier
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
-    """The file's fields, with Harbor's defaults for those it leaves out; `network` is the default for network.
+    """Return the file's fields, with Harbor's defaults. `network` is the default for network.
 
-    SuiteError when it cannot be read at all.
+    SuiteError if the file is unreadable.
     """
     whole = FieldTable(read_toml(source), source, findings)
     _note_version(whole, findings, where)
@@ -159,7 +159,7 @@ def _read_machine(machine: FieldTable, network: bool) -> TaskToml:
 
 
 def _list_steps(whole: FieldTable) -> list[FieldTable]:
-    """[[steps]], by their names. Harbor takes one folder for each, below steps/."""
+    """[[steps]], by their names. Harbor expects one folder for each, below steps/."""
     value = whole.raw("steps")
     entries = value if isinstance(value, list) else [] if value is None else [value]
     steps = [
@@ -177,7 +177,7 @@ def _list_steps(whole: FieldTable) -> list[FieldTable]:
 
 
 def _read_step(step: FieldTable, toml: TaskToml, findings: Findings, where: str) -> StepToml:
-    """What a step leaves out is the task's."""
+    """Read a step. Missing fields are the task's."""
     agent, verifier = step.table("agent"), step.table("verifier")
     _note_unsupported({"": step, "environment": step, "agent": agent, "verifier": verifier}, findings, where)
     for name in ("environment", "environment_mode"):
@@ -202,7 +202,7 @@ def _read_step(step: FieldTable, toml: TaskToml, findings: Findings, where: str)
 
 
 def _artifacts(whole: FieldTable) -> tuple[str, ...]:
-    """Absolute paths of the agent's container. What Harbor collects of services, or without some of it, is refused."""
+    """Absolute paths of the agent's container. Anything collected from services, or in parts, is refused."""
     value, found = whole.raw("artifacts"), list[str]()
     for entry in value if isinstance(value, list) else ():
         given = entry if isinstance(entry, dict) else {"source": entry}
@@ -217,7 +217,7 @@ def _artifacts(whole: FieldTable) -> tuple[str, ...]:
 
 
 def _note_version(whole: FieldTable, findings: Findings, where: str) -> None:
-    """Notes an unknown schema version. The fields decide: people number their tasks as they like ("0.0")."""
+    """Note an unknown schema version. The fields decide: people number their tasks as they like ("0.0")."""
     name = "schema_version" if "schema_version" in whole else "version"
     value = whole.raw(name)
     if value is not None and str(value) not in VERSIONS:
@@ -226,7 +226,7 @@ def _note_version(whole: FieldTable, findings: Findings, where: str) -> None:
 
 def _note_unsupported(tables: dict[str, FieldTable], findings: Findings, where: str) -> None:
     for table, name, feature in UNSUPPORTED:
-        if tables[table].raw(name) not in (None, [], {}, "root"):  # "root" is who our images run as
+        if tables[table].raw(name) not in (None, [], {}, "root"):  # our images run as "root"
             refuse(tables[table], name, feature)
     for table, name, why in WITHOUT_EFFECT:
         if tables[table].raw(name):
@@ -242,7 +242,7 @@ def _note_unsupported(tables: dict[str, FieldTable], findings: Findings, where: 
 
 
 def _network(default: bool, machine: FieldTable, *others: FieldTable) -> bool:
-    """Harbor's default is a task that reaches the outside. One answer for agent and verifier alike."""
+    """Can the task reach the outside? Harbor's default is yes. The same for agent and verifier."""
     answers = {name: value for name in ("allow_internet",) if (value := machine.flag(name)) is not None}
     for table in (machine, *others):
         mode = table.raw("network_mode")
@@ -261,7 +261,7 @@ def _network(default: bool, machine: FieldTable, *others: FieldTable) -> bool:
 
 
 def _mebibytes(machine: FieldTable, name: str, default: int) -> int:
-    """memory_mb, or the legacy memory = "2G"; a legacy number is bytes, as Docker has it."""
+    """memory_mb, or the legacy memory = "2G". A legacy number is bytes, as in Docker."""
     legacy = machine.raw(name)
     if legacy is None:
         return int(machine.number(f"{name}_mb", default, 1, MAX_MIB))

@@ -1,4 +1,4 @@
-"""What a task's tests check, by the names they give: for people who look at a suite, never for a trial."""
+"""A task's checks by the names in its tests: for people who look at a suite, never for a trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runner.suites.documents import read_text, read_yaml
 MAX_FILES = 40
 MAX_NAMES = 60  # of one file
 MAX_LENGTH = 200
-# A test function, or a check that is handed its name as the first argument, as our own verifiers do.
+# A test function, or a check that gets its name as the first argument, as in our own verifiers.
 _PYTHON = re.compile(r"^[ \t]*(?:async )?def (test_\w+)|^\w+\.(?:rows|check|expect)\(\s*\"([^\"\n]+)\"", re.MULTILINE)
 _SCRIPT = re.compile(r"\bit\(\s*[\"'`]([^\"'`\n]+)|^func (Test\w+)|^@test \"([^\"\n]+)\"", re.MULTILINE)
 _NAMES = {".py": _PYTHON, ".js": _SCRIPT, ".ts": _SCRIPT, ".go": _SCRIPT, ".bats": _SCRIPT}
@@ -24,7 +24,7 @@ _NAMES = {".py": _PYTHON, ".js": _SCRIPT, ".ts": _SCRIPT, ".go": _SCRIPT, ".bats
 
 @dataclass(frozen=True, slots=True)
 class TestsFile:
-    """`path` is below tests/. `names` are the first of those it gives, `more` how many follow."""
+    """`path` is below tests/. `names`: its first names; `more`: how many follow."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class TestsFile:
 
 
 def outline_tests(folder: Path) -> list[TestsFile]:
-    """Of the task in that folder, files that name checks first; nothing where it cannot be read."""
+    """Outline the tests of the task in that folder, files that name checks first. Empty if unreadable."""
     found: list[TestsFile] = []
     with suppress(OSError, SuiteError):
         found = [

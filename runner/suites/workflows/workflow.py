@@ -41,8 +41,8 @@ STEP_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowStep:
-    """`label`: what kind of operation it is. `grounding`: what it is in this task. `why`: one sentence for the label.
-    `needs`: ids of the steps that come before it."""
+    """`label`: its kind of operation. `grounding`: what it is in this task. `why`: one sentence for the label.
+    `needs`: ids of earlier steps."""
 
     id: str
     label: str
@@ -53,15 +53,15 @@ class WorkflowStep:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """`varies`: kinds of variation by which the task differs from others of its family. Ids are those of this workflow
-    alone: what two workflows share is found by labels and edges."""
+    """`varies`: kinds of variation that distinguish the task from others of its family. Ids only count in this
+    workflow: labels and edges show what two workflows share."""
 
     steps: tuple[WorkflowStep, ...] = ()
     varies: tuple[str, ...] = ()
 
     @property
     def edges(self) -> frozenset[tuple[str, str]]:
-        """(earlier, later); a need of a step that is not there makes none."""
+        """(earlier, later). A need of a missing step makes no edge."""
         ids = {step.id for step in self.steps}
         return frozenset((need, step.id) for step in self.steps for need in step.needs if need in ids)
 
@@ -70,7 +70,7 @@ class Workflow:
         return {step.id: step for step in self.steps}
 
     def find_circle(self) -> list[str]:
-        """Ids along a circle of needs, the first again at its end; empty where there is none."""
+        """Ids along a circle of needs, the first again at its end; empty without one."""
         try:
             TopologicalSorter({step.id: step.needs for step in self.steps}).prepare()
         except CycleError as error:
@@ -78,7 +78,7 @@ class Workflow:
         return []
 
     def layers(self) -> list[list[WorkflowStep]]:
-        """Each step as early as its longest way from a start allows. Steps in a circle come last, together."""
+        """Put each step as early as its longest path from a start allows. Steps in a circle come last, together."""
         ids, places = set(self.by_id), dict[str, int]()
         waiting = list(self.steps)
         while ready := [step for step in waiting if all(need in places for need in step.needs if need in ids)]:
@@ -93,7 +93,7 @@ class Workflow:
         return [*found, *([waiting] if waiting else [])]
 
     def in_order(self) -> Workflow:
-        """With each step behind what it needs, else in the order that they had. Steps in a circle come last."""
+        """Sort each step after its needs, else keep the order. Steps in a circle come last."""
         ids, done, waiting = set(self.by_id), dict[str, WorkflowStep](), list(self.steps)
         while ready := next(
             (step for step in waiting if all(need in done for need in step.needs if need in ids)), None
@@ -105,14 +105,14 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRule:
-    """One rule, and what keeps a workflow from it; an empty `problem`: it holds."""
+    """One rule, and how a workflow breaks it; with an empty `problem` it holds."""
 
     name: str
     problem: str = ""
 
 
 def check_workflow(workflow: Workflow) -> list[WorkflowRule]:
-    """Every rule in a fixed order. Words name steps by their ids."""
+    """Check every rule in a fixed order. Messages name steps by their ids."""
     return [
         WorkflowRule(f"{LEAST} to {MOST} steps", _check_size(workflow)),
         WorkflowRule("each step has one of the twelve labels", _name(workflow, lambda step: step.label not in LABELS)),
@@ -135,7 +135,7 @@ def _check_size(workflow: Workflow) -> str:
 
 
 def _check_joined(workflow: Workflow) -> str:
-    """Steps that can be done side by side meet again in a later one (the fourth rule), so a single step is last."""
+    """Parallel steps meet again in a later one (the fourth rule), so a single step is last."""
     needed = {earlier for earlier, _ in workflow.edges}
     last = [step.id for step in workflow.steps if step.id not in needed]
     return "" if len(last) == 1 else f"{', '.join(last) or 'no step'} {'are' if last else 'is'} last"
@@ -147,7 +147,7 @@ def _name(workflow: Workflow, is_wrong: Callable[[WorkflowStep], bool]) -> str:
 
 
 def to_plain(workflow: Workflow) -> dict[str, object]:
-    """As JSON and files hold it; what is empty is left out of a step."""
+    """Convert to the form in JSON and files. Empty fields of a step are left out."""
     steps: list[dict[str, object]] = []
     for step in workflow.steps:
         said = {"grounding": step.grounding, "why": step.why, "needs": list(step.needs)}
@@ -156,7 +156,7 @@ def to_plain(workflow: Workflow) -> dict[str, object]:
 
 
 def from_plain(value: Mapping[str, object]) -> Workflow:
-    """What `to_plain` wrote. For files, which may hold anything, there is `workflow_file`."""
+    """Read what `to_plain` wrote. For files, which may hold anything, there is `workflow_file`."""
     steps, varies = value.get("steps", ()), value.get("varies", ())
     assert isinstance(steps, list | tuple)
     assert isinstance(varies, list | tuple)

@@ -4,12 +4,12 @@ Steps are paired by label, each with at most one, so that as many edges as possi
 workflow has at most 8 steps). With n and m for steps and edges of the two, p pairs and q edges in both:
 
     steps  2p / (n1 + n2)            F1 (Dice) of the steps
-    edges  2q / (m1 + m2)            F1 of the edges; 1 where neither has any
+    edges  2q / (m1 + m2)            F1 of the edges; 1 if neither has any
     graph  2(p + q) / (n1 + n2 + m1 + m2)
 
-`graph` is 1 - d / (n1 + n2 + m1 + m2), where d is the graph edit distance: how many steps and edges have to be added or
-taken away to make the one the other (a step with another label is one taken away and one added). It is 1 for two workflows
-that are the same but for grounding, and only for these.
+`graph` is 1 - d / (n1 + n2 + m1 + m2). d is the graph edit distance: how many steps and edges have to be added or
+removed to turn one into the other (a step with another label is one removed and one added). It is 1 exactly for two
+workflows that only differ in grounding.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _shared_edges(one: Workflow, other: Workflow, pairs: Mapping[str, str]) -> f
 
 
 def pair_steps(one: Workflow, other: Workflow) -> dict[str, str]:
-    """The pairs that keep most edges; of equally good ones the first in the order of steps.
+    """Return the pairs that keep most edges; among equals, the first in the order of steps.
 
     As many steps as possible are paired: one more pair never loses an edge.
     """
@@ -68,13 +68,13 @@ def pair_steps(one: Workflow, other: Workflow) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _PairSearch:
-    """Tries every way of pairing, and leaves one as soon as it cannot keep more edges than the best that was found."""
+    """Tries every way of pairing, and abandons one that cannot keep more edges than the best so far."""
 
     one: Workflow
     other: Workflow
     most: int = -1  # edges that the best keeps
     best: dict[str, str] = field(default_factory=dict)
-    spare: Counter[str] = field(default_factory=Counter)  # steps of the one that find no partner, by label
+    spare: Counter[str] = field(default_factory=Counter)  # unpaired steps of the one, by label
     mine: frozenset[tuple[str, str]] = frozenset()
     theirs: frozenset[tuple[str, str]] = frozenset()
 
@@ -114,7 +114,7 @@ class _PairSearch:
 
 
 def common_part(one: Workflow, other: Workflow) -> Workflow:
-    """The paired steps and the edges that both have, in the words of the one."""
+    """The paired steps and their common edges, in the words of the one."""
     agreement = compare_workflows(one, other)
     steps = (
         replace(step, needs=tuple(need for need in step.needs if (need, step.id) in agreement.shared))
@@ -125,7 +125,7 @@ def common_part(one: Workflow, other: Workflow) -> Workflow:
 
 
 def take_step(into: Workflow, source: Workflow, step_id: str) -> Workflow:
-    """`into` with that step of `source`, and its edges to steps that `into` has a partner for."""
+    """Add that step of `source` to `into`, with its edges to steps that have a partner in `into`."""
     partners = {theirs: mine for mine, theirs in pair_steps(into, source).items()}
     step, new = source.by_id[step_id], next_id(into)
     needs = tuple(partners[need] for need in step.needs if need in partners)
@@ -144,8 +144,8 @@ def next_id(workflow: Workflow) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """How a task's workflow stands to what its family shares. `adds`: steps and edges, by labels, that are not shared;
-    `lacks`: those that more than half of the family's tasks have besides what is shared, and this one does not."""
+    """A task's workflow compared with its family's shared one. `adds`: steps and edges, by labels, that are not shared.
+    `lacks`: unshared ones that more than half of the family's tasks have, and this one does not."""
 
     adds_steps: tuple[str, ...] = ()
     adds_edges: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class Membership:
 
 
 def shared_workflow(workflows: Sequence[Workflow]) -> Workflow:
-    """What all of them have, found by going through them in their order; it has no grounding. Empty for none."""
+    """The common part of all of them, found by going through them in their order, without grounding. Empty for none."""
     if not workflows:
         return Workflow()
     found = workflows[0]
@@ -176,7 +176,7 @@ def shared_workflow(workflows: Sequence[Workflow]) -> Workflow:
 
 
 def find_memberships(shared: Workflow, workflows: Sequence[Workflow]) -> list[Membership]:
-    """One for each of the family's workflows."""
+    """Return one for each of the family's workflows."""
     steps = [_count_labels(each) - _count_labels(shared) for each in workflows]
     edges = [_count_joints(each) - _count_joints(shared) for each in workflows]
     return [
@@ -186,7 +186,7 @@ def find_memberships(shared: Workflow, workflows: Sequence[Workflow]) -> list[Me
 
 
 def _usual(counts: Sequence[Counter[str]]) -> Counter[str]:
-    """What more than half of them have."""
+    """Those that more than half of them have."""
     having = Counter(name for each in counts for name in each)
     return Counter({name: 1 for name, times in having.items() if 2 * times > len(counts)})
 

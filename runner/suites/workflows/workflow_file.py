@@ -47,8 +47,8 @@ MAX_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class FiledWorkflow:
-    """One workflow in a file. `by`: who drew it. `settled`: as adjudicator. `consistent`: what they say of the other
-    annotator's; None: nothing."""
+    """One workflow in a file. `by`: who drew it. `settled`: as adjudicator. `consistent`: `by`'s opinion of the other
+    annotator's workflow; None: no opinion."""
 
     family: str
     task: str
@@ -59,7 +59,7 @@ class FiledWorkflow:
 
 
 def read_workflows(content: bytes, name: str) -> list[FiledWorkflow]:
-    """In the order of the file called `name`. SuiteProblems with everything that is wrong: file, place, expectation."""
+    """Read them in the order of the file called `name`. SuiteProblems lists every problem: file, place, expectation."""
     findings, source = Findings(), Path(name)
     found: list[FiledWorkflow] = []
     with findings.keep_errors():
@@ -89,7 +89,7 @@ def _read_families(families: FieldTable) -> Iterator[FiledWorkflow]:
 
 
 def _tables(table: FieldTable, name: str) -> Iterator[FieldTable]:
-    """Those of a list, with their numbers from 1 in their places."""
+    """The tables of a list, with their numbers from 1 in their places."""
     listed = table.raw(name)
     if not isinstance(listed, list) or not listed:
         table.problem(name, "a list with at least one entry")
@@ -162,7 +162,7 @@ def _list_repeated(found: Iterable[FiledWorkflow]) -> Iterator[FiledWorkflow]:
 
 
 def write_workflows(filed: Iterable[FiledWorkflow]) -> bytes:
-    """The file that `read_workflows` reads again, equal for equal workflows."""
+    """Write a file for `read_workflows`, equal for equal workflows."""
     families: dict[str, dict[str, list[object]]] = {}
     for each in filed:
         said = {"by": each.by, **({"settled": True} if each.settled else {})}

@@ -1,4 +1,4 @@
-"""One file per source format. READERS finds them by the name that `runner.trajectories.readers.reading.sniff` gives."""
+"""One file per source format. READERS finds them by the name from `runner.trajectories.readers.reading.sniff`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ READERS: dict[str, str] = {
     "git-lfs-pointer": "runner.trajectories.readers.absent",
     "empty": "runner.trajectories.readers.absent",
 }
-# What `sniff` recognises a format by, in words.
+# The recognition features of each format in `sniff`, in words.
 EVIDENCE = {
     ATIF: "its schema_version, or its agent and steps",
     "claude-session": "lines with sessionId and uuid",
@@ -66,7 +66,7 @@ EVIDENCE = {
     "acp-jsonl": "updates of the Agent Client Protocol",
     "chat-messages": "messages with roles",
 }
-# Logs that are recognised and that nothing reads, in words: better named than taken for another program's.
+# Logs that are recognised but not readable here: better named than mistaken for another program's.
 UNREAD = {
     "factory-droid": "a session of Factory Droid",
     "pi": "a session of Pi",
@@ -90,16 +90,13 @@ class Thread:
 class ReadTrajectory:
     """A trajectory being read. Iterate `steps` once; everything else is complete only after the last step.
 
-    steps     numbered 1..n without holes, whatever the numbers in the source
-    head      as far as known before the first step; complete after the last
-    problems  what was wrong with the source
-    usage     recomputed: every model call once. Unknown for a sub-agent whose tokens its parent's total holds
-    reported  the source's own totals, for showing beside `usage`
-    turns     model turns, where the source counts them
-    facts     JSON values worth keeping: what the format holds beyond ATIF, and what was left out of the steps
-    subagents further trajectories of the same file; each reads the file again when iterated
-
-    copied_lines: so many lines at the beginning are a copy of another session. Their steps are marked, and count in no total.
+    steps     numbered 1..n without gaps, independent of the numbers in the source head      as far as known before the
+    first step; complete after the last problems  what was wrong with the source usage     recomputed: every model call
+    once. Unknown for a sub-agent whose tokens its parent's total includes reported  the source's own totals, to show
+    next to `usage` turns     model turns, if the source counts them facts     JSON values worth keeping: what the
+    format holds beyond ATIF, and what was left out of the steps subagents further trajectories of the same file; each
+    reads the file again when iterated copied_lines: number of lines at the beginning copied from another session. Their
+    steps are marked, and count in no total.
     """
 
     def __init__(
@@ -123,16 +120,16 @@ class ReadTrajectory:
         self.facts: dict[str, Any] = {}
         self.subagents: list[ReadTrajectory] = []
         self.steps: Iterator[Step] = self._number_steps()
-        if thread is None:  # so that the head is filled before anyone asks; sub-agents would hold their file open
+        if thread is None:  # so that the head is filled before anyone reads it; sub-agents would hold their file open
             first = next(self.steps, None)
             self.steps = iter(()) if first is None else chain((first,), self.steps)
 
     def open_binary(self) -> BinaryIO:
-        """The file from its beginning, for the reader."""
+        """Open the file at its beginning, for the reader."""
         return cap_stream(self._open(), self.problems)
 
     def lines(self, problems: Problems | None = None) -> Iterator[tuple[int, dict[str, object]]]:
-        """`json_lines` of the file. `problems`: where to report instead of in the trajectory's own."""
+        """`json_lines` of the file. `problems`: where to report instead of the trajectory's own."""
         with self.open_binary() as stream:
             yield from json_lines(stream, self.problems if problems is None else problems)
 
@@ -160,7 +157,7 @@ class ReadTrajectory:
         self.head = replace(self.head, **values)
 
     def fill_head(self, **values: str | None) -> None:
-        """Sets what the head does not know yet and the values do."""
+        """Set values that the head does not have yet."""
         for name, value in values.items():
             if value is not None and getattr(self.head, name) is None:
                 self.set_head(**{name: value})
@@ -175,24 +172,24 @@ class ReadTrajectory:
             self.set_head(extra={**known, **storable_value(values)})
 
     def count_event(self, kind: object, detail: object = None) -> None:
-        """One more event that gives no step of its own."""
+        """Count an event that gives no step."""
         key = storable((f"{kind}/{detail}" if detail else str(kind))[:100])
         counts = self.facts.setdefault("events_without_step", {})
         if key in counts or len(counts) < MAX_EVENT_KINDS:
             counts[key] = counts.get(key, 0) + 1
 
     def report_event(self, line: int, kind: object, expected: str) -> None:
-        """An event of a kind that the format does not have: a problem, and counted."""
+        """Report and count an event of a kind that the format does not have."""
         self.problems.add(f"line {line}", expected, f"found type {str(kind)[:60]!r}")
         self.count_event(kind)
 
     def set_usage(self, usage: Usage, source: str) -> None:
-        """`source`: what the tokens are counted from, kept as a fact where there are any."""
+        """`source`: what the tokens are counted from, kept as a fact if there are any."""
         self.usage = usage
         self.facts["usage_from"] = source if usage != Usage() else "nothing"
 
     def add_result(self, outcome: dict[str, JsonValue], usage: Usage | None) -> None:
-        """The outcome of one process that a stream ends with, and the tokens it counted."""
+        """Add the outcome of one process that a stream ends with, and the tokens it counted."""
         self.facts.setdefault("results", []).append(outcome)
         if usage is not None:
             self.facts["usage_from"] = "result events"
@@ -204,7 +201,7 @@ class ReadTrajectory:
             self.facts["cut_off"] = True
 
     def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
-        """Another trajectory in the same file, read by the same reader."""
+        """Add another trajectory of the same file, read by the same reader."""
         found = ReadTrajectory(
             self._open,
             name=name,
@@ -220,12 +217,12 @@ class ReadTrajectory:
         return found
 
     def load(self) -> Trajectory:
-        """All of it in memory: for tests and short trajectories."""
+        """Read it all into memory, for tests and short trajectories."""
         steps = tuple(self.steps)  # first: head and usage are complete after the last step
         return Trajectory(self.head, steps, self.usage)
 
 
 def reader(source_format: str) -> Reader:
-    """The `read` function for that format."""
+    """Return the `read` function for that format."""
     found: Reader = importlib.import_module(READERS[source_format]).read
     return found

@@ -1,4 +1,4 @@
-"""Files that give no trajectory: empty ones, git-lfs pointers whose content was never fetched, logs that nothing reads."""
+"""Files without a trajectory: empty ones, git-lfs pointers whose content was never fetched, logs that nothing reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.trajectories.readers import UNREAD, ReadTrajectory
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """No steps; a pointer is reported with the size of what it stands for, an empty file is a fact and no problem."""
+    """Yield no steps. A pointer is reported with the size of its content; an empty file is a fact, not a problem."""
     if told := UNREAD.get(result.head.source_format):
         result.problems.add("whole file", "a log that a reader exists for", f"it looks like {told}; no reader exists")
         return

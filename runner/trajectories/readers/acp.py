@@ -1,7 +1,7 @@
 """BenchFlow's log of the Agent Client Protocol: messages, thoughts and tool calls, one a line.
 
-It holds no times, no tokens and no tool input. Where a result shows what the call was about (the skill that was
-loaded, the file that was read or changed), the arguments are taken from it and marked so in the call's extra.
+It has no times, no tokens and no tool input. If a result shows the call's subject (the loaded skill, the file that was
+read or changed), the arguments are taken from it and marked so in the call's extra.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from runner.trajectories.readers import ReadTrajectory
 EXPECTED = "a message, a thought or a tool call"
 _SKILL = re.compile(r"<skill_content name=\"([^\"\n]{1,200})\">")
 _PATH = re.compile(r"<path>([^<\n]{1,4000})</path>")
-MAX_PIECES = 10_000  # of one message; what follows makes a step of its own
+MAX_PIECES = 10_000  # of one message; further ones make a separate step
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One agent step from thoughts, message and the tool calls that follow them."""
+    """Yield one agent step from thoughts, message and the tool calls that follow them."""
     turn = _AcpTurn()
     for line, event in result.lines():
         kind = event.get("type")
@@ -54,7 +54,7 @@ class _AcpTurn:
         self.calls: dict[str, dict[str, object]] = {}
 
     def add_call(self, event: Record) -> None:
-        """A later event with the same id brings the call up to date."""
+        """Add a call, or update it from a later event with the same id."""
         identifier = storable(str(event.get("tool_call_id") or f"call-{len(self.calls) + 1}"))
         known = self.calls.setdefault(identifier, {})
         known.update({key: value for key, value in event.items() if value is not None})
@@ -105,7 +105,7 @@ def _find_arguments(text: str, diffs: list[Record]) -> dict[str, JsonValue]:
 
 
 def _texts(blocks: list[object]) -> str:
-    """The text blocks, without repeats that follow each other: the log writes most of them twice."""
+    """The text blocks, without consecutive repeats: the log writes most of them twice."""
     texts: list[str] = []
     for block in blocks:
         if isinstance(block, dict) and block.get("type") == "diff":

@@ -1,7 +1,7 @@
 """ATIF files (Harbor's trajectory.json), versions 1.0 to 1.8, of any size.
 
 Top-level keys may come in any order, so the head is complete only after the last step. Names of files that belong to
-the trajectory stand in head.extra: `continued_trajectory_ref`, and `subagent_trajectory_refs` with their steps.
+the trajectory are in head.extra: `continued_trajectory_ref`, and `subagent_trajectory_refs` with their steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SUBAGENTS = 1_000
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Steps one by one. Where no step has token counts, usage is that of the file's final metrics."""
+    """Yield steps one by one. If no step has token counts, usage is that of the file's final metrics."""
     counted, number, total = CallMetrics(), 0, Usage()
     for key, value in result.parts(streamed=_STREAMED, nested=_NESTED):
         if key == "subagent_trajectories" and isinstance(value, int):
@@ -61,7 +61,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 
 def _take(result: ReadTrajectory, key: str, value: object) -> None:
-    """One top-level key into the head."""
+    """Add one top-level key to the head."""
     if value is None:
         return
     if key == "schema_version":
@@ -92,12 +92,12 @@ def _totals(result: ReadTrajectory, metrics: Record) -> Usage | None:
 
 
 def _drop_zero_totals(reported: Usage) -> Usage:
-    """Without totals of 0, which programs write that do not count."""
+    """Drop totals of 0: programs write them that do not count."""
     return replace(reported, input_tokens=reported.input_tokens or None, output_tokens=reported.output_tokens or None)
 
 
 def _note(result: ReadTrajectory, step: Step) -> None:
-    """Keeps what a step shows of the whole trajectory: skills that were listed, and sub-agents."""
+    """Keep what a step shows of the whole trajectory: listed skills, and sub-agents."""
     if step.number == 1 and step.source is Source.USER:
         listed = read_listed_skills(step.message)
         if listed:
@@ -128,7 +128,7 @@ def _add_subagent(result: ReadTrajectory, index: int) -> None:
 
 
 def _clean_step(step: Step) -> Step:
-    """The step with every text as a person would have seen it (see `clean`); the same object where nothing changes."""
+    """Clean every text to what a person would have seen (see `clean`). Returns the same object if nothing changes."""
     message, reasoning = clean(step.message), step.reasoning and clean(step.reasoning)
     observations = step.observations
     for item in observations:

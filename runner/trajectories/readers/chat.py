@@ -1,8 +1,8 @@
 """Conversations in the common shapes of chat interfaces: {"messages": [...]}, a list of messages, or one a line.
 
-A message has a role and content (text or parts); tool calls stand in `tool_calls` (OpenAI), in content blocks
-(Anthropic), or in `tool_uses` with their output (the dataclaw exporter). Nothing is known of tokens unless a message
-carries its usage.
+A message has a role and content (text or parts); tool calls are in `tool_calls` (OpenAI), in content blocks
+(Anthropic), or in `tool_uses` with their output (the dataclaw exporter). Tokens are unknown unless a message has its
+usage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEAD_KEYS = {"session_id": "session_id", "model": "model", "agent": "agent_name
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per message; results join the step of their call."""
+    """Yield one step per message; results join the step of their call."""
     yield from message_steps(result, _messages(result))
 
 
@@ -71,7 +71,7 @@ def _messages(result: ReadTrajectory) -> Iterator[object]:
 
 
 def _assistant_blocks(message: Record, number: int) -> tuple[list[object], list[object]]:
-    """(content blocks, results that stand in the same message), in Anthropic's shape."""
+    """(content blocks, results in the same message), in Anthropic's shape."""
     blocks: list[object] = []
     outputs: list[object] = []
     for key in ("reasoning_content", "reasoning", "thinking"):
@@ -102,7 +102,7 @@ def _usage(message: Record) -> object:
 
 
 def _arguments(raw: object) -> object:
-    """OpenAI gives arguments as a text that should be a JSON object; a broken one is kept as it is."""
+    """OpenAI gives arguments as a text that should be a JSON object. An invalid one is kept unchanged."""
     if not isinstance(raw, str) or not raw.strip():
         return None if isinstance(raw, str) else raw
     value = parse_json(raw)

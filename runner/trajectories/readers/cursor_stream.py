@@ -1,7 +1,7 @@
 """Cursor's `cursor-agent --output-format stream-json`: Claude Code's envelope, with calls on lines of their own.
 
-Thinking comes in pieces. A call's arguments and result stand below its kind: {"readToolCall": {"args", "result"}}; the
-line that completes it repeats both. Tokens stand in the result, input without what the cache held.
+Thinking comes in pieces. A call's arguments and result are below its kind: {"readToolCall": {"args", "result"}}; the
+line that completes it repeats both. Tokens are in the result, input without the cached part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INPUT_KEYS = ("inputTokens", "cacheReadTokens", "cacheWriteTokens")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per answer of the model, with the results of its calls."""
+    """Yield one step per answer of the model, with the results of its calls."""
     answers, started = AnswerSteps(), set[str]()
     result.set_head(agent_name="cursor-cli")
     for line, event in result.lines():
@@ -53,7 +53,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         elif kind == "result":
             yield from answers.flush()
             yield from _end(result, event)
-        elif kind == "interaction_query":  # what the program asked of whoever started it
+        elif kind == "interaction_query":  # a question of the program to its user
             result.count_event(kind)
         else:
             result.report_event(line, kind, EXPECTED)
@@ -76,7 +76,7 @@ def _call(answers: AnswerSteps, event: Record, started: set[str], timestamp: str
 
 
 def _tool(name: str, call: Record) -> str:
-    """`readToolCall` is the tool read; others stand as a function with a name."""
+    """`readToolCall` is the tool read; others are a function with a name."""
     own = call.get("name") if name == "function" else None
     return own if isinstance(own, str) else name.removesuffix("ToolCall")
 

@@ -1,4 +1,4 @@
-"""Marks of a failed command that programs write into the text of a result. What the command itself printed decides nothing."""
+"""Marks of a failed command that programs add to the text of a result. The command's own output decides nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runner.trajectories.log_records import read_object
 
 GEMINI_SHELL = "run_shell_command"  # of Qwen Code too
 
-# Codex writes a head before "Output:"; what the command printed comes after it.
+# Codex writes a head before "Output:"; the command's output comes after it.
 _CODEX_HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines): [^\n]*\n)*"
     r"(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*(?:\n|\Z)"
 )
-# What Codex answers instead of a tool that could not be run.
+# Codex's answers for a tool that could not be run.
 _CODEX_REFUSALS = (
     "failed to parse function arguments:",
     "exec_command failed for ",
@@ -26,7 +26,7 @@ _CODEX_REFUSALS = (
     "execution error:",
     "aborted by user after ",
 )
-# Gemini CLI's shell tool succeeds whatever the command did; its report ends with these lines.
+# Gemini CLI's shell tool succeeds even if the command fails; its report ends with these lines.
 _GEMINI_TAIL = re.compile(
     r"\nExit Code: ([^\n]{1,20})\nSignal: [^\n]*(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?\s*\Z"
 )
@@ -53,7 +53,7 @@ def has_gemini_failed(text: str, tool: str) -> bool:
 
 
 def with_failures(step: Step, agent: str | None) -> Step:
-    """A step of Harbor's ATIF, whose converters of other logs leave the exit code in text and extra."""
+    """Mark failures in a step of Harbor's ATIF: its converters of other logs leave the exit code in text and extra."""
     has_failed = _CHECKS.get(agent or "")
     if has_failed is None or not step.observations:
         return step

@@ -1,7 +1,7 @@
 """One sample of an Inspect log (samples/<id>_epoch_<n>.json in a .eval file): its messages, in order.
 
-Long texts stand as "attachment://<hash>" and are put back. The events repeat the messages at a finer grain and are not
-read. `model_usage` counts tokens by model for the whole sample.
+Long texts are replaced by "attachment://<hash>" and are restored. The events repeat the messages in more detail and are
+not read. `model_usage` counts tokens by model for the whole sample.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _KEPT = ("id", "epoch", "uuid")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per message. The file is read twice: attachments and usage stand behind the messages."""
+    """Yield one step per message. The file is read twice: attachments and usage come after the messages."""
     result.set_head(agent_name="inspect")
     attachments = _behind(result)
     yield from message_steps(result, _messages(result, attachments))
 
 
 def _behind(result: ReadTrajectory) -> Record:
-    """The attachments; other facts of the sample go into the head."""
+    """Return the attachments, and put other facts of the sample into the head."""
     attachments: Record = {}
     for key, value in result.parts(streamed=_STREAMED, problems=Problems()):
         if key == "attachments" and isinstance(value, Mapping):
@@ -44,13 +44,13 @@ def _behind(result: ReadTrajectory) -> Record:
 
 
 def read_model_usage(models: Record) -> Usage:
-    """Tokens and cost of all models together; input includes what was read from a cache. Inspect knows the cost of models
-    that it was given prices for."""
+    """Tokens and cost of all models together; input includes cache reads. Inspect knows the cost of models that it
+    was given prices for."""
     total = Usage()
     for counts in read_objects(list(models.values())):
         usage, whole = read_usage(counts, *_TOKEN_KEYS), read_count(counts.get("total_tokens"))
         if whole is not None and usage.output_tokens is not None and whole >= usage.output_tokens:
-            # Providers differ in whether input_tokens holds what a cache gave.
+            # Providers differ in whether input_tokens includes cache reads.
             usage = replace(usage, input_tokens=whole - usage.output_tokens)
         total += replace(usage, cost_usd=read_amount(counts.get("total_cost")))
     return total
@@ -74,7 +74,7 @@ def _put_back(value: object, attachments: Record, depth: int = 0) -> object:
 
 
 def _in_chat_shape(message: object) -> object:
-    """Inspect names a call's function as a text, reasoning as a part, and a tool's failure beside its content."""
+    """Convert a message: calls name their function as text, reasoning is a part, a tool's failure has a field."""
     if not isinstance(message, Mapping):
         return message
     found = dict(message)

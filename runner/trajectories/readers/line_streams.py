@@ -1,9 +1,9 @@
 """Reading JSON of any size from hostile files in bounded memory.
 
 Two shapes: one big value (`walk`: top-level keys, and the items of named lists, one at a time) and one value a line
-(`json_lines`). In both, invalid UTF-8 is replaced and reported once with its offset, a string literal over
-MAX_STRING_BYTES loses its rest behind a visible mark, and nesting and size of one value are bounded. NaN, Infinity and
-integers that no database holds, which Python writes, cost only themselves. `in_utf8` takes byte order marks away.
+(`json_lines`). In both, invalid UTF-8 is replaced and reported once with its offset. A string literal over
+MAX_STRING_BYTES is cut with a visible mark, and nesting and size of one value are bounded. NaN, Infinity and integers
+that no database holds, which Python writes, are replaced one by one. `in_utf8` removes byte order marks.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a trajectory
 MAX_VALUE_NODES = 1_000_000
 MAX_VALUE_CHARS = 64 * 1024 * 1024
-MAX_NAMES = 10_000  # at the top of a document, that are looked at for doubles
-MAX_NUMBER_BYTES = 4_096  # a longer one is not waited for
+MAX_NAMES = 10_000  # at the top of a document, checked for repeats
+MAX_NUMBER_BYTES = 4_096  # a longer one is not completed
 CHUNK = 64 * 1024
 UTF8_MARK = codecs.BOM_UTF8
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -70,7 +70,7 @@ class StringCap:
         self._in_string = False
         self._run = 0  # bytes since the last quote that opened or closed a string
         self._dropping, self._dropped = False, 0
-        self._pending = b""  # an escape or a character at a chunk's end, whose rest is still to come
+        self._pending = b""  # an incomplete escape or character at a chunk's end
 
     def feed(self, chunk: bytes) -> bytes:
         chunk = self._pending + chunk
@@ -99,7 +99,7 @@ class StringCap:
 
 
 def _mask(chunk: bytes) -> bytes:
-    """The same number of bytes without escaped quotes. Holds because a chunk never begins inside an escape."""
+    """Replace escaped quotes by other bytes. Works because a chunk never begins inside an escape."""
     if b"\\" not in chunk:
         return chunk
     return chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
@@ -184,8 +184,8 @@ class Numbers:
 
 
 class Halves:
-    """Passes JSON bytes through with U+FFFD for halves of surrogate pairs, and reports them: the parser replaces them without
-    a word. Expects chunks that end outside of an escape, as StringCap gives them."""
+    """Passes JSON bytes through with U+FFFD for halves of surrogate pairs, and reports them: the parser replaces them
+    silently. Expects chunks that end outside of an escape, as from StringCap."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems, self._pending = problems, b""
@@ -209,7 +209,7 @@ class Halves:
 
 
 def _open_number(chunk: bytes) -> int:
-    """Bytes at the end that may belong to a number or constant whose rest is still to come."""
+    """Count bytes at the end that may belong to an incomplete number or constant."""
     end = chunk[-MAX_NUMBER_BYTES:]
     length = len(end) - len(end.rstrip(_IN_NUMBERS))
     return length if length < MAX_NUMBER_BYTES else 0
@@ -219,7 +219,7 @@ def _open_number(chunk: bytes) -> int:
 
 
 class _Filter(io.RawIOBase):
-    """A stream that takes its bytes from another one."""
+    """A stream that reads its bytes from another one."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -243,8 +243,8 @@ class _Filter(io.RawIOBase):
 
 
 def in_utf8(open_binary: Callable[[], BinaryIO], start: bytes) -> Callable[[], BinaryIO]:
-    """Opens the same file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is taken at its mark's
-    word: PowerShell writes it where a program's output goes into a file."""
+    """Reopen the file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is recognised by its mark:
+    PowerShell writes it when a program's output is redirected to a file."""
     if not start.startswith((UTF8_MARK, *UTF16_MARKS)):
         return open_binary
     return lambda: io.BufferedReader(_Utf8File(open_binary()), CHUNK)
@@ -271,7 +271,7 @@ class _Utf8File(_Filter):
 
 
 def cap_stream(stream: BinaryIO, problems: Problems) -> BinaryIO:
-    """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
+    """Cut the stream after MAX_FILE_BYTES, with a report: a sparse or growing file may never end."""
     return io.BufferedReader(_Capped(stream, problems), CHUNK)
 
 
@@ -328,8 +328,8 @@ def walk(
 ) -> Iterator[tuple[str, object]]:
     """(key, value) of a top-level object in the file's order, or ("", item) for each item of a top-level list.
 
-    Of the lists named in `streamed` each item comes alone; of those in `nested` only the index of each item, to be
-    walked later by giving (key, index) in `inside`. A broken file gives what was readable and a problem.
+    Lists named in `streamed` are yielded item by item. Lists in `nested` only yield each item's index, to be walked
+    later by giving (key, index) in `inside`. A broken file gives what was readable and a problem.
     """
     start = stream.read(SMALL_BYTES + 1).removeprefix(UTF8_MARK)
     if len(start) <= SMALL_BYTES and not inside:
@@ -352,8 +352,8 @@ def walk(
 
 
 def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> object:
-    """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
-    where the file is broken."""
+    """Read the one value in the file, bounded as a whole, without anything below keys in `without`. None, with a
+    problem, if the file is broken."""
     try:
         events = _parse(b"", stream, problems)
         event, value = next(events)
@@ -410,7 +410,7 @@ def _walk_value(
 
 
 def _items(events: _Events) -> _Events:
-    """The first event of each item of the list that is open; whoever takes one takes the item's other events too."""
+    """The first event of each item of the open list. The consumer of one also reads the item's other events."""
     for event, value in events:
         if event == "end_array":
             return
@@ -418,7 +418,7 @@ def _items(events: _Events) -> _Events:
 
 
 def _descend(events: _Events, wanted: str, index: int) -> bool:
-    """Moves to just before item `index` of the list below key `wanted`."""
+    """Move to just before item `index` of the list below key `wanted`."""
     event, _ = next(events)
     if event != "start_map":
         return False
@@ -436,7 +436,7 @@ def _descend(events: _Events, wanted: str, index: int) -> bool:
 
 
 def _skip(events: _Events, event: str, depth: int = 0) -> None:
-    """To the end of the value that starts with this event, and of `depth` open values around it."""
+    """Skip to the end of the value that starts with this event, and of `depth` open values around it."""
     depth += event in _OPENING
     while depth:
         event, _ = next(events)
@@ -446,8 +446,8 @@ def _skip(events: _Events, event: str, depth: int = 0) -> None:
 def _build(
     events: _Events, event: str, value: object, problems: Problems, without: frozenset[str] = frozenset()
 ) -> object:
-    """The value that starts with this event, without what lies below keys in `without`. What is too deep or too much is
-    left out behind a mark, and reported."""
+    """Build the value that starts with this event, without anything below keys in `without`. What is too deep or too
+    much is replaced by a mark, and reported."""
     if event not in _OPENING:
         return value
     root: dict[str, object] | list[object] = {} if event == "start_map" else []
@@ -527,7 +527,7 @@ def _shallow(value: dict[str, object], line: bytes, number: int, problems: Probl
 
 
 def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:
-    """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, odd numbers and raw control characters."""
+    """(value or _UNREADABLE, was invalid UTF-8 reported). Accepts it, odd numbers and raw control characters."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -546,8 +546,8 @@ def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_rep
 
 
 def raw_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, int, bytes]]:
-    """(number, byte offset, line without its end). A line over MAX_STRING_BYTES has its long strings cut; where that
-    does not bring it below MAX_LINE_BYTES it is left out and reported."""
+    """(number, byte offset, line without its end). In a line over MAX_STRING_BYTES long strings are cut. If that is not
+    enough for MAX_LINE_BYTES, the line is left out and reported."""
     number = offset = 0
     while line := stream.readline(MAX_STRING_BYTES):
         number += 1

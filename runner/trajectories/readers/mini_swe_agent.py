@@ -1,8 +1,8 @@
-"""mini-swe-agent's trajectories (<instance>.traj.json): {info, messages, trajectory_format}, or the bare list of messages.
+"""mini-swe-agent's trajectories (<instance>.traj.json): {info, messages, trajectory_format}, or only the messages.
 
-Version 1 writes a command as a fenced block in the model's text and the result as the next user message. Version 2 lists
-commands in `extra.actions`; they come from the text, from tool calls, or from an answer of OpenAI's Responses API, which
-stands among the messages as it came. Tokens are known where the model's own answer was kept (`extra.response`).
+Version 1 writes a command as a fenced block in the model's text and the result as the next user message. Version 2
+lists commands in `extra.actions`. They come from the text, from tool calls, or from an answer of OpenAI's Responses
+API, which is among the messages unchanged. Tokens are known if the model's own answer was kept (`extra.response`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STREAMED = frozenset({"messages"})
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per answer of the model, with the results of its commands."""
+    """Yield one step per answer of the model, with the results of its commands."""
     result.set_head(agent_name="mini-swe-agent")
     yield from message_steps(result, _in_chat_shape(_messages(result)))
 
@@ -60,7 +60,7 @@ def _take_info(result: ReadTrajectory, info: Record) -> None:
 
 
 def _in_chat_shape(messages: Iterator[object]) -> Iterator[object]:
-    """Messages as `message_steps` takes them. A command that the text holds becomes a call; what follows, its result."""
+    """Convert messages for `message_steps`. A command in the text becomes a call, the next message its result."""
     waiting: deque[str] = deque()
     for index, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping):
@@ -127,14 +127,14 @@ def _commands(content: object, extra: Record) -> list[str]:
 
 
 def _result(call: object, content: object, extra: Record) -> dict[str, object]:
-    """The result of a call. It failed where the command's return code is not 0."""
+    """The result of a call. It failed if the command's return code is not 0."""
     code, text = extra.get("returncode"), content_text(content)[0]
     failed = code != 0 if isinstance(code, int) else has_mini_swe_agent_failed(text)
     return {"role": "tool", "tool_call_id": call, "content": text, "is_error": failed}
 
 
 def _usage(raw: object) -> dict[str, object] | None:
-    """Tokens in Anthropic's terms; from either of OpenAI's interfaces."""
+    """Tokens in Anthropic's terms, from either of OpenAI's interfaces."""
     if not isinstance(raw, Mapping):
         return None
     details = read_object(raw.get("prompt_tokens_details") or raw.get("input_tokens_details"))

@@ -1,6 +1,5 @@
-"""JSON of a small file in which nothing is odd, read at once. Whatever else comes is left to `line_streams`, which is ten
-times slower and knows what to do about it.
-"""
+"""JSON of a small file without oddities, read at once. Everything else is left to `line_streams`, which is ten times
+slower and handles them."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import orjson
 from runner.base.text import MAX_DEPTH, SURROGATES
 from runner.base.types import JsonValue
 
-SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
+SMALL_BYTES = 1024 * 1024  # a file up to this size cannot hold too many values, nor too long a text
 LONG_LIST = 8 * 1024  # characters of a text that begins with a list worth a try with the faster parser
 MAX_DIGITS = 18  # of an integer that any database holds
 TWICE = "named twice; the last value was taken"
@@ -25,7 +24,7 @@ FINITE, ORDINARY = "finite numbers", f"integers of at most {MAX_DIGITS} digits"
 _NAME_ENDS = b'":'
 MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
 
-# Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than a pattern.
+# Searched after _DIGITS_ALIKE: plain search costs hundreds of times less than a pattern.
 _MANY_DIGITS = b"0" * (MAX_DIGITS + 1)
 _DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
 _POINT = ord(".")
@@ -33,7 +32,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def read_plain(content: bytes) -> JsonValue:
-    """The value of a small JSON file in which nothing is odd: no character or number that a database cannot hold, no deep
+    """Read the value of a small JSON file without oddities: no character or number that a database cannot hold, no deep
     nesting. None: it has to be read with care."""
     if len(content) > SMALL_BYTES or b"\\u0000" in content or has_long_number(content):
         return None
@@ -46,7 +45,7 @@ def read_plain(content: bytes) -> JsonValue:
 
 
 def has_long_number(content: bytes) -> bool:
-    """Has it a run of so many digits that is no fraction's? Prices are often told to the last digit."""
+    """Has it a run of more than MAX_DIGITS digits outside a fraction? Prices often have many decimals."""
     digits = content.translate(_DIGITS_ALIKE)
     at = digits.find(_MANY_DIGITS)
     while at > 0 and content[at - 1] == _POINT:
@@ -56,10 +55,10 @@ def has_long_number(content: bytes) -> bool:
 
 
 def plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
-    """The top-level pairs of a small JSON object in which nothing is odd; a key may come twice. None: it has to be read
+    """The top-level pairs of a small JSON object without oddities; a key may come twice. None: it has to be read
     with care."""
     has_long = has_long_number(content)
-    whole = _whole if has_long else None  # asked of each integer only where one may be too long
+    whole = _whole if has_long else None  # called for each integer, so only if one may be too long
     try:
         pairs = _pairs(content.decode(), json.JSONDecoder(parse_int=whole, parse_constant=_refuse), not has_long)
     except (ValueError, RecursionError):
@@ -68,8 +67,8 @@ def plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
 
 
 def read_lenient(text: str, note: Callable[[str, str], None]) -> object:
-    """The value, with null for NaN and infinities and texts for integers that no database holds; `note` is called with what
-    was expected and what was found for each. Raw control characters are taken."""
+    """Read the value, with null for NaN and infinities and texts for integers that no database holds. `note` is
+    called with the expectation and the finding for each. Raw control characters are accepted."""
 
     def read_constant(name: str) -> None:
         note(FINITE, f"found {name}: read as null")
@@ -84,9 +83,8 @@ def read_lenient(text: str, note: Callable[[str, str], None]) -> object:
 
 
 def _pairs(text: str, decoder: json.JSONDecoder, in_haste: bool) -> list[tuple[str, JsonValue]]:
-    """What stands in the one object that the text is; a key may come twice. ValueError where it is anything else.
-
-    in_haste: whether a long list may be given to the faster parser."""
+    """Return the pairs of the text, which must be one object; a key may come twice. ValueError for anything else.
+    in_haste: may a long list be given to the faster parser?"""
     pairs: list[tuple[str, JsonValue]] = []
     at = _pass(text, 0, "{")
     is_open = not text.startswith("}", at)
@@ -107,8 +105,8 @@ def _pairs(text: str, decoder: json.JSONDecoder, in_haste: bool) -> list[tuple[s
 
 
 def _long_list(text: str, at: int) -> tuple[JsonValue, int] | None:
-    """The list that begins here and where it ends, by a parser that has to be told its end. That is mostly the last bracket
-    of the text, or the one before; and only one can be, because no list is the beginning of another."""
+    """Parse the list that begins here, and return its end, with a parser that needs the end in advance. That is
+    mostly the text's last bracket or the one before; only one can fit, because no list is the beginning of another."""
     if len(text) - at < LONG_LIST or text[at] != "[":
         return None
     end = len(text)
@@ -122,7 +120,7 @@ def _long_list(text: str, at: int) -> tuple[JsonValue, int] | None:
 
 
 def _pass(text: str, at: int, sign: str) -> int:
-    """Where what follows the sign begins. ValueError where the sign is not what comes next."""
+    """Return the place after the sign. ValueError if the sign is not next."""
     at = _space_end(text, at)
     if not text.startswith(sign, at):
         raise ValueError(sign)
@@ -145,8 +143,8 @@ def _whole(digits: str) -> int:
 
 
 def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str]]:
-    """(place, expected, message) of what reading this JSON as this value changed without an error: names that come twice in
-    one object, NUL characters and halves of surrogate pairs, each kind once. Nearly all content is searched, not read again."""
+    """(place, expected, message) of silent changes by the parser: repeated names in one object, NUL characters and
+    halves of surrogate pairs, each kind once. Nearly all content is searched, not parsed again."""
     if not _may_be_odd(content, value):
         return
     names = Counter[str]()
@@ -159,7 +157,7 @@ def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str
 
     try:
         value = json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=take, parse_int=str, strict=False)
-    except (ValueError, RecursionError):  # the reader of the value reports it
+    except (ValueError, RecursionError):  # the value's reader reports it
         return
     letters = "".join(_list_texts(value))
     if names:
@@ -175,7 +173,7 @@ def list_oddities(content: bytes, value: object) -> Iterator[tuple[str, str, str
 
 
 def _may_be_odd(content: bytes, value: object) -> bool:
-    """Has the content a NUL, or not as many names as the value written again? False answers cost one look more."""
+    """Has it a NUL, or a different number of names than the parsed value? A false alarm only costs another check."""
     if b"\\u0000" in content or b"\\u0022" in content:
         return True
     try:

@@ -1,4 +1,4 @@
-"""The last resort: text of unknown format. One step per block, a block being what stands between blank lines."""
+"""The last resort: text of unknown format. One step per block of text between blank lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE = 64 * 1024
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Agent steps, since the text names no author. A block over MAX_BLOCK_CHARS goes on in the next step."""
+    """Yield agent steps, since the text names no author. A block over MAX_BLOCK_CHARS continues in the next step."""
     utf8 = Utf8(result.problems)
     block: list[str] = []
     size = 0

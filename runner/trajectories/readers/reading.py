@@ -1,4 +1,4 @@
-"""Finding out what a trajectory file is, by its content and never by its name, and opening it for reading."""
+"""Recognising a trajectory file by its content, never by its name, and opening it for reading."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff", "sniff_mar
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
 MARK_BYTES = len(UTF8_MARK)  # of the longest mark of an encoding
-PIECE = 1024  # parsed at once: a broken end must not hide a good beginning
+PIECE = 1024  # parsed at once: an invalid end must not hide a good beginning
 _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
 _CLAUDE_IDS = {"session_id", "uuid", "message/id", "parent_tool_use_id"}
 _CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
-# Events of OpenHands name who caused them; entries of SWE-agent's history have roles.
+# Events of OpenHands name their cause; entries of SWE-agent's history have roles.
 _OPENHANDS_SOURCE = re.compile(rb'"source"\s*:\s*"(?:agent|user|environment)"')
 _OPENHANDS_KEYS = re.compile(rb'"(?:args|cause|extras|tool_call_metadata|llm_metrics|kind)"\s*:')
 _AIDER = re.compile(rb"\A\s*# aider chat started at ")
@@ -47,10 +47,9 @@ _ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_
 def read_trajectory(
     open_binary: Opener, *, name: str = "main", source_format: str = "", copied_lines: int = 0
 ) -> ReadTrajectory:
-    """Opens a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
+    """Open a trajectory of any known format. `open_binary` is called once for its beginning, once for reading, and once
     more for each sub-agent that is read. Never fails for bad content: see `problems`.
-
-    source_format: the answer of `sniff`, where it was asked before. copied_lines: see ReadTrajectory."""
+    source_format: the answer of `sniff`, if already known. copied_lines: see ReadTrajectory."""
     with open_binary() as stream:
         start = stream.read(MARK_BYTES if source_format else SNIFFED_BYTES)
     source_format = source_format or sniff(BytesIO(start))
@@ -65,7 +64,7 @@ def open_file(path: Path, *, name: str = "main") -> ReadTrajectory:
 
 
 def sniff(source: Path | BinaryIO) -> str:
-    """The name of the format, a key of `runner.trajectories.readers.READERS`; "plain-text" when nothing else fits."""
+    """Return the format's name, a key of `runner.trajectories.readers.READERS`; "plain-text" if nothing else fits."""
     if isinstance(source, Path):
         with source.open("rb") as stream:
             return sniff(stream)
@@ -95,7 +94,7 @@ def sniff(source: Path | BinaryIO) -> str:
             if unread := _unread_format(keys, start):
                 return unread
             found = _swe_agent_format(keys, start) or _object_format(keys, start)
-            if found == UNKNOWN_PROGRAM:  # a later line may still show whose log it is
+            if found == UNKNOWN_PROGRAM:  # a later line may still identify the program
                 fallback = found
                 continue
             if found == "claude-stream-json" and _CURSOR_CALL.search(start):
@@ -106,7 +105,7 @@ def sniff(source: Path | BinaryIO) -> str:
 
 
 def sniff_markdown(source: BinaryIO) -> str:
-    """The same of a file that is called Markdown: a history where headings say in turn who speaks."""
+    """Do the same for a file named as Markdown: a history with headings that name the speakers in turn."""
     start = source.read(SNIFFED_BYTES)
     if (found := sniff(BytesIO(start))) != "plain-text":
         return found
@@ -115,7 +114,7 @@ def sniff_markdown(source: BinaryIO) -> str:
 
 
 def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
-    """A key of UNREAD."""
+    """Return a key of UNREAD."""
     kind = keys.get("type")
     if kind == "session" and {"id", "cwd"} <= keys.keys():
         return "pi"
@@ -134,14 +133,14 @@ def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
 
 
 def _is_of_another_program(keys: dict[str, JsonValue]) -> bool:
-    """Does the head of a rollout name a program other than Codex, and have nothing that only Codex writes?"""
+    """Does a session's head name a program other than Codex, and lack everything that only Codex writes?"""
     originator = keys.get("payload/originator")
     names_another = isinstance(originator, str) and not originator.lower().startswith("codex")
     return names_another and not _CODEX_HEAD & keys.keys()
 
 
 def _is_openhands(keys: dict[str, JsonValue], start: bytes) -> bool:
-    """An event, or an object with a list of them."""
+    """Is it an event, or an object with a list of them?"""
     is_event = "source" in keys and bool({"action", "observation", "kind"} & keys.keys())
     has_events = bool({"history", "trajectory", "events"} & keys.keys()) and "schema_version" not in keys
     is_marked = _OPENHANDS_SOURCE.search(start) is not None and _OPENHANDS_KEYS.search(start) is not None
@@ -202,17 +201,17 @@ def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     if kind == "system" and "apiKeySource" in keys and not _CLAUDE_KEYS & keys.keys():
         return "cursor-stream-json"
     if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
-        # Claude Code names the session or the message; other programs have taken over the form of its lines.
+        # Claude Code names the session or the message; other programs have adopted the form of its lines.
         is_claude = "sessionId" not in keys and bool(_CLAUDE_IDS & keys.keys())
         return "claude-stream-json" if is_claude else UNKNOWN_PROGRAM
     return None
 
 
 def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
-    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
+    """Keys of the JSON object that begins here, as far as it goes, with their values if these are scalars.
 
-    Those of its `message` and `payload` are there too, as "message/<key>". With `until_atif`, reading ends at a schema version
-    of ATIF, which decides the format.
+    Includes keys of its `message` and `payload`, as "message/<key>". With `until_atif`, reading ends at a schema
+    version of ATIF, which decides the format.
     """
     found: dict[str, JsonValue] = {}
     depth, key, inner = 0, "", ""

@@ -1,4 +1,4 @@
-"""What a shell command line reads and runs, as far as its text shows it: enough for skill use, not a shell.
+"""What a shell command line reads and runs, as far as its text shows: enough to find skill use, but not a shell.
 
 Understood: separators, quotes, `cd`, `bash -lc '...'`, prefixes such as `sudo` or `timeout 60`, assignments, simple
 `for` loops, here-documents (their text is data, not commands).
@@ -28,7 +28,7 @@ _SEPARATOR = re.compile(r"[;&|\n()]+")
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One program with its arguments; `folder` is where the command line had changed to ("" where it started)."""
+    """One program with its arguments. `folder`: the directory after any `cd` of the line, "" for the initial one."""
 
     program: str
     arguments: tuple[str, ...]
@@ -64,12 +64,12 @@ def invocations(command: str, folder: str = "", depth: int = 0) -> Iterator[Invo
 
 
 def _drop_heredoc(match: re.Match[str]) -> str:
-    """Keeps the rest of the opening line, which may hold a redirection or a pipe."""
+    """Keep the rest of the opening line, which may contain a redirection or a pipe."""
     return " " + match["rest"] + "\n"
 
 
 def _simple_commands(command: str) -> Iterator[list[str]]:
-    """Words between separators. What a command writes to is left out: it is neither read nor run."""
+    """Words between separators. Files that a command writes to are left out: they are neither read nor run."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|()\n<>")
     lexer.whitespace = " \t\r"
     lexer.commenters = ""
@@ -86,7 +86,7 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
                 is_target = not is_target and ">" in word
             else:
                 words.append(word)
-    except ValueError:  # an open quote: what came before it still counts
+    except ValueError:  # an open quote: earlier words still count
         pass
     if words:
         yield words

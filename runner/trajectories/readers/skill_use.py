@@ -1,10 +1,9 @@
 """Which skills an attempt used, and how: mounted, read, invoked, executed.
 
-A use is something the agent did with a tool, and that did not fail: reading a file below a skills folder, calling the
-harness' own skill tool, running one of the skill's scripts. Listing a folder, copying it, a mention in a prompt, in an
-error or in somebody's output is no use. Where the mounted skills are known, only they count; where they are not, any
-folder below a path part `skills` (OpenCode: `opencode/skill`) does, except hidden ones (Codex ships its own below
-`skills/.system`).
+A use is a successful tool call of the agent: reading a file below a skills folder, calling the harness' own skill tool,
+running one of the skill's scripts. Listing or copying a folder does not count, nor does a mention in a prompt, an error
+or an output. If the mounted skills are known, only they count. If not, any folder below a path part `skills` (OpenCode:
+`opencode/skill`) does, except hidden ones (Codex ships its own below `skills/.system`).
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ MAX_OUTPUT_CHARS = 20_000  # of a result searched for errors, from either end
 def skill_uses(
     steps: Iterable[Step], *, mounted: Collection[str] | None, trajectory: str = "main"
 ) -> tuple[SkillUse, ...]:
-    """Every use, once per (skill, kind, step): first MOUNTED for each mounted slug, then in the order of the steps.
+    """Return every use, once per (skill, kind, step): first MOUNTED for each mounted slug, then in step order.
 
-    mounted: slugs known to have been installed, or None where nobody knows.
+    mounted: slugs known to have been installed, or None if unknown.
     """
     found = [SkillUse(slug, UseKind.MOUNTED, trajectory=trajectory) for slug in sorted(mounted or ())]
     for step in steps:
@@ -62,7 +61,7 @@ def skill_uses(
 
 
 def step_uses(step: Step, *, mounted: Collection[str] | None, trajectory: str = "main") -> list[SkillUse]:
-    """The uses of one step, for callers that pass over the steps anyway."""
+    """Return the uses of one step, for callers that iterate over the steps anyway."""
     if step.source is not Source.AGENT or not step.tool_calls or step.is_copied_context:
         return []
     seen: dict[tuple[str, UseKind], SkillUse] = {}
@@ -73,7 +72,7 @@ def step_uses(step: Step, *, mounted: Collection[str] | None, trajectory: str = 
 
 
 def _may_use(call: ToolCall) -> bool:
-    """False for most calls: whatever uses a skill says the word, in its tool's name, a path or a command."""
+    """False for most calls: any use of a skill has the word in its tool's name, a path or a command."""
     if "skill" in call.name.lower():
         return True
     for value in call.arguments.values():  # a plain loop: this runs for every call
@@ -115,7 +114,7 @@ def _call_uses(
 
 
 def _read_names(arguments: Mapping[str, JsonValue]) -> list[str]:
-    """The names below the first key that holds any; some tools take several at once."""
+    """The names below the first key that has any; some tools accept several at once."""
     for key in _NAME_KEYS:
         value = arguments.get(key)
         names = [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
@@ -163,7 +162,7 @@ def _invocation_uses(
 
 
 def _script(program: str, invocation: Invocation) -> str | None:
-    """The file the program runs: itself, or what an interpreter is given."""
+    """Return the script that the program runs: itself, or an interpreter's argument."""
     words = list(invocation.arguments)
     if program in _RUNNERS:
         while words and (words[0] in ("run", "exec") or words[0].startswith("-")):
@@ -184,7 +183,7 @@ def _script(program: str, invocation: Invocation) -> str | None:
 
 
 def _file_use(path: str, kind: UseKind, mounted: Collection[str] | None) -> Iterator[tuple[str, UseKind, str | None]]:
-    """A file of a skill is used; the folder itself is not (a listing, or a search that read nothing)."""
+    """Yield the use of a skill's file. The folder itself does not count (a listing, or a search that read nothing)."""
     match = _PATH.search(path)
     if match is None or not match["rest"]:
         return

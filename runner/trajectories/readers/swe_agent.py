@@ -1,9 +1,8 @@
 """SWE-agent's .traj files: one object with trajectory, history and info; a demonstration has only the history.
 
-A step of the trajectory is one action with the thought before it and what came back. The instructions stand in `history`,
-before the first answer; messages of a demonstration are marked as copied context. Where there is no
-trajectory, the answers and results come from the history too. Tokens and cost are known only for the whole run
-(`info.model_stats`).
+A step of the trajectory is one action with the thought before it and its result. The instructions are in `history`,
+before the first answer; messages of a demonstration are marked as copied context. Without a trajectory, answers and
+results come from the history too. Tokens and cost are known only for the whole run (`info.model_stats`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KEPT = ("execution_time", "state")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per action, after the instructions. The file is read twice: `history` follows `trajectory`."""
+    """Yield one step per action, after the instructions. The file is read twice: `history` follows `trajectory`."""
     result.set_head(agent_name="swe-agent")
     yield from _read_opening(result)
     index = 0
@@ -55,7 +54,7 @@ def _is_answer(message: Record) -> bool:
 
 
 def _in_chat_shape(messages: Iterator[Record]) -> Iterator[Record]:
-    """An answer without tool calls has its command in `action`, and the next message is what came back."""
+    """Convert an answer without tool calls: its command is in `action`, its result is the next message."""
     waiting: str | None = None
     for index, message in enumerate(messages, start=1):
         role, identifiers = message.get("role"), read_list(message.get("tool_call_ids"))

@@ -1,6 +1,6 @@
 """Terminus-2's early trajectory.json: a list of {episode, prompt, response}, without times and tokens.
 
-The first prompt is the user's; each later prompt is what the terminal answered to the response before it. A response is
+The first prompt is the user's; each later prompt is the terminal's output after the response before it. A response is
 a JSON object, alone or in a fenced block among prose.
 """
 
@@ -23,7 +23,7 @@ _SPOKEN = ("analysis", "explanation", "plan")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """A user step for the first prompt, then one agent step per response with the next prompt as its result."""
+    """Yield a user step for the first prompt, then one agent step per response with the next prompt as its result."""
     result.set_head(agent_name="terminus-2")
     pending: Step | None = None
     for index, (_, item) in enumerate(result.parts(), start=1):
@@ -48,7 +48,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 def read_listed_skills(prompt: str) -> tuple[str, ...]:
     """Names of the skills a terminus prompt announces below "available_skills:"."""
     start = max(0, prompt.find("available_skills:"))
-    match = _AVAILABLE.match(prompt, start)  # the first only: a search could be made slow
+    match = _AVAILABLE.match(prompt, start)  # only the first: a search could be made slow
     names = [item.get("name") for item in read_objects(parse_json(match[1]))] if match else []
     return tuple(name for name in names if isinstance(name, str))
 
@@ -58,7 +58,7 @@ def _text(value: object) -> str:
 
 
 def _with_result(step: Step, prompt: str) -> Step:
-    """One result for all calls of the step: the terminal does not separate them."""
+    """Add one result for all calls of the step: the terminal does not separate them."""
     call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
     return replace(step, observations=(Observation(prompt, call, prompt.startswith("Skill not found")),))
 
@@ -108,7 +108,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
 
 
 def _tool_calls(block: Record, index: int) -> Iterator[ToolCall]:
-    """Named as Harbor's own converter names them: bash_command and mark_task_complete."""
+    """Name them as Harbor's own converter does: bash_command and mark_task_complete."""
     for key in ("load_skill", "load_reference"):
         if key in block:
             yield ToolCall(f"episode-{index}-{key}", key, {"name": storable_value(block[key])})

@@ -1,14 +1,13 @@
-"""What Harbor's early Claude Code converter (ATIF-v1.2) did to trajectories, undone.
+"""Reverts what Harbor's early Claude Code converter (ATIF-v1.2) did to trajectories.
 
-It wrote one step per content block, with three kinds of repetition. Taken away here, and nothing else:
-
+It wrote one step per content block, with three kinds of repetition. Only these are removed:
 - the metrics of one model call, repeated on each of its steps: only the first keeps them;
-- a copy of the output behind "[stdout]", and of the structured result behind "[metadata]", at the end of the content;
+- a copy of the output after "[stdout]", and of the structured result after "[metadata]", at the end of the content;
   "[error] tool reported failure" becomes is_error;
 - in the step's extra: `metadata` (equal to tool_result_metadata), `raw_arguments` (equal to the arguments),
   `tool_use_name` (equal to the tool's name), and the text of results that the content already holds.
 
-What is structured and stands nowhere else (a patch, an original file) is kept.
+Structured data that exists nowhere else (a patch, an original file) is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ERROR = "[error] tool reported failure"
 
 
 class CallMetrics:
-    """Takes the metrics from steps that repeat those of the step before."""
+    """Removes the metrics from steps that repeat those of the step before."""
 
     def __init__(self) -> None:
         self.repeats = 0
@@ -52,11 +51,11 @@ class CallMetrics:
 
 
 def counted_in_part(step: Step, *, is_claude: bool) -> Usage | None:
-    """What a step's metrics are worth as part of a sum.
+    """Return the reliable part of a step's metrics, for a sum.
 
-    A call that wrote something took output tokens, so 0 was not measured. Claude Code's session logs, from which the
-    converter has its metrics, mostly hold the count of a message whose stream had only begun; so do the costs that are
-    computed from it. Text that so few tokens cannot hold gives such a count away.
+    A call that wrote something took output tokens, so 0 was not measured. The converter's metrics come from Claude
+    Code's session logs. These mostly hold the count at the start of a message's stream, and so do the costs computed
+    from it. Text too long for its token count shows such a count.
     """
     usage = step.usage
     if usage is None or usage.output_tokens is None or (usage.output_tokens and not is_claude):
@@ -69,7 +68,7 @@ def counted_in_part(step: Step, *, is_claude: bool) -> Usage | None:
 
 
 def without_copies(step: Step) -> Step:
-    """The step without the converter's copies of what it holds elsewhere."""
+    """Remove the converter's copies of what the step holds elsewhere."""
     if not step.observations:
         return step
     extra = dict(step.extra or {})
@@ -102,7 +101,7 @@ def _tidy(observation: Observation, metadata: JsonValue) -> Observation:
     if mark and isinstance(metadata, dict) and _is_copy(tail, metadata.get("tool_use_result")):
         content = head
     head, mark, tail = content.partition(_STDOUT)
-    for _ in range(MAX_MARKS if mark else 0):  # the output itself may hold the mark: the copy is where sides are equal
+    for _ in range(MAX_MARKS if mark else 0):  # the output may contain the mark: the copy makes both sides equal
         if head.strip() == tail.strip():
             content = head
             break
@@ -121,7 +120,7 @@ def _is_copy(text: str, result: JsonValue) -> bool:
 
 
 def _without_text(metadata: dict[str, JsonValue], shown: set[str]) -> dict[str, JsonValue]:
-    """Without texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
+    """Remove texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
     kept: dict[str, JsonValue] = {}
     for key, value in metadata.items():
         if isinstance(value, dict):

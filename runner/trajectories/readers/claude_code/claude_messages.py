@@ -1,6 +1,6 @@
-"""Anthropic content blocks put together into one step per model message.
+"""Anthropic content blocks joined into one step per model message.
 
-Claude Code logs them one a line; readers of other formats bring their events into the same terms (`call_block`,
+Claude Code logs them one a line. Readers of other formats convert their events to the same terms (`call_block`,
 `result_block`, `counts_without_cache`).
 """
 
@@ -24,34 +24,34 @@ from runner.trajectories.log_records import (
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
-_API_ERROR = "API Error"  # how its errors begin, in logs that do not mark them
-# Input is what was sent in all: fresh, read from the cache and written to it.
+_API_ERROR = "API Error"  # the beginning of its errors, in logs that do not mark them
+# Input is everything that was sent: fresh, read from the cache and written to it.
 INPUT_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-MAX_BLOCKS = 10_000  # of one message; what follows makes a step of its own
+MAX_BLOCKS = 10_000  # of one message; further ones make a separate step
 
 
 class MessageSteps:
     """Feed it events in file order; it gives steps as soon as they are whole.
 
-    Blocks of one message id make one step. Every line of a message repeats its usage, as it was when the line was
-    written: output_tokens is final only beside a stop reason, else the largest count is a lower bound. A result joins
-    the step of its call; one that comes after that step was given makes a step of its own. What the program writes in the
-    model's place, such as an error of the provider, is a notice: no call of a model.
+    Blocks of one message id make one step. Every line of a message repeats its usage at the time of writing:
+    output_tokens is final only with a stop reason, else the largest count is a lower bound. A result joins the step of
+    its call; one that comes after that step was given makes a separate step. What the program writes in the model's
+    place, such as an error of the provider, is a notice, not a call of a model.
     """
 
     def __init__(self) -> None:
         self.messages = 0
-        self.copied = False  # does what is fed now come from another session? It counts in no total
+        self.copied = False  # does current input come from another session? It counts in no total
         self._open: _ClaudeMessage | None = None
         self._asides: list[Step] = []
-        self._used: dict[str, Usage] = {}  # by message id: something may come between the lines of one message
+        self._used: dict[str, Usage] = {}  # by message id: other lines may come between those of one message
         self._used_without_id = Usage()
         self._seen: set[str | None] = set()  # ids of messages that were given
         self._lacks_usage = False
 
     @property
     def usage(self) -> Usage:
-        """Of all messages, each counted once."""
+        """Sum over all messages, each counted once."""
         total = sum(self._used.values(), self._used_without_id)
         return total.in_part() if self._lacks_usage else total
 
@@ -72,7 +72,7 @@ class MessageSteps:
     def user(
         self, message: Record, timestamp: str | None, extra: Record | None = None, result: object = None
     ) -> Iterator[Step]:
-        """`result` is the harness' structured account of a tool's result, where it gives one."""
+        """`result` is the harness' structured account of a tool's result, if it gives one."""
         content, extra = message.get("content"), extra or {}
         spoken = []
         for block in content if isinstance(content, list) else [content]:
@@ -96,7 +96,7 @@ class MessageSteps:
         return replace(step, is_copied_context=True) if self.copied else step
 
     def aside(self, step: Step) -> Iterator[Step]:
-        """A step that belongs to no message. While one is under way it waits: its results are still to come."""
+        """A step that belongs to no message. It waits for an open message, whose results are still to come."""
         if self._open is None:
             yield self._mark(step)
         else:
@@ -104,11 +104,11 @@ class MessageSteps:
 
     @property
     def awaits_message(self) -> bool:
-        """The last message called tools, so that another one must have followed."""
+        """Did the last message call tools, so that another one must have followed?"""
         return self._open is not None and self._open.has_calls
 
     def flush(self) -> Iterator[Step]:
-        """The message under way, as far as it came."""
+        """Yield the open message, even if incomplete."""
         if self._open is not None:
             message, self._open = self._open, None
             is_new = message.id is None or message.id not in self._seen
@@ -157,7 +157,7 @@ class _ClaudeMessage:
             self._take_usage(usage, is_final=message.get("stop_reason") is not None)
 
     def _take_usage(self, counts: Record, is_final: bool) -> None:
-        """One snapshot. They grow while the message is streamed; a final one counts whatever the others say."""
+        """Add one snapshot. They grow while the message is streamed; a final one overrides the others."""
         self._counts = {**self._counts, **counts}
         output = read_count(counts.get("output_tokens"))
         if output is not None and (is_final or not self._is_final):
@@ -169,7 +169,7 @@ class _ClaudeMessage:
         return bool(self._calls)
 
     def usage(self) -> Usage | None:
-        """None: it carries no usage data. A message with content and without output tokens was not counted at all."""
+        """None if it has no usage data. A message with content and without output tokens was not counted at all."""
         if not self._counts:
             return None
         sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None)
@@ -210,7 +210,7 @@ class _ClaudeMessage:
         return True
 
     def step(self) -> Step:
-        """A step has no place for a lower bound: where the count is not final, its output is unknown."""
+        """Make the step. It has no field for a lower bound: if the count is not final, its output is unknown."""
         usage = self.usage()
         extra = {**self._extra, PARTS: self._images} if self._images else dict(self._extra)
         return Step(
@@ -228,7 +228,7 @@ class _ClaudeMessage:
 
 
 def _program_notice(message: Record, timestamp: str | None, extra: Record, is_error: bool) -> Step:
-    """What the program wrote in the model's place. An error of the provider is the result of a call that brought nothing."""
+    """What the program wrote in the model's place. An error of the provider is the result of a failed call."""
     text = clean(content_text(message.get("content"))[0])
     is_error = is_error or text.startswith(_API_ERROR)
     if is_error:
@@ -239,7 +239,7 @@ def _program_notice(message: Record, timestamp: str | None, extra: Record, is_er
 
 
 def _fullness(usage: Usage) -> tuple[bool, int]:
-    """Of two accounts of one message the final one counts, else the larger."""
+    """Of two usages of one message the final one counts, else the larger."""
     return usage.output_tokens is not None, usage.known_output or 0
 
 
@@ -252,7 +252,7 @@ def result_block(call: object, content: object, failed: bool) -> dict[str, objec
 
 
 def counts_without_cache(sent: object, cached: object, made: object) -> dict[str, object]:
-    """Usage in Anthropic's terms, whose input leaves the cache out, of a format whose `sent` includes it."""
+    """Convert usage of a format whose `sent` includes the cache to Anthropic's terms, where input excludes it."""
     whole, held = read_count(sent), read_count(cached)
     return {
         "input_tokens": None if whole is None else max(0, whole - (held or 0)),
@@ -274,7 +274,7 @@ def _observation(block: Record, result: object) -> Observation:
 
 def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
     """The short facts of a structured result. Long texts, lists and objects (whole files, patches, page images) are
-    named below "left_out"; what the content already shows is not repeated."""
+    named below "left_out". Content that is already shown is not repeated."""
     facts: dict[str, JsonValue] = {}
     left_out: list[JsonValue] = []
     for key, value in read_object(result).items():
@@ -289,14 +289,14 @@ def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
 
 
 def compaction_mark(before: object, trigger: object = None) -> dict[str, JsonValue]:
-    """The extra of a step that marks a compaction: here the program replaced the conversation by a summary."""
+    """The extra of a step that marks a compaction, where the program replaced the conversation by a summary."""
     tokens, word = read_count(before), read_text(trigger)
     told: dict[str, JsonValue] = {} if tokens is None else {"tokens_before": tokens}
     return {"compaction": told | ({} if word is None else {"trigger": word})}
 
 
 class CompactionMarks:
-    """Holds steps back from a compaction on, until it is known how many tokens the next call of the model was sent."""
+    """Holds steps back after a compaction, until the tokens sent in the model's next call are known."""
 
     MOST_HELD = 50
 
@@ -325,17 +325,17 @@ class CompactionMarks:
 
 
 class AnswerSteps:
-    """Puts together an answer that a program prints in parts: text in pieces, thoughts, calls. The next part after a
-    result begins a new answer."""
+    """Joins an answer that a program prints in parts: text in pieces, thoughts, calls. The next part after a result
+    begins a new answer."""
 
     def __init__(self) -> None:
         self._steps = MessageSteps()
         self._blocks: list[dict[str, object]] = []
-        self._pieces: list[str] = []  # of the last block, where that is text or thoughts
+        self._pieces: list[str] = []  # of the last block, if that is text or thoughts
         self._timestamp: str | None = None
 
     def say(self, text: str, timestamp: str | None, kind: str = "text") -> Iterator[Step]:
-        """A piece of the text (or, with kind "thinking", of the thoughts) under way."""
+        """Add a piece of the current text (or, with kind "thinking", of the thoughts)."""
         if not self._blocks or self._blocks[-1]["type"] != kind:
             yield from self._add({"type": kind}, timestamp)
         self._pieces.append(text)

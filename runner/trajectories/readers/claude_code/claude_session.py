@@ -1,8 +1,8 @@
 """Claude Code's own session log (projects/<folder>/<uuid>.jsonl): a tree of messages, one a line, with times.
 
-Read in the file's order, which is the order of writing. A line whose parent is not the line before it, and that is no
-tool result, went back to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make
-trajectories of their own; their lines are marked `isSidechain`, in this file or one of their own, or stand inside
+Read in the file's order, which is the order of writing. A line whose parent is not the previous line, and that is not a
+tool result, returns to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make
+trajectories of their own. Their lines are marked `isSidechain`, in this file or one of their own, or are inside
 `progress` lines of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 """
 
@@ -32,13 +32,13 @@ _ENVELOPE = frozenset(
     "parentUuid logicalParentUuid isSidechain userType entrypoint cwd sessionId version gitBranch slug type uuid "
     "timestamp content attachment agentId isMeta level".split()
 )
-_ATTACHED_TEXTS = ("prompt", "content", "text", "stdout")  # where a kind of attachment has its text
+_ATTACHED_TEXTS = ("prompt", "content", "text", "stdout")  # the text's field in each kind of attachment
 MAX_ERROR_DEPTH = 6
 MAX_ERROR_CHARS = 2_000
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
+    """Yield the steps of one thread. A file with only a sub-agent's lines is that sub-agent's main thread."""
     session, marks = _ClaudeSession(result), CompactionMarks()
     result.set_head(agent_name="claude-code")
     for step in _read_steps(result, session):
@@ -60,7 +60,7 @@ def _read_steps(result: ReadTrajectory, session: _ClaudeSession) -> Iterator[Ste
 
 
 def _lines_in(event: Record) -> Iterator[tuple[Record, str]]:
-    """(the line, ""); of a line that reports a sub-agent's progress its messages instead, with the call that started it."""
+    """(the line, ""). For a sub-agent's progress line, its messages instead, with the call that started it."""
     data = read_object(event.get("data"))
     if event.get("type") != "progress" or data.get("type") != "agent_progress":
         yield event, ""
@@ -99,12 +99,12 @@ class _ClaudeSession:
         elif not self._tree.is_repeated(event, line, reports=not call):
             if self.messages.copied and line > self.result.copied_lines:
                 yield from self.messages.flush()
-                self.result.set_head(session_id=None, model=None)  # they were those of the copied session
+                self.result.set_head(session_id=None, model=None)  # they belonged to the copied session
             self.messages.copied = line <= self.result.copied_lines
             yield from self._steps(event, str(kind), message)
 
     def _pass_by(self, event: Record, kind: str) -> None:
-        """A line without a step is counted."""
+        """Count a line without a step."""
         self._tree.pass_by(event)
         if self.is_main:
             data = event.get("data")
@@ -128,8 +128,8 @@ class _ClaudeSession:
             yield from self.messages.aside(_notice(event, timestamp, extra))
 
     def _answer(self, event: Record) -> Iterator[Step]:
-        """A sub-agent's last message, where its own lines lack it: progress lines hold calls and results only. It stands,
-        with the usage of its model call, in the result of the call that started the sub-agent."""
+        """A sub-agent's last message, if its own lines lack it: progress lines hold calls and results only. It is in
+        the result of the call that started the sub-agent, with the usage of its model call."""
         result = read_object(event.get("toolUseResult"))
         if "agentId" not in result or result["agentId"] != self._wanted or not self.messages.awaits_message:
             return
@@ -142,7 +142,7 @@ class _ClaudeSession:
 
 
 def _thread(event: Record) -> str:
-    """The agent a line belongs to; "" for the conversation itself."""
+    """Return the agent of a line, "" for the conversation itself."""
     if event.get("isSidechain") is not True:
         return ""
     return storable(str(event.get("agentId") or _NO_AGENT))
@@ -166,7 +166,7 @@ def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
 
 
 def _error_text(error: object, depth: int = 0) -> str:
-    """The message of an error that wraps others; the innermost speaks plainest."""
+    """The message of an error that wraps others; the innermost is the clearest."""
     if not isinstance(error, Mapping) or depth > MAX_ERROR_DEPTH:
         return str(error or "")[:MAX_ERROR_CHARS]
     inner = error.get("error") or error.get("cause")
@@ -175,7 +175,7 @@ def _error_text(error: object, depth: int = 0) -> str:
 
 
 def _attachment(event: Record, timestamp: str | None, extra: Record) -> Step:
-    """What the program put beside the messages. A command that waited while the agent worked is the user's."""
+    """What the program added to the messages. A command that waited while the agent worked is the user's."""
     raw = event.get("attachment")
     attached = raw if isinstance(raw, Mapping) else {"content": raw}
     source = Source.USER if attached.get("type") == "queued_command" else Source.SYSTEM

@@ -1,7 +1,7 @@
 """Claude Code's `--output-format stream-json`: one event a line; no prompt, hardly any times.
 
 Cost and tokens come from the `result` events. With several of them, modelUsage and total_cost_usd are running totals
-of one process (the last counts; a total that fell began a new process and is added), num_turns and usage are not
+of one process (the last counts; a lower total began a new process and is added), num_turns and usage are not
 (they are summed). Sub-agents share the file; their events carry parent_tool_use_id, and the totals include them.
 """
 
@@ -29,7 +29,7 @@ from runner.trajectories.readers.claude_code.claude_messages import INPUT_KEYS, 
 from runner.trajectories.readers.claude_code.claude_subagents import Subagents
 
 EXPECTED = "an event of Claude Code's stream"
-# Notices of the program itself, and the dialogue with a program that drives it.
+# Notices of the program itself, and its dialogue with a controlling program.
 WITHOUT_STEP = frozenset(
     "system stream_event rate_limit_event tool_progress tool_use_summary auth_status prompt_suggestion keep_alive"
     " control_request control_response control_cancel_request".split()
@@ -43,8 +43,8 @@ _MODEL_KEYS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"
 def read(
     result: ReadTrajectory, agent_name: str = "claude-code", translate: Callable[[Record], Record] = lambda event: event
 ) -> Iterator[Step]:
-    """The steps of one thread: the main one, or the sub-agent that the call `thread.key` started. `translate` puts an event
-    of another program that prints this format into Claude Code's terms."""
+    """Yield the steps of one thread: the main one, or the sub-agent that the call `thread.key` started. `translate`
+    converts events of another program with this format to Claude Code's terms."""
     messages, totals, subagents = MessageSteps(), _ClaudeTotals(), Subagents()
     is_main, is_over = result.thread.key == "", False
     result.set_head(agent_name=agent_name)
@@ -82,8 +82,8 @@ def read(
 
 
 def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _ClaudeTotals, is_over: bool) -> None:
-    """Without a result event at its end the stream was cut off, and its totals are a lower bound; without any result,
-    input is counted from the messages, output is a lower bound and the cost unknown."""
+    """Set the usage. A stream without a result event at its end was cut off, and its totals are a lower bound.
+    Without any result, input is counted from the messages, output is a lower bound and the cost unknown."""
     if totals.results:
         result.reported, result.turns = totals.usage(), totals.turns
         result.usage = totals.usage() if is_over else totals.usage().in_part()
@@ -138,7 +138,7 @@ class _ClaudeTotals:
             yield Step(0, Source.SYSTEM, clean(f"Ended with {event.get('subtype')}: {text}"), extra={"result": True})
 
     def usage(self) -> Usage:
-        """From modelUsage, which counts helper models and sub-agents; from the plain usage where that is missing."""
+        """From modelUsage, which counts helper models and sub-agents, or from the plain usage if that is missing."""
         total = sum(self._models, Usage())
         return replace(self._usage, cost_usd=total.cost_usd) if total.input_tokens is None else total
 

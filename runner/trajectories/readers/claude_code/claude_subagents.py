@@ -1,4 +1,4 @@
-"""Sub-agents in Claude Code's logs: which call started each of them, and in which thread that call was made."""
+"""Sub-agents in Claude Code's logs: which call started each of them, and the thread of that call."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _ABOUT = ("subagent_type", "description")
 
 
 class Subagents:
-    """Feed it every line of the file; then it adds the sub-agents to what was read."""
+    """Feed it every line of the file; then it adds the sub-agents to the trajectory."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[str, dict[str, str]]] = {}  # call id -> thread it was made in, what it says
+        self._calls: dict[str, tuple[str, dict[str, str]]] = {}  # call id -> its thread, and its description
         self._started: dict[str, str] = {}  # thread -> id of the call that started it, "" while unknown
         self._answered: dict[str, str] = {}  # thread -> id of the call whose result names it
         self._beyond = 0
 
     def see(self, event: Record, thread: str, call: str = "") -> None:
-        """A line of `thread`, "" for the conversation itself. `call` started the thread, where the line says so."""
+        """Read a line of `thread`, "" for the conversation itself. `call` started the thread, if the line names it."""
         if thread in self._started or thread and len(self._started) < MAX_SUBAGENTS:
             self._started[thread] = self._started.get(thread) or call
         elif thread:
@@ -39,7 +39,7 @@ class Subagents:
             self._answered[agent] = str(block.get("tool_use_id"))
 
     def add_to(self, result: ReadTrajectory, **named: str) -> None:
-        """`named`: under which names in the head's extra the key of a thread stands, beside its call's id."""
+        """Add the sub-agents. `named`: names in the head's extra for a thread's key, next to its call's id."""
         names = {key: f"subagent-{index}" for index, key in enumerate(self._started, start=1)}
         for key, name in names.items():
             call = self._started[key] or self._answered.get(key, "")
@@ -48,7 +48,7 @@ class Subagents:
             found |= dict.fromkeys(named.values(), key)
             result.subagent(name, names.get(above, result.head.name), Thread(key=key), **found, **about)
         calls = self._answered | {key: call for key, call in self._started.items() if call}
-        if named and calls:  # also of sub-agents whose lines lie in a file of their own
+        if named and calls:  # also of sub-agents whose lines are in a file of their own
             result.facts["subagent_calls"] = {storable(key): storable(call) for key, call in calls.items()}
         if self._beyond:
             result.problems.add(

@@ -1,8 +1,8 @@
 """Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
 
-Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
-never completed is a call without result, marked `unfinished`. A completed turn counts the tokens of its whole thread so far,
-also after `codex exec resume`: the last one of a thread counts. Beside a turn that did not complete it is a lower bound.
+Items start and complete out of order or never. Steps are in the order of their items' start, and an item that never
+completed is a call without result, marked `unfinished`. A completed turn counts the tokens of its whole thread so far,
+also after `codex exec resume`: the last one of a thread counts. With a turn that did not complete it is a lower bound.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from runner.trajectories.readers import ReadTrajectory
 
 TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "output_tokens")
 EXPECTED = "a thread, turn or item event"
-MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
+MAX_WAITING = 1_000  # open items; beyond it the oldest is given as it is
 
 
 @dataclass
 class _CodexItem:
-    """One item on its way to a step; `reasoning` is what was thought before it."""
+    """One item on its way to a step; `reasoning` is the thinking before it."""
 
     id: str
     item: Record
@@ -35,7 +35,7 @@ class _CodexItem:
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
+    """Yield steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
     items, totals, turns, is_open = _Items(), _CodexTotals(), 0, False
     result.set_head(agent_name="codex")
     for line, event in result.lines():
@@ -60,14 +60,14 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             result.report_event(line, kind, EXPECTED)
     yield from items.flush()
     result.usage = totals.usage.in_part() if is_open else totals.usage
-    result.turns = None  # one turn is a whole task: it is no model turn
+    result.turns = None  # one turn is a whole task, not a model turn
     result.facts.update(completed_turns=turns, usage_from="completed turns" if turns else "nothing")
     if is_open or not turns:
         result.facts["cut_off"] = True
 
 
 class _CodexTotals:
-    """Running totals by thread. One that fell began anew."""
+    """Running totals by thread. A lower total means that counting began again."""
 
     def __init__(self) -> None:
         self._thread: str | None = None
@@ -131,7 +131,7 @@ class _Items:
             yield _step(item)
 
     def flush(self) -> Iterator[Step]:
-        """Everything under way, finished or not, and thoughts that led to nothing more."""
+        """Yield every open item, finished or not, and thoughts that led to nothing more."""
         while self._waiting:
             yield _step(self._waiting.popleft())
         self._by_id.clear()
@@ -186,7 +186,7 @@ def _tool(item: _CodexItem) -> Step:
 
 
 def _other(item: _CodexItem) -> Step:
-    """web_search, todo_list and whatever comes later: a call named by its type."""
+    """web_search, todo_list and future kinds: a call named by its type."""
     known = ("id", "type", "status", "result", "error")
     arguments = {storable(str(key)): storable_value(value) for key, value in item.item.items() if key not in known}
     call = ToolCall(item.id, storable(str(item.item.get("type") or "unknown")), arguments)
@@ -206,7 +206,7 @@ def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
 
 
 def _result_text(outcome: object) -> str:
-    """An error's message, the text parts of what an MCP server answered, and JSON of anything else."""
+    """Return an error's message, the text parts of an MCP server's answer, or JSON of anything else."""
     if isinstance(outcome, Mapping) and "message" in outcome:
         outcome = outcome["message"]
     elif isinstance(outcome, Mapping) and isinstance(outcome.get("content"), list):

@@ -1,11 +1,11 @@
 """Codex' own session log (sessions/**/rollout-*.jsonl): {timestamp, type, payload} a line, with prompt and times.
 
-Steps come from `response_item` lines, what was sent to and came from the model. `event_msg` lines repeat them for the
-screen; of those only `token_count` is used: its total_token_usage is a running total.
+Steps come from `response_item` lines: what was sent to the model and what it returned. `event_msg` lines repeat them
+for the screen; of those only `token_count` is used: its total_token_usage is a running total.
 
-Up to September 2025 the first line was the session's head ({id, timestamp, instructions}) and the items followed without
-the wrapper and without times, with `{"record_type": "state"}` between them. The first Codex, written in TypeScript,
-put head and items into one object ({session, items}).
+Up to September 2025 the first line was the session's head ({id, timestamp, instructions}) and the items followed
+without the wrapper and without times, with `{"record_type": "state"}` between them. The first Codex, written in
+TypeScript, put head and items into one object ({session, items}).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """An agent step holds reasoning, text and calls up to the next result."""
+    """Yield agent steps with reasoning, text and calls up to the next result."""
     rollout, marks = _CodexRollout(result), CompactionMarks()
     result.set_head(agent_name="codex")
     for line, event in _events(result):
@@ -51,11 +51,11 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 
 class _CodexRollout:
-    """Lines of the file one by one. Of those that a fork copied the steps are marked, and the tokens are the parent's."""
+    """Lines of the file one by one. Steps that a fork copied are marked, and their tokens are the parent's."""
 
     def __init__(self, result: ReadTrajectory) -> None:
         self.result, self.turn = result, _CodexTurn()
-        self.sent: int | None = None  # tokens that the last call of the model was sent
+        self.sent: int | None = None  # tokens sent in the model's last call
         self.counts = 0  # lines that count tokens
         self._total, self._copied_total = Usage(), Usage()
         self._has_meta = self._has_own = False
@@ -93,7 +93,7 @@ class _CodexRollout:
         self.sent, self.counts = read_count(last.get("input_tokens")), self.counts + 1
 
     def _take_head(self, payload: Record, is_copied: bool) -> None:
-        """A copy says whose it is; no more of it is this session's, except the model where no line of its own names one."""
+        """Read the head. A copied one only gives its own origin, and the model if no line of the session names one."""
         if "model" in payload and not is_copied and not self._has_own:
             self._has_own = True
             self.result.set_head(model=None)
@@ -105,7 +105,7 @@ class _CodexRollout:
 
 
 def _subtract(total: Usage, before: Usage) -> Usage:
-    """Of a running total what was added to it; all of it where it began again at 0."""
+    """Return what was added to a running total; all of it if counting began again at 0."""
     names = ("input_tokens", "cached_tokens", "output_tokens")
     pairs = [(getattr(total, name), getattr(before, name)) for name in names]
     if any(whole is not None and part is not None and whole < part for whole, part in pairs):
@@ -114,7 +114,7 @@ def _subtract(total: Usage, before: Usage) -> Usage:
 
 
 def _events(result: ReadTrajectory) -> Iterator[tuple[int, Record]]:
-    """(number, line) of the file, those of an older file in today's wrapper."""
+    """(number, line) of the file. Lines of an older file get today's wrapper."""
     with result.open_binary() as stream:
         is_object = _ONE_OBJECT.match(stream.read(200)) is not None
     if is_object:
@@ -133,7 +133,7 @@ def _wrap(event: Record) -> Record:
 
 
 class _CodexTurn:
-    """Puts items together: everything the model said before a result is one message."""
+    """Joins items: everything the model said before a result is one message."""
 
     def __init__(self) -> None:
         self.steps = MessageSteps()
@@ -161,7 +161,7 @@ class _CodexTurn:
             yield from self.steps.aside(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
 
     def end_copy(self) -> Iterator[Step]:
-        """What follows begins a message of its own."""
+        """Start a new message after the copied part."""
         yield from self.steps.flush()
         self._is_answered = True
 
@@ -195,8 +195,8 @@ def _arguments(item: Record) -> object:
 
 
 def _output(raw: object) -> tuple[object, bool]:
-    """(content, failed): a text, or parts with an image. Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
-    texts with the exit code in their head."""
+    """(content, failed): a text, or parts with an image. Shell results are JSON texts {"output": ..., "metadata":
+    {"exit_code": ...}} or, since 2025-10, plain texts with the exit code in their head."""
     value = parse_json(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     if not isinstance(value, Mapping):
         text, parts = content_text(raw)

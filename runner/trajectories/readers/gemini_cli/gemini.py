@@ -23,7 +23,7 @@ from runner.trajectories.readers.exit_codes import has_gemini_failed
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per message; usage is the sum over messages."""
+    """Yield one step per message; usage is the sum over messages."""
     total, index = Usage(), 0
     result.set_head(agent_name="gemini-cli")
     for key, value in result.parts(streamed=frozenset({"messages"})):
@@ -76,7 +76,7 @@ def message_step(message: Record, index: int) -> Step:
 
 
 def _usage(tokens: Record) -> Usage:
-    """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools put into the prompt."""
+    """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools added to the prompt."""
     return Usage(_sum(tokens, "input", "tool"), read_count(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
 
 
@@ -106,7 +106,7 @@ def _results(call: Record, identifier: str) -> Iterator[Observation]:
 
 
 def _result_text(item: object) -> tuple[str, list[object] | None]:
-    """(text, parts): of a response its output or error, with the images that came next to it."""
+    """(text, parts): a response's output or error, with the images next to it."""
     answer = read_object(read_object(item).get("functionResponse"))
     response = answer.get("response")
     if not isinstance(response, Mapping):

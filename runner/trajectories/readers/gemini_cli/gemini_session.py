@@ -1,9 +1,9 @@
 """Gemini CLI's session log since 0.30 (.gemini/tmp/<project>/chats/session-*.jsonl): a head, then records, one a line.
 
-A message is written again under its id whenever it grew (text, then tool calls, then their results): the last one
-counts, and its place is where it was written last. `$set` replaces the whole conversation, at the beginning and after
-the program compressed it; what it repeats is known by its id, what it adds did not come from the model again.
-`$rewindTo` takes messages back: they were sent and paid for, so their steps stay.
+A message is written again under its id whenever it grew (text, then tool calls, then their results). The last one
+counts, at the place of its last writing. `$set` replaces the whole conversation, at the beginning and after the program
+compressed it; repeated messages are recognised by id, and new ones did not come from the model again. `$rewindTo` takes
+messages back: they were sent and paid for, so their steps stay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEAD_KEYS = ("startTime", "projectHash", "kind")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per message; results of tools are in the step of their calls. Usage is the sum over messages."""
+    """Yield one step per message; results of tools are in the step of their calls. Usage is the sum over messages."""
     result.set_head(agent_name="gemini-cli")
     session = _GeminiSession(_last_lines(result))
     for line, record in result.lines():
@@ -85,7 +85,7 @@ class _GeminiSession:
                 yield from self.message(message, is_copy=is_copy)
 
     def _repeats_results(self, message: Record) -> bool:
-        """A user message of nothing but results that the calls' own step holds."""
+        """Is it a user message with only results that are already in the step of the calls?"""
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]
         for part in parts:
@@ -96,5 +96,5 @@ class _GeminiSession:
 
 
 def _last_lines(result: ReadTrajectory) -> dict[str, int]:
-    """Message id -> the line where it is written last."""
+    """Message id -> the line where it was last written."""
     return {str(record["id"]): line for line, record in result.lines(Problems()) if isinstance(record.get("id"), str)}

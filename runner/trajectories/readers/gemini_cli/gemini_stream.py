@@ -1,7 +1,7 @@
 """Gemini CLI's `--output-format stream-json`: init, message, tool_use, tool_result, error and result, one event a line.
 
 Parts of the model's answer come as messages with `delta`. Tokens are counted once, at the end, for the whole process:
-input_tokens holds what came from a cache, and total_tokens beyond input and output is thinking.
+input_tokens includes cache reads, and total_tokens beyond input and output is thinking.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPECTED = "an event of Gemini CLI's stream"
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per answer of the model, with the results of its calls."""
+    """Yield one step per answer of the model, with the results of its calls."""
     answers = AnswerSteps()
     result.set_head(agent_name="gemini-cli")
     for line, event in result.lines():

@@ -1,7 +1,7 @@
 """Qwen Code's session log (.qwen/projects/<folder>/chats/<session>.jsonl): a message in Gemini's parts, one a line.
 
-promptTokenCount holds what came from the cache, candidatesTokenCount the thinking. Lines of type `system` report what
-the program did beside the conversation; of those only a compression of the context is a step.
+promptTokenCount includes what came from the cache, candidatesTokenCount the thinking. Lines of type `system` report
+actions of the program outside the conversation. Of those only a compression of the context is a step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COUNTS = ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount"
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per model message, with the results of its calls. Usage is the sum over messages."""
+    """Yield one step per model message, with the results of its calls. Usage is the sum over messages."""
     messages = MessageSteps()
     answers: dict[str, str] = {}  # line -> the model's message it belongs to
     result.set_head(agent_name="qwen-code")
@@ -57,13 +57,13 @@ def _take_head(result: ReadTrajectory, event: Record) -> None:
 
 
 def _extra(event: Record) -> dict[str, object] | None:
-    """The mark of messages that no user wrote, such as reminders and notices."""
+    """Mark messages that no user wrote, such as reminders and notices."""
     subtype = read_text(event.get("subtype"))
     return None if subtype is None else {"subtype": subtype}
 
 
 def _message_id(event: Record, answers: dict[str, str]) -> str | None:
-    """The line's own id; a sub-agent's calls stand in a line after the words of the same answer, without usage."""
+    """Return the line's own id. A sub-agent's calls are on a line after the text of the same answer, without usage."""
     own, above = event.get("uuid"), event.get("parentUuid")
     if not isinstance(own, str):
         return None
@@ -85,7 +85,7 @@ def _assistant(event: Record, message: Record, answers: dict[str, str]) -> dict[
 
 
 def _block(part: object, status: object) -> dict[str, object]:
-    """A part as a content block. `status`: of the result, which stands beside the message."""
+    """Convert a part to a content block. `status`: of the result, from the message's own fields."""
     if not isinstance(part, Mapping):
         return {"type": "text", "text": str(part)}
     call, response = part.get("functionCall"), part.get("functionResponse")

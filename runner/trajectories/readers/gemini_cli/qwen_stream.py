@@ -1,7 +1,7 @@
-"""Qwen Code's `--output-format stream-json`: Claude Code's events, with tokens counted in another way.
+"""Qwen Code's `--output-format stream-json`: Claude Code's events with another way of counting tokens.
 
-input_tokens holds what came from the cache, in messages and in results. A result has the totals of its process so
-far, and no cost. A failed one has its text in `error`.
+input_tokens includes cache reads, in messages and in results. A result has the totals of its process so far, and no
+cost. A failed one has its text in `error`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kimi CLI's session log (the program before Kimi Code; sessions/<folder>/<session>/wire.jsonl).
 
-Each line holds one message to the screen: {"timestamp", "message": {"type", "payload"}}, in seconds since 1970. A status
-after each answer counts its tokens; input_other leaves out what was read from the cache and written to it. A sub-agent
-has a log of its own, and its messages are repeated here.
+Each line holds one message to the screen: {"timestamp", "message": {"type", "payload"}}, in seconds since 1970. A
+status after each answer counts its tokens; input_other excludes cache reads and writes. A sub-agent has a log of its
+own, and its messages are repeated here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_code.claude_messages import AnswerSteps, result_block
 
 _INPUT_PARTS = ("input_other", "input_cache_read", "input_cache_creation")
-# What the screen shows beside the conversation.
+# Messages on the screen that are not part of the conversation.
 _WITHOUT_STEP = frozenset(
     "TurnEnd StepBegin StepRetry CompactionBegin HookTriggered HookResolved MCPLoadingBegin MCPLoadingEnd Notification"
     " PlanDisplay BtwBegin BtwEnd SubagentEvent ApprovalRequest ApprovalResponse ApprovalRequestResolved QuestionRequest"
@@ -24,7 +24,7 @@ _WITHOUT_STEP = frozenset(
 
 
 def envelope_of(event: Record) -> tuple[str, Record] | None:
-    """(type, payload) where the line is one of this program's."""
+    """(type, payload) if the line is one of this program's."""
     message = read_object(event.get("message"))
     payload = message.get("payload")
     return (str(message.get("type")), payload) if isinstance(payload, Mapping) else None

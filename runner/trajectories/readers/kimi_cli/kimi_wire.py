@@ -1,9 +1,10 @@
 """Kimi Code CLI's session log (sessions/<folder>/<session>/agents/<agent>/wire.jsonl), one event a line.
 
-Steps come from `context.append_message` and `context.append_loop_event`, what was sent to and came from the model.
+Steps come from `context.append_message` and `context.append_loop_event`: what was sent to and returned by the model.
 Lines with `kind` "event" repeat them for the screen. `usage.record` counts every model call, also those that compress
-the context: inputOther leaves out what was read from the cache and written to it. Times are milliseconds since 1970.
-Files of the older Kimi CLI have the same first line and other ones behind it: `kimi_cli_wire.py`.
+the context: inputOther excludes cache reads and writes. Times are milliseconds since 1970.
+
+Files of the older Kimi CLI have the same first line and different ones after it: `kimi_cli_wire.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _INPUT_PARTS = ("inputOther", "inputCacheRead", "inputCacheCreation")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per message of the model, with the results of its calls."""
+    """Yield one step per message of the model, with the results of its calls."""
     wire, before = _Wire(result), CliWire(result)
     result.set_head(agent_name="kimi-code")
     for line, event in result.lines():
