@@ -234,9 +234,22 @@ def slips() -> dict[str, list[Slip]]:
     return found
 
 
-@pytest.mark.parametrize("area", sorted({passage.area for passage in list_passages()}))
-def test_no_text_shows_what_an_editor_struck_out(area: str, slips: dict[str, list[Slip]]) -> None:
-    assert [str(slip) for slip in slips[area] if slip.key not in EXCUSED] == []
+def test_no_text_shows_what_an_editor_struck_out(slips: dict[str, list[Slip]]) -> None:
+    assert [str(slip) for found in slips.values() for slip in found if slip.key not in EXCUSED] == []
+
+
+# Docstrings and comments: how many of the same patterns are left, each right as it is or still to be read. Only ever lower.
+PROSE_LEFT = {"runner": 30, "benchapp": 15, "inspector": 282, "demo": 1, "skillglass": 0, "tools": 3}
+
+
+@pytest.mark.parametrize("layer", PROSE_LEFT)
+def test_docstrings_and_comments_get_no_more_of_them(layer: str) -> None:
+    from tools.prose import find_slips as find_in_prose
+
+    slips = [
+        f"{path}:{line}: {found}" for path in (ROOT / layer).rglob("*.py") for line, found, _ in find_in_prose(path)
+    ]
+    assert len(slips) <= PROSE_LEFT[layer], slips
 
 
 def test_every_excuse_is_needed(slips: dict[str, list[Slip]]) -> None:
