@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.lineage.library_states import NEVER, LibraryHistory, LibraryState, LibraryStep, read_histories
-from benchapp.models import Entry, Episode, Run, SkillUse, SnapshotFile, Square
+from benchapp.models import Decision, Entry, Episode, Run, SkillUse, SnapshotFile, Square
 from benchapp.review.blinding import Words, hidden_until
 from inspector.evolution.decision_words import describe_seeding, describe_step
 from runner.base.types import Phase, UseKind
@@ -47,6 +47,14 @@ class TimelinePatch:
     @property
     def is_change(self) -> bool:
         return self.step.before is not self.step.after
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.step.entry.decision
+
+    @property
+    def after_trial_id(self) -> int | None:
+        return self.decision.after_trial_id if self.decision else None
 
 
 @dataclass(frozen=True, slots=True)
