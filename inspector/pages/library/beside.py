@@ -19,8 +19,7 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
-from inspector.evolution.strip_drawing import StripForm, draw_strip
-from inspector.evolution.strip_layout import Place, count_patches
+from inspector.evolution.strip_drawing import Place, StripForm, count_patches, draw_strip
 from inspector.pages.library.changes import Versions, read_contents, read_versions
 from inspector.pages.library.gutter import LineStories
 from inspector.pages.library.rail import LibraryCourse, open_course
