@@ -20,8 +20,8 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
-from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.prompt_diff import compare_prompts
+from inspector.pages.library.rail import choose_episode
 from inspector.pages.trials.step_reading import StepReading, read_trajectory
 from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.pages.trials.trial import choose_trajectory

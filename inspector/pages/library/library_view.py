@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Episode, Run
+from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import ShownFile, read_contents
 from inspector.pages.library.findings import read_diagnoses
 from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
 from inspector.pages.library.probe import RESULT, read_probes_about
+from inspector.pages.library.rail import choose_episode
 from inspector.pages.people.comments import CommentedLines, count_line_comments
 from inspector.web.responses import PageLink, is_published, link_to, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run, once_for
+from inspector.web.subject import find_neighbours, of_run, once_for
 from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -84,19 +82,6 @@ def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     between = {"from": machine.selection.before.key, "to": machine.selection.after.key}
     state = {"decision": str(decision)} if decision else between
     return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
-
-
-def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
-    """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
-    worked; else the first with a library; else the first."""
-    related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
-    episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
-    return episodes, choose_row(
-        episodes,
-        public_id,
-        lambda episode: episode.decisions_total,
-        lambda episode: episode.library and episode.library.files_total,
-    )
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@ Below it what explains a state: the evidence shown to an author, and the later t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
 
 from benchapp.analysis.lineage.attribution import (
     Baseline,
@@ -19,7 +22,6 @@ from benchapp.analysis.lineage.attribution import (
 from benchapp.analysis.lineage.library_states import (
     LibraryHistory,
     LibraryState,
-    LibraryStep,
     find_round,
     find_state,
     read_history,
@@ -42,8 +44,21 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.subject import find_neighbours, once_for
+from inspector.web.subject import choose_row, find_neighbours, once_for
 from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
+
+
+def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
+    """Return all episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
+    worked; else the first with a library; else the first."""
+    related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
+    episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
+    return episodes, choose_row(
+        episodes,
+        public_id,
+        lambda episode: episode.decisions_total,
+        lambda episode: episode.library and episode.library.files_total,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +117,6 @@ class Rail:
     def last_state(self) -> str:
         return self.states[-1].key
 
-    def state(self, name: str | None) -> LibraryState | None:
-        return find_state(self.states, name)
-
     def round(self, name: str) -> LibraryState:
         """The state that a person names, by its number too; nonsense falls back to the last."""
         return find_round(self.states, name) or self.states[-1]
@@ -149,7 +161,16 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     start = history.states[0]
     word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
     first = RailStop("start", word, "○", "", start, start)
-    return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
+    return Rail(
+        history.states,
+        (
+            first,
+            *(
+                RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
+                for step in history.steps
+            ),
+        ),
+    )
 
 
 def select(
@@ -158,7 +179,7 @@ def select(
     """The selection a URL asks for. Nonsense falls back to `opens`, else to the last change, or to the only state there is."""
     if stop := rail.decision(decision):
         return Selection(stop.before, stop.after, stop)
-    before, after = rail.state(start), rail.state(end)
+    before, after = find_state(rail.states, start), find_state(rail.states, end)
     if before or after:
         after = after or rail.states[-1]
         made = rail.find_maker(after)
@@ -177,10 +198,6 @@ def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None
     if selection.stop in stops:
         return find_neighbours(stops, selection.stop)
     return None, next((stop for stop in stops if stop.before is selection.after), None)
-
-
-def _make_stop(step: LibraryStep, seeded: str) -> RailStop:
-    return RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
 
 
 # --- why a library is what it is, and who worked with it ---------------------------------------------------------------

@@ -28,7 +28,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.rates import Rate
-from inspector.pages.library.blame import ChosenLine, open_blame
+from inspector.pages.library.blame_view import find_line
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours
 from runner.base.types import CheckStatus, UseKind
@@ -299,19 +299,10 @@ def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> _Line | None:
     key = str(probe.run.public_id), hunk.id, read_revisions(experiment)
     fact = take_fact(experiment, FACT, key)
     if fact is None:
-        found = _find_line(probe, decision, hunk)
+        text = hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
+        found = find_line(_origin_of(probe), decision, probe.state, hunk.path, text)
         own = found.later.total if found else Ended()
         fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
         keep_fact(experiment, FACT, key, fact)
     line = _Line(fact["number"], Rate(**fact["share"]), Rate(**fact["bare"]))
     return line if line.number else None
-
-
-def _find_line(probe: Probe, decision: Decision, hunk: Hunk) -> ChosenLine | None:
-    """The hunk's first line as it stands in the probed state; None where another answer wrote over it since."""
-    episode, text = _origin_of(probe), hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
-    query = {"at": probe.state, "file": hunk.path}
-    found = open_blame(episode.run, episode, query)
-    rows = [row for span in found.spans if span.origin.decision == decision for row in span.rows]
-    number = next((row.new for row in rows if row.new and row.text == text), None)
-    return open_blame(episode.run, episode, {**query, "line": str(number)}).chosen if number else None

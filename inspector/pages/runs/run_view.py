@@ -46,8 +46,8 @@ from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
-from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import read_probes_of_run
+from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
 from inspector.web.closed_pages import words_of
 from inspector.web.forms import TrialListForm
