@@ -9,7 +9,7 @@ from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import ShownFile, read_contents
-from inspector.pages.library.findings import read_diagnoses
+from inspector.pages.library.findings_view import read_diagnoses
 from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
 from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.library.rail import choose_episode
