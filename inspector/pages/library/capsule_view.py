@@ -26,7 +26,7 @@ from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps
 from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
-from inspector.pages.library.library import TimeMachine, open_time_machine
+from inspector.pages.library.library_view import TimeMachine, open_time_machine
 from inspector.pages.library.rail import ShownTrial
 from inspector.pages.trials.decided_checks import decide_checks
 from inspector.pages.trials.outline import read_chunk_summaries
