@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -24,13 +24,13 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import Place, StripForm, count_patches, draw_strip
+from inspector.pages.library.between import LineStories
 from inspector.pages.library.changes import Versions, read_contents, read_versions
-from inspector.pages.library.gutter import LineStories
 from inspector.pages.library.library_view import EPISODE
 from inspector.pages.library.rail import LibraryCourse, choose_episode, open_course
 from inspector.web.responses import link_to, render_page
 from inspector.web.subject import of_run
-from inspector.web.text.diff import DiffRow, LineReaders, draw_source_rows
+from inspector.web.text.diff import DiffRow, draw_source_rows
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.types import Phase
 
@@ -245,25 +245,18 @@ def _compare(left: frozenset[str], right: frozenset[str]) -> float:
 # --- line beside line -------------------------------------------------------------------------------------------------
 
 
-def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> list[DiffRow]:
+def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow]:
     """The lines of the skill's text that are not blank, each with its readers."""
     if skill is None:
         return []
     (versions,) = read_versions(side.course.rail.states[-1].snapshot)
     version = versions[skill.path]
     rows = draw_source_rows(skill.path, read_contents([version])[version.digest])
-    stories = None if side.course.lineage.too_big else LineStories(side.course, skill.path)
+    shown = [row for row in rows[:MAX_LINES] if row.text.strip()]
+    if side.course.lineage.too_big:
+        return shown
     place = len(side.course.rail.states) - 1
-    told: list[DiffRow] = []
-    last = None
-    for row in rows[:MAX_LINES]:
-        if not row.text.strip():
-            continue
-        found = stories.count(place, row.new or 0) if stories else None
-        readers = LineReaders(found[0].passed, found[0].scored, found[1], is_first=found != last) if found else None
-        told.append(replace(row, readers=readers))
-        last = found
-    return told
+    return LineStories(side.course, skill.path).add_to(shown, place, place)
 
 
 def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[SideBySide]:

@@ -19,7 +19,7 @@ from benchapp.record.visible import one_line
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
-from inspector.pages.library.between import LibraryRange, list_range
+from inspector.pages.library.between import LibraryRange, add_gutters, list_range
 from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
@@ -31,7 +31,6 @@ from inspector.pages.library.changes import (
     read_contents,
 )
 from inspector.pages.library.findings_view import read_diagnoses
-from inspector.pages.library.gutter import add_gutters
 from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.library.rail import (
     LibraryCourse,

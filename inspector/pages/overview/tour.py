@@ -6,7 +6,7 @@ readers ended and how no skill did on the same tasks.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import cast
@@ -55,29 +55,6 @@ class TourStop:
 
 
 @dataclass(frozen=True, slots=True)
-class TourPlace:
-    """Where somebody stands who takes the tour."""
-
-    stops: tuple[TourStop, ...]
-    stop: TourStop
-    previous: TourStop | None
-    following: TourStop | None
-
-
-@dataclass(frozen=True, slots=True)
-class TourSide:
-    """Trials that passed and failed on one side of the third stop."""
-
-    words: str
-    rate: Rate
-
-    @property
-    def squares(self) -> tuple[bool, ...]:
-        """Passed ones first."""
-        return (True,) * self.rate.passed + (False,) * (self.rate.scored - self.rate.passed)
-
-
-@dataclass(frozen=True, slots=True)
 class Tour(Shaped):
     """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two sides.
     `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the line."""
@@ -110,13 +87,14 @@ class Tour(Shaped):
     )
 
     @property
-    def sides(self) -> tuple[TourSide, ...]:
-        return TourSide("read the line", self.share), TourSide("no skill", self.bare)
-
-    @property
-    def has_squares(self) -> bool:
-        """Few enough to draw one by one, on both sides."""
-        return max(self.share.scored, self.bare.scored) <= MAX_SQUARES
+    def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
+        """(words, rate, its trials, passed ones first) of both sides; None where they are too many to draw one by one."""
+        both = (("read the line", self.share), ("no skill", self.bare))
+        are_few = max(self.share.scored, self.bare.scored) <= MAX_SQUARES
+        return [
+            (words, rate, [True] * rate.passed + [False] * (rate.scored - rate.passed) if are_few else None)
+            for words, rate in both
+        ]
 
     @property
     def gap(self) -> float:
@@ -135,15 +113,6 @@ class Tour(Shaped):
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The line of the third stop, and how its later readers and no skill ended on the tasks that both were scored on."""
-
-    number: int
-    share: Rate
-    bare: Rate
-
-
 KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)
 FACT = "tour"  # its name on disk
 
@@ -158,29 +127,26 @@ def find_story(user: User) -> tuple[Tour | None, Queue | None]:
 
     One query while nothing changed, and one more or two for what is closed.
     """
-    tour = _read_story()
+    key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
+    kept = KEPT.get(key) if key else None
+    if key and kept is None:
+        kept = (_tell_best(list(_select_probes())),)
+        KEPT.put(key, kept)
+    tour = kept[0] if kept else None
     if tour is None:
         return None, None
     queue = Words(user).closing(trial=tour.trial, run=tour.decision.episode.run)
     return (None, queue) if queue else (tour, None)
 
 
-def _read_story() -> Tour | None:
-    key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
-    if not key:
-        return None
-    kept = KEPT.get(key)
-    if kept is None:
-        kept = (_tell_best(list(_select_probes())),)
-        KEPT.put(key, kept)
-    return kept[0]
-
-
-def find_place(user: User, asked: str) -> TourPlace | None:
-    """Of the number in an address, as `_list_stops` writes it; None where it names no stop."""
+def find_place(user: User, asked: str) -> dict[str, object] | None:
+    """Return the stop of the number in an address, as `_list_stops` writes it, among the others; None where it names none."""
     tour = find_tour(user) if asked.isdecimal() else None
     stop = next((stop for stop in tour.stops if str(stop.number) == asked), None) if tour else None
-    return TourPlace(tour.stops, stop, *find_neighbours(tour.stops, stop)) if tour and stop else None
+    if tour is None or stop is None:
+        return None
+    previous, following = find_neighbours(tour.stops, stop)
+    return {"stops": tour.stops, "stop": stop, "previous": previous, "following": following}
 
 
 def _select_probes() -> QuerySet[Probe]:
@@ -210,10 +176,15 @@ def _tell(result: ProbeResult) -> Tour | None:
     caused_it = decision.after_trial is not None and decision.after_trial.success is False
     trial = decision.after_trial if caused_it else _find_reader(episode, hunk)
     check = _find_check(trial) if trial else None
-    line = _take_line(result.probe, decision, hunk) if hunk else None
-    if trial is None or check is None or hunk is None or line is None:
+    line, share, bare = _take_line(result.probe, decision, hunk) if hunk else (0, Rate(), Rate())
+    if trial is None or check is None or hunk is None or not line:
         return None
-    added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
+    added = [
+        (number, one_line(text.decode("utf-8", "replace"), MAX_LINE))
+        for each in hunks
+        if each.path == hunk.path
+        for number, text in enumerate(each.added, start=each.new[0] + 1)
+    ]
     return Tour(
         trial=trial,
         caused_it=caused_it,
@@ -222,16 +193,16 @@ def _tell(result: ProbeResult) -> Tour | None:
         compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
         decision=decision,
         path=hunk.path,
-        line=line.number,
+        line=line,
         added=tuple(added[:MAX_LINES]),
         lines_left_out=max(0, len(added) - MAX_LINES),
-        share=line.share,
-        bare=line.bare,
+        share=share,
+        bare=bare,
         kept=result.side(CONTROL).rate,
         taken=result.own.rate,
         effect=result.effect,
         stand_ins=join_stand_ins((result.probe.run, episode.run)),
-        stops=_list_stops(result.probe, decision, trial, check, hunk, line.number, caused_it=caused_it),
+        stops=_list_stops(result.probe, decision, trial, check, hunk, line, caused_it=caused_it),
     )
 
 
@@ -269,11 +240,6 @@ def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
     return [hunk for hunk in whole if hunk.id in taken and hunk.kind == "lines" and hunk.added]
 
 
-def _number_lines(hunk: Hunk) -> Iterable[tuple[int, str]]:
-    for number, text in enumerate(hunk.added, start=hunk.new[0] + 1):
-        yield number, one_line(text.decode("utf-8", "replace"), MAX_LINE)
-
-
 def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
     """The first failed trial of the episode that opened the skill of the line, with a check that says why."""
     skill = hunk.path.partition("/")[0] if hunk else ""
@@ -293,8 +259,11 @@ def _find_check(trial: Trial) -> Check | None:
     return failed.exclude(message="").first() or failed.first()
 
 
-def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> _Line | None:
-    """Finding it opens the blame twice, so it is kept on disk until a run of the experiment changes. One query."""
+def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate, Rate]:
+    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it since;
+    and how its later readers and no skill ended on the tasks that both were scored on.
+
+    Finding it reads the blame, so it is kept on disk until a run of the experiment changes. One query."""
     experiment = _origin_of(probe).run.experiment
     key = str(probe.run.public_id), hunk.id, read_revisions(experiment)
     fact = take_fact(experiment, FACT, key)
@@ -304,5 +273,4 @@ def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> _Line | None:
         own = found.later.total if found else Ended()
         fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
         keep_fact(experiment, FACT, key, fact)
-    line = _Line(fact["number"], Rate(**fact["share"]), Rate(**fact["bare"]))
-    return line if line.number else None
+    return int(fact["number"]), Rate(**fact["share"]), Rate(**fact["bare"])
