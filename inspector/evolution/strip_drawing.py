@@ -1,4 +1,4 @@
-"""Places a timeline on a strip and draws it as SVG: pure, links with a title each, no script needed. Words of strangers are
+"""Place a timeline on a strip and draw it as SVG: pure, links with a title each, no script needed. Words of strangers are
 escaped here.
 
 One geometry serves all pages and episodes, over the whole width: every trial of acquisition keeps room for an answer of the
@@ -250,8 +250,8 @@ def _draw_parts(canvas: Canvas) -> Iterator[str]:
 
 
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
-    """Draw what came of each phase in as many words as there is room for, and the families in full, in two lines where one
-    has no room."""
+    """Draw the result of each phase in as many words as there is room for, and the families in full, in two lines where one
+    is too short."""
     phases, families = canvas.layout.phases, canvas.layout.families
     for place, phase in enumerate(phases):
         until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(phase.right, phase.left + LAST_HEAD)

@@ -67,7 +67,6 @@ class TimelineFreeze:
     """The seal. `state`: what it holds."""
 
     state: LibraryState
-    seal: str
 
 
 Event = TimelineTrial | TimelinePatch | TimelineFreeze
@@ -75,7 +74,7 @@ Event = TimelineTrial | TimelinePatch | TimelineFreeze
 
 @dataclass(frozen=True, slots=True)
 class SkillLane:
-    """The life of one skill. `points`: (patch, lines once it was made), in order; `start` where it stood from the
+    """The life of one skill. `points`: (patch, lines after it), in order; `start`: lines at the
     beginning. `end`: the patch that took it away; `into`: the one skill which that patch wrote."""
 
     name: str
@@ -98,7 +97,6 @@ class Timeline:
     events: tuple[Event, ...]
     lanes: tuple[SkillLane, ...] = ()
     history: LibraryHistory = field(default_factory=lambda: LibraryHistory(()))
-    numbers: Mapping[str, int] = field(default_factory=dict)  # key of a trial -> its number
     hidden: str = ""
 
     @property
@@ -123,7 +121,7 @@ class Timeline:
         return outcomes.count(True), len(outcomes) - outcomes.count(None)
 
     def list_readers(self, patch: TimelinePatch) -> list[TimelineTrial]:
-        """The later trials that read a skill which this patch wrote."""
+        """Return the later trials that read a skill which this patch wrote."""
         wrote = set(patch.skills)
         later = self.events[self.events.index(patch) + 1 :]
         return [event for event in later if isinstance(event, TimelineTrial) and wrote.intersection(event.read)]
@@ -135,7 +133,7 @@ def read_timelines(
     squares: Iterable[Square],
     histories: Mapping[int, LibraryHistory] | None = None,
 ) -> list[Timeline]:
-    """Without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
+    """Return the timelines without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
     `TrialQuerySet.for_grid`."""
     by_episode: dict[int, list[Square]] = defaultdict(list)
     for square in squares:
@@ -167,21 +165,20 @@ def build_timeline(
     for step in history.steps:
         entry = step.entry
         if entry.seal:
-            placed.append((entry.sequence, TimelineFreeze(step.after, entry.seal.seal)))
+            placed.append((entry.sequence, TimelineFreeze(step.after)))
             continue
         seedings += entry.seeding is not None
         key = f"d{entry.decision.number}" if entry.decision else f"s{seedings}" if entry.seeding else ""
         placed.append((entry.sequence, TimelinePatch(key, step, *describe_step(step, seeded))))
     placed.sort(key=lambda pair: pair[0])
-    numbers = {trial.key: trial.number for trial in trials}
-    return Timeline(episode, tuple(event for _, event in placed), history=history, numbers=numbers)
+    return Timeline(episode, tuple(event for _, event in placed), history=history)
 
 
 # --- skills -----------------------------------------------------------------------------------------------------------
 
 
 def hide_words(timeline: Timeline, words: Words) -> Timeline:
-    """The same without the words of decisions and libraries where they are closed to this reader."""
+    """Return it without the words of decisions and libraries where they are closed to this reader."""
     queue = words.closing_library(timeline.episode)
     return replace(timeline, hidden=hidden_until(queue)) if queue else timeline
 
@@ -249,7 +246,7 @@ def _read_uses(episode: Episode) -> dict[int, set[str]]:
 
 
 def _number_skills(held: Held, read: Mapping[int, set[str]]) -> tuple[Held, dict[int, set[str]]]:
-    """Both with "skill 1" in place of a name, in the order the skills came."""
+    """Return both with "skill 1" in place of a name, in the order the skills came."""
     came = [skill for _, skills in sorted(held.items()) for skill in sorted(skills)]
     came += sorted(skill for skills in read.values() for skill in skills)
     numbers = {skill: f"skill {number}" for number, skill in enumerate(dict.fromkeys(came), 1)}

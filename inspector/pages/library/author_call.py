@@ -78,9 +78,9 @@ class Reply:
 
 
 def parse_prompt(request: bytes, titles: Mapping[str, str] | None = None) -> Prompt:
-    """Parse a ModelRequest as JSON. Whatever a message has besides text is shown as JSON.
+    """Parse a ModelRequest as JSON. Content other than text is shown as JSON.
 
-    `titles`: of tasks, by the key under which a prompt names their trial.
+    `titles`: of tasks, by the key that a prompt uses for their trial.
     """
     raw = orjson.loads(request)
     texts = [

@@ -1,5 +1,5 @@
-"""`/runs/<id>/library/beside/`: this library and one of another condition or author of the experiment, after its last change,
-skill by skill and line by line.
+"""Two libraries of one experiment after their last change, this one and one of another condition or author: skill by skill,
+line by line, and on the same tasks.
 
 Likeness is that of words: it says what two texts name alike, not whether they mean the same.
 """
@@ -38,7 +38,7 @@ TEMPLATE = "library/beside.html"
 MAX_OTHERS = 60
 MAX_LINES = 250  # of each text
 MAX_DIFFERING = 40  # tasks listed
-MIN_LIKE = 0.1  # words that two skills share, or they are no pair
+MIN_LIKE = 0.1  # words that two skills share, or they are not paired
 MIN_LINE_LIKE = 1 / 3
 
 
@@ -88,7 +88,7 @@ class TaskPair:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySide:
-    """One of the two: its episode, what became of its library, and the skills it ended with."""
+    """One of the two: its episode, the course of its library, and the skills it ended with."""
 
     run: Run
     episode: Episode
@@ -174,7 +174,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
 
 
 def list_others(run: Run, episode: Episode) -> list[Episode]:
-    """The libraries of the same tasks in this experiment, first those of the same replicate and agent. One query."""
+    """Return the libraries of the same tasks in this experiment, first those of the same replicate and agent. One query."""
     same = Q(environment=episode.environment, family=episode.family)
     if not episode.environment_id and not episode.family_id:
         same = Q(key=episode.key)
@@ -221,7 +221,7 @@ def _read_skills(course: LibraryCourse, versions: Versions) -> Iterable[SkillFac
 
 
 def pair_skills(left: Sequence[SkillFacts], right: Sequence[SkillFacts]) -> list[SkillPair]:
-    """Each skill with the most alike that is left, most alike first; then those without a counterpart."""
+    """Pair each skill with the most alike that is left, most alike first; then those without a counterpart."""
     ranked = sorted(
         (SkillPair(one, other, _compare(one.words, other.words)) for one in left for other in right),
         key=lambda pair: -(pair.likeness or 0),
@@ -242,11 +242,11 @@ def _compare(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / len(left | right) if left | right else 0.0
 
 
-# --- line beside line -------------------------------------------------------------------------------------------------
+# --- line by line ---------------------------------------------------------------------------------------------------
 
 
 def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow]:
-    """The lines of the skill's text that are not blank, each with its readers."""
+    """Return the lines of the skill's text that are not blank, each with its readers."""
     if skill is None:
         return []
     (versions,) = read_versions(side.course.rail.states[-1].snapshot)
@@ -260,7 +260,7 @@ def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow
 
 
 def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[SideBySide]:
-    """In the order of both, so that the shared words of all pairs are most. A pair shares a third of its words or more."""
+    """Align in the order of both, so that all pairs share as many words as possible. A pair shares a third of its words."""
     like = [[_compare_lines(one, other) for other in map(_line_words, right)] for one in map(_line_words, left)]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):
@@ -301,7 +301,7 @@ def _find_most_read(rows: Iterable[DiffRow | None]) -> DiffRow | None:
 
 
 def _pair_tasks(left: Episode, right: Episode) -> list[TaskPair]:
-    """Trials with the finished library that are scored on both sides. One query."""
+    """Pair trials with the finished library that are scored on both sides. One query."""
     after = Trial.objects.filter(episode__in=[left, right], phase__in=[Phase.DEPLOYMENT, Phase.EVALUATION])
     sides: dict[int, dict[tuple[str, int, int], Square]] = {left.pk: {}, right.pk: {}}
     for square in after.for_grid():

@@ -42,7 +42,7 @@ def add_gutters(course: LibraryCourse, selection: Selection, files: Iterable[Sho
 
 @dataclass(slots=True)
 class LineStories:
-    """The lives of the lines of one file, whichever states they stand in. Lines that came and went together share theirs."""
+    """The lives of the lines of one file, in all states. Lines that came and went together share theirs."""
 
     course: LibraryCourse
     path: str
@@ -63,7 +63,7 @@ class LineStories:
         return tuple(found)
 
     def _find(self, place: int, number: int) -> tuple[Rate, int] | None:
-        """How the readers ended of the line with this number in this state, and the decision that wrote it."""
+        """Return how the readers ended of the line with this number in this state, and the decision that wrote it."""
         traced = self.course.lineage.blame
         written = traced.states[place].get(self.path, ())
         if not 0 < number <= len(written):
@@ -84,17 +84,17 @@ class LineStories:
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """One decision or seeding of the range. `standing`: of the lines it wrote, those in the range's last state."""
+    """One decision or seeding of the range. `kept`: of the lines it wrote, those in the range's last state."""
 
     stop: RailStop
     written: int
-    standing: int
-    is_of_file: bool  # wrote lines that stand in the file shown first
+    kept: int
+    is_of_file: bool  # wrote lines of the file shown first
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryRange:
-    """Everything that lies between two states, the one that made the later of them included."""
+    """Everything between two states, the one that made the later of them included."""
 
     rows: tuple[RangeRow, ...]
     gone: list[dict[str, object]]  # files of neither end; `moved_to`: where their lines went, where they did
@@ -112,9 +112,9 @@ class LibraryRange:
         return len(self.rows) - self.changed - self.lost
 
     @property
-    def standing(self) -> int:
-        """Decisions of which a line still stands at the end."""
-        return sum(row.standing > 0 for row in self.rows)
+    def keeping(self) -> int:
+        """Decisions that wrote a line which is still there at the end."""
+        return sum(row.kept > 0 for row in self.rows)
 
 
 def list_range(course: LibraryCourse, selection: Selection, path: str) -> LibraryRange:

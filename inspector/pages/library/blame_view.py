@@ -39,7 +39,7 @@ AGES = 5  # shades, the newest first
 
 @dataclass(frozen=True, slots=True)
 class LineOrigin:
-    """A state that lines of the file come from. `stop`: what made it; None for what was there at the start.
+    """A state that lines of the file come from. `stop`: what made it; None for the library at the start.
 
     `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
     """
@@ -90,7 +90,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class ChosenLine:
-    """The line a reader asks about: who wrote it, from what, and what became of the later trials that had it."""
+    """The line a reader asks about: who wrote it, from what, and how the later trials that had it ended."""
 
     number: int
     text: str
@@ -192,7 +192,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
 
 
 def find_line(episode: Episode, decision: Decision, at: str, path: str, text: str) -> ChosenLine | None:
-    """Return the first line of this text that the decision wrote, in the state `at`. None where it is not there any more."""
+    """Return the first line of this text that the decision wrote, in the state `at`. None where it is gone."""
     course = open_course(episode.run, episode)
     state = course.rail.round(at)
     place = course.rail.states.index(state)
@@ -221,7 +221,7 @@ def _build_ledger(episode: Episode, course: LibraryCourse) -> list[LedgerEntry]:
 
 
 def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
-    """(path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
+    """Return (path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
     else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
     for wanted in (f"{skill}/{file}", file):
@@ -233,7 +233,7 @@ def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[st
 
 
 def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[DiffRow, ...], str]:
-    """The lines of the file, or why there are none."""
+    """Return the lines of the file, or why there are none."""
     if not path:
         return (), "The library is empty."
     if lineage.too_big:
@@ -247,7 +247,7 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
 
 
 def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, LineOrigin]:
-    """state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
+    """Return the state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
     found = {}
     rail, traced = course.rail, course.lineage.blame
     borns = traced.origins(place, path)
@@ -269,7 +269,7 @@ def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Li
 
 
 def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> LaterTrials:
-    """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
+    """Count the trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
     names = course.lineage.blame.paths(place, path)
 
     def standing(state: int) -> frozenset[str]:
@@ -290,7 +290,7 @@ def _join_spans(
 
 
 def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
-    """The moves up to this state, newest first."""
+    """Return the moves up to this state, newest first."""
     if not path or course.lineage.too_big:
         return ()
     traced = course.lineage.blame

@@ -2,7 +2,7 @@
 about a decision or a trial.
 
 It needs no script and asks the network for nothing. Equal records give equal bytes (there is no time in it), so its own
-SHA-256, which its file name carries, can be told with the claim. Secrets are taken out once more on the way out.
+SHA-256, which its file name carries, can be given with the claim. Secrets are taken out once more on the way out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Digest = tuple[str, str, str]  # what it is of, the digest, what it covers
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A trial as a capsule tells it. `first`, `last`: its steps in their order; `gap`: how many are left out between them.
+    """A trial in a capsule. `first`, `last`: its steps in their order; `gap`: how many are left out between them.
     `deciding`: (step, what it did) of the steps that led to its failed checks, by rule."""
 
     trial: Trial
@@ -98,7 +98,7 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
 
 @require_safe
 def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The trial with its steps and checks, then the decisions that followed from it."""
+    """Send the trial with its steps and checks, then the decisions that followed from it."""
     trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     if closed := refuse_closed(request, trial=trial) or refuse_closed(request, run=trial.episode.run):
         return closed
@@ -159,7 +159,7 @@ def _download(
 
 
 def _read_account(trial: Trial, redactor: Redactor) -> Account:
-    """Of the counting attempt, else of the latest one."""
+    """Read the trial by its counting attempt, else of the latest one."""
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
     verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
@@ -242,7 +242,7 @@ def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
 def _list_digests(
     run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
 ) -> Iterator[Digest]:
-    """What a reader with the record can hold this file against."""
+    """Yield what a reader with the record can compare this file with."""
     yield ("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
     for change in changes:
         yield from _list_change_digests(change)

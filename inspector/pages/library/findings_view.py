@@ -1,4 +1,4 @@
-"""`/runs/<id>/library/findings/`: what rules say of the library at each round; alarms about leaks first."""
+"""`/runs/<id>/library/findings/`: what rules found in the library at each round; alarms about leaks first."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     """Show the state and group of rules that the address names. Nonsense falls back to the last state and all groups."""
     present = LibraryDiagnosis.objects.filter(episode=OuterRef("pk"), snapshot=OuterRef("library"))
     with_library = select_with_library(run.episodes.select_related("library", "family", "run"))
-    # None where no rule has read the present library.
+    # None where no rule has read the current library.
     episodes = list(with_library.annotate(alarms=Subquery(present.values("alarms")[:1])))
     episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
     data = {
@@ -244,7 +244,7 @@ def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
 
 
 def _read_lines(episode: Episode, state: LibraryState, rows: Sequence[LibraryFinding]) -> list[ShownFinding]:
-    """Return the findings of one page with their lines: two queries, whatever their number."""
+    """Return the findings of one page with their lines: always two queries."""
     wanted = {finding.path for finding in rows}
     files = SnapshotFile.objects.filter(snapshot=state.snapshot, path__in=wanted, size__lte=MAX_CONTEXT_BYTES)
     blobs = dict(files.values_list("path", "blob"))

@@ -1,4 +1,4 @@
-"""`/runs/<id>/library/`, the time machine: what the skills became, at which step, and because of what.
+"""`/runs/<id>/library/`, the time machine: what the skills became, when, and why.
 
 Without a choice in the address it opens on the change that says most (`LibraryCourse.find_telling`).
 """
@@ -109,7 +109,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
 @require_safe
 @of_run
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
-    """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
+    """Send the file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
     asked = request.GET.get("episode", "")
     episode = next((each for each in choose_episode(run)[0] if str(each.public_id) == asked), None)
     chosen = None
@@ -150,7 +150,7 @@ class TimeMachine:
     users: Users | None
     ledger: LedgerRow | None  # of the stop, where it changed the library
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
-    reply: str  # the author's answer as it came, where no patch could be read from it
+    reply: str  # the author's exact answer, where no patch could be read from it
     previous: RailStop | None
     following: RailStop | None
     strip: Strip | None  # None where the episode's trials have no order
@@ -165,7 +165,7 @@ class TimeMachine:
             word = selection.stop.word if selection.stop else ""
             return one_line(write_summary(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
         if self.between:
-            count, ends = self.between.standing, f"{selection.before.key} → {selection.after.key}"
+            count, ends = self.between.keeping, f"{selection.before.key} → {selection.after.key}"
             return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
         if selection.stop and selection.stop.seeding:
             return selection.stop.word

@@ -55,7 +55,7 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
 
 
 def read_probes_of_run(run: Run, words: Words) -> dict[str, object]:
-    """Return the newest probes of a run's libraries for its page, and whether there are older ones. None of a closed library."""
+    """Return the newest probes of a run's libraries, and whether there are older ones. None of a closed library."""
     results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED, sort=False)
     shown = [each for each in results if each.probe.origin and not words.closing_library(each.probe.origin)]
     return {"probes": shown, "older_probes": has_older}

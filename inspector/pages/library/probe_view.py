@@ -148,7 +148,7 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
 
 
 def _read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
-    """Return what an address or a form asks for, and what of it is no number, as a sentence."""
+    """Return what an address or a form asks for, and a sentence about what should have been a number."""
     decision, times = query.get("decision", ""), query.get("times", "")
     asked = AskedProbe(
         state=query.get("state", "")[:20],

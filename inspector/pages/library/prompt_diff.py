@@ -1,4 +1,4 @@
-"""What a pack has the author asked, beside what Skillglass would ask: the difference of the texts before their values."""
+"""What a pack has the author asked, next to what Skillglass would ask: the difference of the texts before their values."""
 
 from __future__ import annotations
 

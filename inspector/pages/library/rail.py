@@ -118,14 +118,14 @@ class Rail:
         return self.states[-1].key
 
     def round(self, name: str) -> LibraryState:
-        """The state that a person names, by its number too; nonsense falls back to the last."""
+        """Return the state that a person names, by its number too; nonsense falls back to the last."""
         return find_round(self.states, name) or self.states[-1]
 
     def decision(self, number: str | None) -> RailStop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
 
     def find_maker(self, state: LibraryState) -> RailStop | None:
-        """The stop that left this state behind."""
+        """Return the stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
     @property
@@ -151,7 +151,7 @@ class Selection:
 
 
 def open_rail(run: Run, episode: Episode) -> Rail:
-    """The rail of an episode, read in one query."""
+    """Return the rail of an episode, read in one query."""
     history = once_for(run, ("history", episode.pk), lambda: read_history(episode))
     return build_rail(history, seeded=describe_seeding(run, episode))
 
@@ -176,7 +176,7 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
 def select(
     rail: Rail, *, decision: str | None, start: str | None, end: str | None, opens: RailStop | None = None
 ) -> Selection:
-    """The selection a URL asks for. Nonsense falls back to `opens`, else to the last change, or to the only state there is."""
+    """Return the selection a URL asks for. Nonsense falls back to `opens`, else to the last change or the only state."""
     if stop := rail.decision(decision):
         return Selection(stop.before, stop.after, stop)
     before, after = find_state(rail.states, start), find_state(rail.states, end)
@@ -193,7 +193,7 @@ def select(
 
 
 def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None, RailStop | None]:
-    """The decisions or seedings before and after the selected one; the keys k and j go there."""
+    """Return the decisions or seedings before and after the selected one; the keys k and j go there."""
     stops = [stop for stop in rail.stops if stop.decision or stop.seeding]
     if selection.stop in stops:
         return find_neighbours(stops, selection.stop)
@@ -216,9 +216,8 @@ class ShownTrial:
 
 @dataclass(frozen=True, slots=True)
 class Users(Shaped):
-    """Later trials whose library held exactly this text, counted as the ledger beside it counts: association, not effect."""
+    """Later trials whose library held exactly this text, counted as in the ledger next to it: association, not effect."""
 
-    skill: str
     path: str
     later: LaterTrials = LaterTrials()
     same_family: Ended = Ended()  # the same as of the decision that made the state
@@ -245,7 +244,7 @@ class TellingStop:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCourse:
-    """What became of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
+    """The course of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
 
     rail: Rail
     lineage: Lineage
@@ -256,29 +255,29 @@ class LibraryCourse:
         return self.rail.states.index(state)
 
     def list_between(self, selection: Selection) -> list[RailStop]:
-        """The decisions and seedings after the earlier state, up to the one that made the later."""
+        """Return the decisions and seedings after the earlier state, up to the one that made the later."""
         stops = list(self.rail.stops)
         maker, last = self.rail.find_maker(selection.before), self.rail.find_maker(selection.after)
         first, end = stops.index(maker) + 1 if maker else 0, stops.index(last) + 1 if last else 0
         return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
 
     def find_telling(self) -> TellingStop | None:
-        """The change after a failure whose later readers did best beside no-skill."""
+        """Return the change after a failure whose later readers did best compared with no-skill."""
         found = next(iter(rank_telling_changes(self.history, self.lineage, self.baseline)), None)
         stop = self.rail.find_maker(self.history.states[found.state]) if found else None
         return TellingStop(stop, found.ended) if found and stop else None
 
     def ledger_of(self, stop: RailStop | None) -> LedgerRow | None:
-        """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
+        """Return how later trials with this stop's lines ended; None where it wrote nothing or nothing was traced."""
         if stop is None or not stop.changed or self.lineage.too_big:
             return None
         return count_ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
 
     def users_of(self, change: FileChange, stop: RailStop | None) -> Users:
-        """The trials whose library held the new side of this file, split by the family of `stop`. One query."""
-        skill = change.path.partition("/")[0]
+        """Return the trials whose library held the new side of this file, split by the family of `stop`. One query."""
         if change.new is None:
-            return Users(skill, change.path)
+            return Users(change.path)
+        skill = change.path.partition("/")[0]
         snapshots = self.lineage.snapshots
         rows = SnapshotFile.objects.filter(
             snapshot__in=set(snapshots) - {None}, path=change.path, blob=change.new.digest
@@ -290,7 +289,7 @@ class LibraryCourse:
 
         trials = list_trials_with_lines(self.lineage, standing, born=0)
         split = split_by_family(trials, stop.family if stop else None, self.baseline)
-        return Users(skill, change.path, count_later_trials(trials, self.baseline), *split)
+        return Users(change.path, count_later_trials(trials, self.baseline), *split)
 
 
 def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
@@ -303,7 +302,7 @@ def open_course(run: Run, episode: Episode, history: LibraryHistory | None = Non
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:
-    """The trials shown to the author, in their order. Two queries."""
+    """Return the trials shown to the author, in their order. Two queries."""
     rows = list(
         DecisionEvidence.objects.filter(decision=decision)
         .select_related("trial__task__family", "compaction")
@@ -316,6 +315,6 @@ def read_evidence(decision: Decision) -> list[ShownTrial]:
 
 
 def read_verdict_seen(decision: Decision) -> VerdictView | None:
-    """The primary verdict of the trial that the decision followed."""
+    """Return the primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
     return next(iter(read_verdicts(trial.counting_attempt())), None) if trial else None

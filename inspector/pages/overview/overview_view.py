@@ -146,7 +146,7 @@ class ListFilter:
         return bool(self.text or self.tab)
 
     def select(self) -> QuerySet[Experiment]:
-        """Those whose names, suite, models or conditions hold every word, whatever their tab."""
+        """Select those whose names, suite, models or conditions hold every word, in all tabs."""
         found = Experiment.objects.for_list()
         if not self.with_probes:
             found = found.comparing()
@@ -157,7 +157,7 @@ class ListFilter:
         return found
 
     def order_by_tab(self, found: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
-        """Those of the tab, in the order asked for."""
+        """Select those of the tab, in the order asked for."""
         found = found.filter(TABS[self.tab][1])
         if self.sort == "name":
             return found.order_by(Lower("name"), "-id")
@@ -217,7 +217,7 @@ class ExperimentRow(Shaped):
 
     @property
     def measure(self) -> str:
-        """What its conditions are held against: deployment where there is one, else all trials."""
+        """The trials that its conditions are compared by: deployment where there is any, else all trials."""
         deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
         return Phase.DEPLOYMENT.value if deployed else "all trials"
 
@@ -232,7 +232,7 @@ class ExperimentRow(Shaped):
 
     @property
     def conditions(self) -> list[str]:
-        """In the order in which their runs were made, each once; unknown ones last."""
+        """Each once, in the order of their first runs; unknown ones last."""
         named = dict.fromkeys(run.condition for run in self.runs)
         return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
 
@@ -301,7 +301,7 @@ class ExperimentRow(Shaped):
 
 
 def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
-    """Experiment pk -> its runs, in one query, with what a list shows and a comparison needs."""
+    """Return experiment pk -> its runs, in one query, with what a list shows and a comparison needs."""
     found: dict[int, list[Run]] = defaultdict(list)
     known = {each.pk: each for each in experiments}
     for run in Run.objects.filter(experiment__in=experiments).only(*OF_RUN, *OF_MODELS).order_by("id"):
@@ -315,7 +315,7 @@ KEPT: Recent[Hashable, ExperimentRow] = Recent(20_000, lambda row: len(row.runs)
 
 
 def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
-    """The row of an experiment at its end is kept in this process until one of its runs is another."""
+    """Build the rows. That of an experiment at its end is kept in this process until one of its runs is another."""
     keys = _name_rows(experiments)
     kept = {each.pk: row for each in experiments if each.pk in keys and (row := KEPT.get(keys[each.pk]))}
     made = {row.experiment.pk: row for row in _build_rows([each for each in experiments if each.pk not in kept])}
@@ -325,7 +325,7 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
 
 
 def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
-    """What the rows of ended experiments are kept under: all that they show of their runs, and the state of their numbers."""
+    """Return the keys of the rows of ended experiments: all that they show of their runs, and the state of their numbers."""
     ended = {each.pk: each for each in experiments if each.status not in (*STOPPED, *OPEN)}
     states: dict[int, list[tuple[object, ...]]] = {pk: [] for pk in ended}
     runs = Run.objects.filter(experiment__in=list(ended)).order_by("id")
@@ -376,7 +376,7 @@ def _sum_phases(
 
 
 def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
-    """Experiment pk -> how its first reason begins; no query where all are at their end."""
+    """Return experiment pk -> how its first reason begins; no query where all are at their end."""
     waiting = [
         each.pk for each in experiments if each.status in (*STOPPED, *OPEN) and each.origin == Experiment.Origin.RUN
     ]

@@ -1,7 +1,7 @@
-"""The tour: four stops on one story of the record. A change of a skill, a check that failed, who read its line, what a probe found.
+"""The tour: four stops on one story of the record. A change of a skill, a failed check, readers of its line, a probe.
 
-Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between how its
-readers ended and how no skill did on the same tasks.
+Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between
+its readers and no skill on the same tasks.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Tour(Shaped):
 
     @property
     def said(self) -> str:
-        """What the probe says of the change, whose hunks it took back together."""
+        """What the probe found about the change, whose hunks it took back together."""
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 
@@ -118,12 +118,12 @@ FACT = "tour"  # its name on disk
 
 
 def find_tour(user: User) -> Tour | None:
-    """None also while it is paused for this person."""
+    """Return the tour, None also while it is paused for this person."""
     return find_story(user)[0]
 
 
 def find_story(user: User) -> tuple[Tour | None, Queue | None]:
-    """The tour, or the queue that pauses it: while this person reviews blind, one of its four stops may be closed to them.
+    """Return the tour, or the queue that pauses it: to a blind reviewer one of its four stops may be closed.
 
     One query while nothing changed, and one more or two for what is closed.
     """
@@ -150,7 +150,7 @@ def find_place(user: User, asked: str) -> dict[str, object] | None:
 
 
 def _select_probes() -> QuerySet[Probe]:
-    """The newest that took something back and have ended."""
+    """Select the newest that took something back and have ended."""
     found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
     return found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES]
 
@@ -160,7 +160,7 @@ def _origin_of(probe: Probe) -> Episode:
 
 
 def _tell_best(probes: Sequence[Probe]) -> Tour | None:
-    """The one with the largest gap, of the clearest probes. None where no probe has a tested control."""
+    """Return the one with the largest gap, of the clearest probes. None where no probe has a tested control."""
     results = [result for result in read_results(probes) if result.is_over and CONTROL in result.tests]
     tours = (_tell(result) for result in sorted(results, key=lambda each: each.tests[CONTROL].p))
     return max(islice(filter(None, tours), MAX_STORIES), key=lambda tour: tour.gap, default=None)
@@ -209,7 +209,7 @@ def _tell(result: ProbeResult) -> Tour | None:
 def _list_stops(
     probe: Probe, decision: Decision, trial: Trial, check: Check, hunk: Hunk, line: int, *, caused_it: bool
 ) -> tuple[TourStop, ...]:
-    """In the order of time. Each address leads to the thing itself, and says which stop it is."""
+    """List the stops in the order of time. Each address leads to the thing itself, and says which stop it is."""
     episode, change = _origin_of(probe), {"decision": decision.number}
     at_failure, at_patch = (1, 2) if caused_it else (2, 1)
     trial_url = f"{trial.get_absolute_url()}?tour={at_failure}#check-{check.pk}"
@@ -233,7 +233,7 @@ def _link(number: int, name: str, episode: Episode, anchor: str, **query: object
 
 
 def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
-    """Those taken back that added lines, or the lines taken back alone."""
+    """Return those taken back that added lines, or the lines taken back alone."""
     taken = {each["id"] for each in probe.reverted}
     hunks = list_hunks(decision.before.read(), decision.after.read())
     whole = [each for hunk in hunks for each in (hunk, *hunk.lines)]
@@ -241,7 +241,7 @@ def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
 
 
 def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
-    """The first failed trial of the episode that opened the skill of the line, with a check that says why."""
+    """Return the first failed trial of the episode that opened the skill of the line, with a check that says why."""
     skill = hunk.path.partition("/")[0] if hunk else ""
     uses = SkillUse.objects.filter(attempt__trial=OuterRef("pk"), attempt__counts=True, skill=skill)
     readers = episode.trials.filter(Exists(uses.exclude(kind=UseKind.MOUNTED)), success=False)
@@ -249,7 +249,7 @@ def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
 
 
 def _find_check(trial: Trial) -> Check | None:
-    """The first failed check that says something."""
+    """Return the first failed check that says something."""
     failed = Check.objects.filter(
         verdict__attempt__trial=trial,
         verdict__attempt__counts=True,

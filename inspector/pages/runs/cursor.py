@@ -1,5 +1,5 @@
-"""The evolution of a run's libraries: the strip of one episode with its skills, those of the others, and what lies under the
-cursor: a trial, the decision it led to, and the library that left."""
+"""The evolution of a run's libraries: the strip of one episode with its skills, those of the others, and the
+text below the cursor: a trial, the decision it led to, and the library that left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw_evolution(
 ) -> str:
     """Return this part of the page as HTML, empty where there is none.
 
-    Of a run at its end it is kept until one of its numbers changes, for readers to whom all of it is open. `episodes` have
+    Of a run at its end it is kept until one of its numbers changes, for readers who may see all of it. `episodes` have
     `decisions_total`; the address names one of them, and in `at` the key of a trial or patch.
     """
     words, episode, at = words_of(request), request.GET.get("episode", ""), request.GET.get("at", "")
@@ -128,7 +128,7 @@ def _draw_minor(run: Run, timeline: Timeline) -> Strip:
     return Strip(timeline, draw_strip(timeline, link_to_cursor(run, timeline.episode), StripForm.MINOR), place)
 
 
-# --- what lies under the cursor ---------------------------------------------------------------------------------------
+# --- the text below the cursor ----------------------------------------------------------------------------------------
 
 
 def _find_event(timeline: Timeline, key: str) -> tuple[TimelineTrial | None, TimelinePatch | None]:
@@ -144,7 +144,7 @@ def _find_event(timeline: Timeline, key: str) -> tuple[TimelineTrial | None, Tim
 
 
 def _choose_key(run: Run, timeline: Timeline) -> str:
-    """Choose what the cursor shows first: of an open run what happened last; else the change on which the library opens,
+    """Choose what the cursor shows first: of an open run what happened last; else the change that the library page shows first,
     else the last change, else the first failure."""
     keyed = [patch for patch in timeline.patches if patch.key]
     if not keyed:
@@ -157,18 +157,22 @@ def _choose_key(run: Run, timeline: Timeline) -> str:
 
 
 def _find_telling(run: Run, timeline: Timeline) -> str:
-    """Return the key of the change on which the library opens, or "". Finding it reads every file the library ever held, so
-    of a run at its end it is kept on disk."""
-    name, revisions = (
-        f"telling-{timeline.episode.public_id}",
-        read_revisions(run.experiment) if has_ended(run) else None,
-    )
-    fact = take_fact(run.experiment, name, revisions) if revisions else None
-    if fact is None:
+    """Return the key of the change that the library page shows first, or "".
+
+    Finding it reads every file the library ever held, so of a run at its end it is kept on disk.
+    """
+
+    def find() -> str:
         telling = open_course(run, timeline.episode, timeline.history).find_telling()
-        fact = {"key": telling.stop.key if telling else ""}
-        if revisions:
-            keep_fact(run.experiment, name, revisions, fact)
+        return telling.stop.key if telling else ""
+
+    if not has_ended(run):
+        return find()
+    name, revisions = f"telling-{timeline.episode.public_id}", read_revisions(run.experiment)
+    fact = take_fact(run.experiment, name, revisions)
+    if fact is None:
+        fact = {"key": find()}
+        keep_fact(run.experiment, name, revisions, fact)
     return str(fact["key"])
 
 

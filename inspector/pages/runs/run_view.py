@@ -234,7 +234,7 @@ def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, 
 
 
 def _read_headway(run: Run) -> tuple[WorkProgress | None, Sequence[BudgetPart], list[Episode]]:
-    """Return (progress, budget, episodes that stand still), all empty for an import and for a run at its end."""
+    """Return (progress, budget, episodes that do not advance), all empty for an import and for a run at its end."""
     if run.experiment.origin != Experiment.Origin.RUN or run.status in (Run.Status.DONE, Run.Status.CANCELLED):
         return None, [], []
     progress = progress_of([run])[run.pk]
@@ -276,7 +276,7 @@ class RateCard:
 def build_cards(
     rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
 ) -> list[RateCard]:
-    """Return the cards for episodes of these protocols ("" where an import tells none).
+    """Return the cards for episodes of these protocols ("" where an import names none).
 
     `samples`: the most that any task has after the seal.
     """
@@ -300,7 +300,7 @@ def build_cards(
 
 
 def _count_reading(squares: Iterable[Square]) -> Rate | None:
-    """Count which of the trials that were given a skill read one; `planned` counts those of which nobody knows.
+    """Count which of the trials that were given a skill read one; `planned` counts the unknown ones too.
 
     None where no trial was given any.
     """

@@ -80,7 +80,7 @@ class FunnelStage:
     tally: TrialTally
     of: int
     width: float  # of one trial
-    unknown: int = 0  # trials of the stage before of which nobody can tell whether they came here
+    unknown: int = 0  # trials of the stage before: unknown whether they came here
 
     @property
     def failed(self) -> int:
@@ -88,7 +88,7 @@ class FunnelStage:
 
     @property
     def parts(self) -> list[tuple[str, float, float]]:
-        """(class, x, width) of passed, failed, unscored, not known."""
+        """(class, x, width) of passed, failed, unscored, unknown."""
         counts = self.tally.passed, self.failed, self.tally.unscored, self.unknown
         found, x = [], 0.0
         for name, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):
