@@ -14,7 +14,7 @@ from benchapp.models import Episode, Run, Trial
 from benchapp.review.blinding import Words
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from inspector.evolution.strip_drawing import StripLinks, draw_strip
-from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial, hide_words, read_timelines
+from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, hide_words, read_timelines
 from inspector.web.responses import address_of_any
 
 
@@ -79,13 +79,10 @@ def link_to_pages(run: Run, episode: Episode) -> StripLinks:
         chosen = {"decision": decision.number} if decision else {"from": step.before.key, "to": step.after.key}
         return f"{library}?{urlencode({'episode': of_episode, **chosen})}"
 
-    def of_trial(found: TimelineTrial) -> str:
-        return trial.format(found.key)
-
     def of_skill(lane: SkillLane) -> str:
         return f"{blame}?{urlencode({'episode': of_episode, 'skill': lane.name})}"
 
-    return StripLinks(of_trial, of_patch, of_skill)
+    return StripLinks(lambda found: trial.format(found.key), of_patch, of_skill)
 
 
 def link_to_cursor(run: Run, episode: Episode) -> StripLinks:

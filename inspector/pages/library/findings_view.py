@@ -76,10 +76,7 @@ class FindingsColumn:
     x: int
     bars: Sequence[tuple[str, int, int, int]]  # (severity, count, y, height)
     top: int
-
-    @property
-    def label_x(self) -> int:
-        return self.x + BAR // 2
+    label_x: int
 
 
 @require_safe
@@ -220,7 +217,8 @@ def _draw_trend(
                 y -= height
                 bars.append((severity, count, y, height))
         url = f"?{urlencode({'episode': episode.public_id, 'round': state.key})}"
-        columns.append(FindingsColumn(state, diagnosis, url, place * STEP + (STEP - BAR) // 2, bars, y - 4))
+        x = place * STEP + (STEP - BAR) // 2
+        columns.append(FindingsColumn(state, diagnosis, url, x, bars, y - 4, x + BAR // 2))
     return columns
 
 
