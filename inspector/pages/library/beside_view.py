@@ -158,12 +158,9 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
         "rows_left_out": max(0, left_out),
         "only": only,
         "tasks": tasks,
-        "passed": (sum(bool(pair.left.success) for pair in tasks), sum(bool(pair.right.success) for pair in tasks)),
+        "passed": _count_passed(tasks),
         "differing": differing,
-        "better": (  # tasks that only the left passed, and only the right
-            sum(bool(pair.left.success) for pair in differing),
-            sum(bool(pair.right.success) for pair in differing),
-        ),
+        "better": _count_passed(differing),  # tasks that only the left passed, and only the right
         "most_read": (
             _find_most_read(row.left for row in shown if not row.right),
             _find_most_read(row.right for row in shown if not row.left),
@@ -309,6 +306,10 @@ def _pair_tasks(left: Episode, right: Episode) -> list[TaskPair]:
             sides[square.episode_id][square.phase, square.task_id, square.sample] = square
     mine, theirs = sides[left.pk], sides[right.pk]
     return [TaskPair(square, theirs[key]) for key, square in mine.items() if key in theirs]
+
+
+def _count_passed(pairs: Sequence[TaskPair]) -> tuple[int, int]:
+    return sum(bool(pair.left.success) for pair in pairs), sum(bool(pair.right.success) for pair in pairs)
 
 
 # --- the twin ----------------------------------------------------------------------------------------------------------

@@ -52,7 +52,6 @@ from inspector.pages.trials.verdict import VerdictView
 from inspector.web.responses import PageLink, is_published, link_to, render_page
 from inspector.web.subject import find_neighbours, of_run, once_for
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
-from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
 from inspector.web.text.visible import visible
@@ -318,16 +317,12 @@ def _hunks_twin(shown: ShownFile) -> list[dict[str, object]]:
     ]
 
 
-def _join_text(excerpt: EvidenceExcerpt | None) -> str | None:
+def _evidence_twin(shown: ShownTrial) -> dict[str, object]:
+    excerpt = shown.excerpt
     if excerpt is None:
-        return None
-    return "\n\n".join(
-        f"{segment.heading}\n{''.join(text for text, _ in segment.pieces)}".strip() for segment in excerpt.segments
-    )
-
-
-def _compaction_twin(excerpt: EvidenceExcerpt | None) -> dict[str, object]:
-    return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
+        return {"trial": shown.trial, "text": None, "compaction": None}
+    texts = (f"{each.heading}\n{''.join(text for text, _ in each.pieces)}".strip() for each in excerpt.segments)
+    return {"trial": shown.trial, "text": "\n\n".join(texts), **COMPACTION.read(excerpt.compaction)}
 
 
 EPISODE = JsonShape(
@@ -363,12 +358,6 @@ MACHINE = JsonShape(
     "not_there=missing?",
     ("files", lambda machine: FILE.read_all(machine.changes)),
     ("diff", lambda machine: DIFF.read_all(machine.files)),
-    (
-        "evidence",
-        lambda machine: [
-            {"trial": shown.trial, "text": _join_text(shown.excerpt), **_compaction_twin(shown.excerpt)}
-            for shown in machine.evidence
-        ],
-    ),
+    ("evidence", lambda machine: list(map(_evidence_twin, machine.evidence))),
     *("users", "ledger"),
 )

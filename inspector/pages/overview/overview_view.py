@@ -347,10 +347,15 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     spending = spending_of([run for run in every if run.experiment_id not in progress])
     ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _is_extra(runs[each.pk])}
     verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
-    return [
-        ExperimentRow(
+    rows = []
+    for each in experiments:
+        phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
+        for run in runs[each.pk]:
+            for phase, tally in tallies[run.pk].items():
+                phases[run.condition, phase] += tally
+        row = ExperimentRow(
             each,
-            _sum_phases(runs[each.pk], tallies),
+            phases,
             runs[each.pk],
             progress.get(each.pk),
             verdicts.get(each.pk),
@@ -359,22 +364,12 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
             {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
             draw_forest(verdicts.get(each.pk)),
         )
-        for each in experiments
-    ]
+        rows.append(row)
+    return rows
 
 
 def _is_extra(runs: Sequence[Run]) -> bool:
     return any(run.condition in unpooled_conditions() for run in runs)
-
-
-def _sum_phases(
-    runs: Sequence[Run], tallies: Mapping[int, Mapping[str, TrialTally]]
-) -> dict[tuple[str, str], TrialTally]:
-    phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
-    for run in runs:
-        for phase, tally in tallies[run.pk].items():
-            phases[run.condition, phase] += tally
-    return phases
 
 
 def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
