@@ -116,7 +116,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("activity/", activity_view.activity, "activity"),
     ],
     "runs/<uuid:public_id>/": [
-        page("", run_view.run, "run"),
+        page("", run_view.run_page, "run"),
         page("library/", library_view.library, "library"),
         part("library/file/", library_view.library_file, "library-file"),
         page("library/beside/", beside_view.library_beside, "library-beside"),

@@ -1,1 +1,1 @@
-"""The evolution of an episode's library as one strip: what happened in which order, where it is drawn, and how."""
+"""The evolution of an episode's library as one strip: the order of events, where each is drawn, and how."""

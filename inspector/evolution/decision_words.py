@@ -50,19 +50,19 @@ _ASKED = {
 
 
 def describe_request(decision: Decision) -> str:
-    """What the author was asked for."""
+    """Say what the author was asked for."""
     asked = _ASKED.get(AuthorMode(decision.mode)) if decision.mode in set(AuthorMode) else None
     return (asked or "{}").format(decision.family.name)
 
 
 def write_summary(decision: Decision) -> str:
-    """What the author said, with the title of the task where it names the trial by its key."""
+    """Return the author's summary, with the title of the task where it names the trial by its key."""
     trial = decision.after_trial
     return decision.summary.replace(str(slot_of(trial)), trial.task.title) if trial else decision.summary
 
 
 def describe_decision(decision: Decision) -> Words:
-    """(word, mark, tone) of a decision: what it did to the library in one word."""
+    """Return (word, mark, tone) of a decision: what it did to the library in one word."""
     if decision.status == DecisionStatus.APPLIED:
         revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
         return _APPLIED.get(decision.operation_type, revised)
@@ -70,7 +70,7 @@ def describe_decision(decision: Decision) -> Words:
 
 
 def describe_seeding(run: Run, episode: Episode) -> str:
-    """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
+    """Return the word for what comes into this library without an author. Of an import only the condition says "curated"."""
     if episode.protocol == "probe":
         return FROZEN
     if run.condition == WITH_CORPUS:

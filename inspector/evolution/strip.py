@@ -14,13 +14,13 @@ from benchapp.models import Episode, Run, Trial
 from benchapp.review.blinding import Words
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from inspector.evolution.strip_drawing import StripLinks, draw_strip
-from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial, hide_words, read_timelines
+from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, hide_words, read_timelines
 from inspector.web.responses import address_of_any
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """`place`: where the page stands on it, in words. `before`, `after`: addresses of the neighbours, empty at an end."""
+    """`place`: the page's own place on it, in words. `before`, `after`: addresses of the neighbours, empty at an end."""
 
     timeline: Timeline
     svg: SafeString
@@ -34,7 +34,7 @@ class Strip:
 
 
 def open_strip(run: Run, episode: Episode, words: Words, *, trial: Trial) -> Strip | None:
-    """The strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip.
+    """Return the strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip.
 
     None where the episode's trials have no order, as in an import without a protocol, and where it has but one.
     """
@@ -46,7 +46,7 @@ def open_strip(run: Run, episode: Episode, words: Words, *, trial: Trial) -> Str
     trials = timeline.trials
     if len(timeline.events) < 2:
         return None
-    place = timeline.numbers.get(here, 0)
+    place = next((each.number for each in trials if each.key == here), 0)
     before = links.of_trial(trials[place - 2]) if place > 1 else ""
     after = links.of_trial(trials[place]) if 0 < place < len(trials) else ""
     svg = draw_strip(timeline, links, here=frozenset([here]))
@@ -79,17 +79,14 @@ def link_to_pages(run: Run, episode: Episode) -> StripLinks:
         chosen = {"decision": decision.number} if decision else {"from": step.before.key, "to": step.after.key}
         return f"{library}?{urlencode({'episode': of_episode, **chosen})}"
 
-    def of_trial(found: TimelineTrial) -> str:
-        return trial.format(found.key)
-
     def of_skill(lane: SkillLane) -> str:
         return f"{blame}?{urlencode({'episode': of_episode, 'skill': lane.name})}"
 
-    return StripLinks(of_trial, of_patch, of_skill)
+    return StripLinks(lambda found: trial.format(found.key), of_patch, of_skill)
 
 
 def link_to_cursor(run: Run, episode: Episode) -> StripLinks:
-    """Squares and patches move the cursor of the run's page; what lies under it has the links to the pages."""
+    """Squares and patches move the cursor of the run's page; the text below the strip has the links to the pages."""
     address = reverse("run", args=[run.public_id])
 
     def at(key: str) -> str:

@@ -1,10 +1,15 @@
-"""Draws a timeline as SVG: pure, links with a title each, no script needed. Words of strangers are escaped here.
+"""Place a timeline on a strip and draw it as SVG: pure, links with a title each, no script needed. Words of strangers are
+escaped here.
 
-The lines of a title are what the card shows on hover and on focus (static/js/strip.js); without a script the browser does.
+One geometry serves all pages and episodes, over the whole width: every trial of acquisition keeps room for an answer of the
+author after it, and the first trial after acquisition keeps room for the freeze, so that two conditions of one plan have the
+same task at the same x. The lines of a title are what the card shows on hover and on focus (static/js/strip.js); without a
+script the browser does.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,23 +17,21 @@ from enum import StrEnum
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
+from benchapp.models import Square
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.metric_names import name_role
-from inspector.evolution.strip_layout import (
-    LAST_HEAD,
-    LETTER,
-    SIDE,
-    SLOT,
-    Place,
-    Stretch,
-    StripLayout,
-    lay_out,
-    wrap_name,
-)
-from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial
+from inspector.evolution.timeline import SkillLane, Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
 
-LANE = 24  # pixels from lane to lane
+Place = tuple[str, int, int]  # phase, task, sample: the same trial in another run
+
+SIDE = 17  # of a square, pixels
+SLOT = 22  # of a patch
+WIDTH = 1_280  # of a strip at least: a shorter one is spread over it
+LETTER = 5.6  # of a family's name
+LANE = 24  # from lane to lane
+LAST_HEAD = 150  # of the words above the last phase
+BETWEEN_TRIALS, BETWEEN_FAMILIES, BETWEEN_PHASES, AROUND_FREEZE = 2, 8, 14, 44
 MAX_SUMMARY, MAX_NAME = 160, 80  # characters
 PHASE_WORDS = {
     Phase.ACQUISITION: ("Acquisition", "the library grows"),
@@ -60,10 +63,118 @@ class StripLinks:
     swaps: bool = False
 
 
+# --- layout -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring trials of one phase, or of one family in it: from its left to its right edge."""
+
+    name: str
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class StripLayout:
+    """x of the left edge of each square, of the middle of each patch and of the freeze; the strip's width."""
+
+    trials: Mapping[str, float]
+    patches: Mapping[int, float]  # by the id of their spine entry
+    freeze: float | None
+    phases: list[Stretch]
+    families: list[Stretch]
+    width: float
+
+
+def count_patches(timeline: Timeline) -> Counter[Place]:
+    """Count the patches after each trial. The larger of two counts is the `rooms` that keeps two strips aligned."""
+    found: Counter[Place] = Counter()
+    last: Place | None = None
+    for event in timeline.events:
+        if isinstance(event, TimelineTrial):
+            last = _place(event.square)
+        elif isinstance(event, TimelinePatch) and last:
+            found[last] += 1
+    return found
+
+
+def _place(square: Square) -> Place:
+    return square.phase, square.task_id, square.sample
+
+
+def lay_out(timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> StripLayout:
+    """Place the events in one pass. There is room for a patch before the first trial, and after every trial of acquisition,
+    or for as many as `rooms` says; a patch beyond these makes its own. A family is as wide as its name in two lines."""
+    trials, patches = dict[str, float](), dict[int, float]()
+    phases, families = list[Stretch](), list[Stretch]()
+    freeze: float | None = None
+    last: Square | None = None
+    x, room, is_freezing = 2.0 + SLOT, float(SLOT), False
+    for event in timeline.events:
+        if isinstance(event, TimelineFreeze):
+            x, room, is_freezing = _end_family(families, x), 0.0, True
+            freeze = x + AROUND_FREEZE / 2 - 4
+        elif isinstance(event, TimelinePatch):
+            if not room:
+                x, room, is_freezing = x + SLOT + AROUND_FREEZE * is_freezing, SLOT, False
+            patches[event.step.entry.pk] = x - room + SLOT / 2
+            room -= SLOT
+        else:
+            square = event.square
+            same_phase = last is not None and last.phase == square.phase
+            same_family = same_phase and last is not None and last.family_id == square.family_id
+            if same_phase and not same_family:
+                x = _end_family(families, x) + BETWEEN_FAMILIES
+            elif not same_phase:
+                # A trial that learns nothing after one that did, or after none, has the freeze before it.
+                learned = last is None or last.phase == Phase.ACQUISITION
+                is_frozen = is_freezing or square.phase != Phase.ACQUISITION and learned
+                x = _end_family(families, x) + AROUND_FREEZE * is_frozen + BETWEEN_PHASES * (last is not None)
+            for stretches, name, continues in (
+                (phases, square.phase, same_phase),
+                (families, square.family or "", same_family),
+            ):
+                left = stretches.pop().left if continues else x
+                stretches.append(Stretch(name, left, x + SIDE))
+            trials[event.key] = x
+            room = float(SLOT * max(square.phase == Phase.ACQUISITION, (rooms or {}).get(_place(square), 0)))
+            x, last, is_freezing = x + SIDE + (room or BETWEEN_TRIALS), square, False
+    width = max(_end_family(families, x) + 2, phases[-1].left + LAST_HEAD if phases else 0)
+    by = max(1.0, WIDTH / width)
+
+    def spread(stretches: list[Stretch]) -> list[Stretch]:
+        return [Stretch(each.name, round(each.left * by, 1), round(each.right * by, 1)) for each in stretches]
+
+    return StripLayout(
+        trials={key: round(x * by, 1) for key, x in trials.items()},
+        patches={entry: round(x * by, 1) for entry, x in patches.items()},
+        freeze=None if freeze is None else round(freeze * by, 1),
+        phases=spread(phases),
+        families=spread(families),
+        width=round(width * by, 1),
+    )
+
+
+def wrap_name(name: str) -> tuple[str, str]:
+    """Return the name in two lines, the longer of them as short as it can be. The second is empty for a single word."""
+    words = name.split()
+    splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
+    return min(splits, key=lambda lines: max(map(len, lines)), default=(name, ""))
+
+
+def _end_family(families: list[Stretch], x: float) -> float:
+    """Return where the next family may begin."""
+    return max(x, families[-1].left + LETTER * max(map(len, wrap_name(families[-1].name)))) if families else x
+
+
+# --- the strip --------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """One drawing: what is drawn where. `here`: keys of the trial and the patch under the cursor; `band`: keys of the
-    first and last patch of a range."""
+    """One drawing. `here`: keys of the trial and the patch under the cursor; `band`: keys of the first and last patch of a
+    range."""
 
     timeline: Timeline
     layout: StripLayout
@@ -78,10 +189,6 @@ class Canvas:
         return 4 if self.form is StripForm.MINOR else 42
 
     @property
-    def middle(self) -> float:
-        return self.row + SIDE / 2
-
-    @property
     def first_lane(self) -> int:
         return self.row + SIDE + 47
 
@@ -90,6 +197,9 @@ class Canvas:
         if self.form is StripForm.FULL and self.timeline.lanes:
             return self.first_lane + LANE * (len(self.timeline.lanes) - 1) + 12
         return self.row + SIDE + (4 if self.form is StripForm.MINOR else 26)
+
+    def x_of(self, patch: TimelinePatch) -> float:
+        return self.layout.patches[patch.step.entry.pk]
 
 
 def draw_strip(
@@ -111,76 +221,58 @@ def draw_strip(
 
 
 def _draw_parts(canvas: Canvas) -> Iterator[str]:
-    yield from _draw_band(canvas)
-    yield from _draw_freeze(canvas)
+    timeline, row, bottom = canvas.timeline, canvas.row, canvas.bottom
+    places = [canvas.x_of(patch) for patch in timeline.patches if canvas.band and patch.key in canvas.band]
+    if places:
+        left, right = min(places) - SLOT / 2, max(places) + SLOT / 2
+        yield (
+            f'<rect class="evo-band" x="{left:g}" y="{row - 3}" width="{right - left:g}" height="{bottom - row + 1}"'
+            ' rx="5"/>'
+        )
+    freeze, x = timeline.freeze, canvas.layout.freeze
+    if freeze and x is not None:
+        yield f'<path class="evo-freeze" d="M{x:g} {row - 2}V{bottom}"/>'
+        if canvas.form is not StripForm.MINOR:
+            key = escape(freeze.state.key)
+            yield f'<text class="evo-lock" x="{x:g}" y="{row + 12}" text-anchor="middle">{key}</text>'
+            yield f'<text class="evo-frozen" x="{x:g}" y="35" text-anchor="middle">frozen</text>'
     if canvas.form is not StripForm.MINOR:
         yield from _draw_heads(canvas)
     if canvas.form is StripForm.FULL:
-        yield from _draw_lanes(canvas)
-    for event in canvas.timeline.events:
+        heights = {lane.name: canvas.first_lane + LANE * place for place, lane in enumerate(timeline.lanes)}
+        for lane in timeline.lanes:
+            yield _draw_lane(canvas, lane, heights)
+    for event in timeline.events:
         if isinstance(event, TimelineTrial):
             yield _draw_trial(canvas, event)
         elif isinstance(event, TimelinePatch):
             yield _draw_patch(canvas, event)
 
 
-def _draw_band(canvas: Canvas) -> Iterator[str]:
-    if canvas.band is None:
-        return
-    places = [canvas.layout.of_patch(patch) for patch in canvas.timeline.patches if patch.key in canvas.band]
-    if places:
-        left, right = min(places) - SLOT / 2, max(places) + SLOT / 2
-        height = canvas.bottom - canvas.row + 1
-        yield (
-            f'<rect class="evo-band" x="{left:g}" y="{canvas.row - 3}" width="{right - left:g}" height="{height}"'
-            ' rx="5"/>'
-        )
-
-
-def _draw_freeze(canvas: Canvas) -> Iterator[str]:
-    freeze, x = canvas.timeline.freeze, canvas.layout.freeze
-    if freeze is None or x is None:
-        return
-    yield f'<path class="evo-freeze" d="M{x:g} {canvas.row - 2}V{canvas.bottom}"/>'
-    if canvas.form is not StripForm.MINOR:
-        key = escape(freeze.state.key)
-        yield f'<text class="evo-lock" x="{x:g}" y="{canvas.row + 12}" text-anchor="middle">{key}</text>'
-        yield f'<text class="evo-frozen" x="{x:g}" y="35" text-anchor="middle">frozen</text>'
-
-
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
-    phases = canvas.layout.phases
-    for place, stretch in enumerate(phases):
-        until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(stretch.right, stretch.left + LAST_HEAD)
-        name, counted = _word_phase(canvas, stretch.name, until - stretch.left)
+    """Draw the result of each phase in as many words as there is room for, and the families in full, in two lines where one
+    is too short."""
+    phases, families = canvas.layout.phases, canvas.layout.families
+    for place, phase in enumerate(phases):
+        until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(phase.right, phase.left + LAST_HEAD)
+        name, meaning = PHASE_WORDS.get(Phase(phase.name), (phase.name, ""))
+        if phase.name == Phase.ACQUISITION and not canvas.timeline.patches:
+            meaning = "no library grows"
+        passed, scored = canvas.timeline.count_passed(phase.name)
+        counted = f"{passed} of {scored} passed" if scored else "no verdict yet"
+        forms = (f"{counted}, {meaning}", counted, f"{passed}/{scored}" if scored else "")
+        room = until - phase.left - 7.2 * len(name)
+        words = next((form for form in forms if 5.9 * (len(form) + 1) <= room), "")
         yield (
-            f'<text class="evo-phase" x="{stretch.left:g}" y="11">{name} '
-            f'<tspan class="evo-soft">{counted}</tspan></text>'
+            f'<text class="evo-phase" x="{phase.left:g}" y="11">{name} <tspan class="evo-soft">{words}</tspan></text>'
         )
-    families = canvas.layout.families
-    for place, stretch in enumerate(families):
+    for place, family in enumerate(families):
         until = families[place + 1].left if place + 1 < len(families) else canvas.layout.width
-        yield from _draw_family(stretch, until - stretch.left)
-
-
-def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
-    """(name, what came of it) in as many words as there is room for, in pixels."""
-    name, said = PHASE_WORDS.get(Phase(phase), (phase, ""))
-    if phase == Phase.ACQUISITION and not canvas.timeline.patches:
-        said = "no library grows"
-    passed, scored = canvas.timeline.count_passed(phase)
-    counted = f"{passed} of {scored} passed" if scored else "no verdict yet"
-    left = room - 7.2 * len(name)
-    forms = (f"{counted}, {said}", counted, f"{passed}/{scored}" if scored else "")
-    return name, next((form for form in forms if 5.9 * (len(form) + 1) <= left), "")
-
-
-def _draw_family(stretch: Stretch, room: float) -> Iterator[str]:
-    """Its name in full, in two lines where one has no room."""
-    name = one_line(stretch.name, MAX_NAME)
-    lines = (name,) if LETTER * (len(name) + 1) <= room else tuple(filter(None, wrap_name(name)))
-    for y, line in zip((30,) if len(lines) == 1 else (24, 35), lines, strict=True):
-        yield f'<text class="evo-family" x="{stretch.left:g}" y="{y}">{escape(line)}</text>'
+        name = one_line(family.name, MAX_NAME)
+        fits = LETTER * (len(name) + 1) <= until - family.left
+        lines = [name] if fits else [line for line in wrap_name(name) if line]
+        for y, line in zip([30] if len(lines) == 1 else [24, 35], lines, strict=True):
+            yield f'<text class="evo-family" x="{family.left:g}" y="{y}">{escape(line)}</text>'
 
 
 # --- trials and patches -----------------------------------------------------------------------------------------------
@@ -213,17 +305,15 @@ def _describe_trial(trial: TimelineTrial) -> Iterator[str]:
 
 
 def _draw_patch(canvas: Canvas, patch: TimelinePatch) -> str:
-    x, here = canvas.layout.of_patch(patch), bool(patch.key) and patch.key in canvas.here
-    number = patch.step.entry.pk
+    x, row = canvas.x_of(patch), canvas.row
+    here = bool(patch.key) and patch.key in canvas.here
     height = SIDE + (7 if canvas.form is StripForm.MINOR else 24)
     ring = ""
     if here and not canvas.band:
-        ring = (
-            f'<rect class="evo-ring" x="{x - SLOT / 2:g}" y="{canvas.row - 3}" width="{SLOT}" height="{height + 4}"'
-            ' rx="5"/>'
-        )
+        place = f'x="{x - SLOT / 2:g}" y="{row - 3}" width="{SLOT}" height="{height + 4}"'
+        ring = f'<rect class="evo-ring" {place} rx="5"/>'
     area = (
-        f'<rect class="evo-area" x="{x - SLOT / 2:g}" y="{canvas.row}" width="{SLOT}" height="{height}"/>{ring}'
+        f'<rect class="evo-area" x="{x - SLOT / 2:g}" y="{row}" width="{SLOT}" height="{height}"/>{ring}'
         f"{_draw_mark(canvas, patch, x)}{_draw_lines(canvas, patch, x)}"
     )
     title = _title(_describe_patch(patch, canvas.timeline.hidden))
@@ -233,16 +323,16 @@ def _draw_patch(canvas: Canvas, patch: TimelinePatch) -> str:
     stop = "data-swap" if canvas.form is StripForm.MINOR else f'data-stop="{patch.key}"'
     step = patch.step
     return (
-        f'<a id="evo-{number}" class="evo-tick{" is-here" if here else ""}" {stop}'
+        f'<a id="evo-{step.entry.pk}" class="evo-tick{" is-here" if here else ""}" {stop}'
         f' data-before="{escape(step.before.key)}" data-after="{escape(step.after.key)}"'
         f' href="{escape(canvas.links.of_patch(patch))}"{_current(here)}>{title}{area}</a>'
     )
 
 
 def _draw_mark(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
-    """A bar as long as the patch, green above red; = where nothing changed, × where a patch was lost."""
-    middle = canvas.middle
-    added, removed = _count_lines(patch)
+    """Draw a bar as long as the patch, green above red; = where nothing changed, × where a patch was lost."""
+    middle = canvas.row + SIDE / 2
+    added, removed = patch.lines
     if patch.tone == "refused":
         return f'<path class="evo-x" d="M{x - 3.5:g} {middle - 3.5:g}l7 7m0-7l-7 7"/>'
     if not patch.is_change:
@@ -260,36 +350,26 @@ def _draw_mark(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
 
 
 def _draw_lines(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
+    added, removed = patch.lines
+    rows = [(" plus", f"+{added}")] * bool(added) + [(" minus", f"−{removed}")] * bool(removed)
+    # A lost patch has its ×; its word would run into its neighbours'.
+    if not patch.is_change and patch.tone != "refused":
+        rows = [("", "0")]
     if canvas.form is StripForm.MINOR:
-        return ""
-    added, removed = _count_lines(patch)
-    below = canvas.row + SIDE + 11
-    if not added and not removed:
-        # A lost patch has its ×; its word would run into its neighbours'.
-        word = "0" if not patch.is_change and patch.tone != "refused" else ""
-        return f'<text class="evo-num" x="{x:g}" y="{below}" text-anchor="middle">{word}</text>' if word else ""
-    rows = [("plus", f"+{added}")] * bool(added) + [("minus", f"−{removed}")] * bool(removed)
+        rows = []
     return "".join(
-        f'<text class="evo-num {kind}" x="{x:g}" y="{below + 10 * place}" text-anchor="middle">{text}</text>'
+        f'<text class="evo-num{kind}" x="{x:g}" y="{canvas.row + SIDE + 11 + 10 * place}" text-anchor="middle">{text}</text>'
         for place, (kind, text) in enumerate(rows)
     )
 
 
-def _count_lines(patch: TimelinePatch) -> tuple[int, int]:
-    """(added, removed) of an applied decision."""
-    decision = patch.step.entry.decision
-    return (decision.lines_added, decision.lines_removed) if decision and patch.is_change else (0, 0)
-
-
 def _describe_patch(patch: TimelinePatch, hidden: str) -> Iterator[str]:
-    entry, decision = patch.step.entry, patch.step.entry.decision
-    number = f"Decision {decision.number}: " if decision else ""
-    yield f"{number}{patch.word.lower() if number else patch.word}"
-    added, removed = _count_lines(patch)
-    change = f"{patch.step.before.key} → {patch.step.after.key}" if patch.is_change else ""
-    lines = " ".join([f"+{added}"] * bool(added) + [f"−{removed}"] * bool(removed))
-    if change:
-        yield f"{change} {lines}".strip()
+    decision, refusal = patch.decision, patch.step.entry.refusal
+    yield f"Decision {decision.number}: {patch.word.lower()}" if decision else patch.word
+    if patch.is_change:
+        added, removed = patch.lines
+        lines = [f"+{added}"] * bool(added) + [f"−{removed}"] * bool(removed)
+        yield " ".join([f"{patch.step.before.key} → {patch.step.after.key}", *lines])
     if patch.skills:
         yield ", ".join(patch.skills)[:MAX_SUMMARY]
     if decision and (trial := decision.after_trial):
@@ -298,8 +378,8 @@ def _describe_patch(patch: TimelinePatch, hidden: str) -> Iterator[str]:
         yield f"Its words are {hidden}"
     elif decision and decision.summary:
         yield f"“{one_line(decision.summary, MAX_SUMMARY)}”"
-    elif entry.refusal:
-        yield one_line(entry.refusal.reason, MAX_SUMMARY)
+    elif refusal:
+        yield one_line(refusal.reason, MAX_SUMMARY)
 
 
 def _title(lines: Iterator[str]) -> str:
@@ -313,75 +393,53 @@ def _current(is_here: bool) -> str:
 # --- lanes ------------------------------------------------------------------------------------------------------------
 
 
-def _draw_lanes(canvas: Canvas) -> Iterator[str]:
-    heights = {lane.name: canvas.first_lane + LANE * place for place, lane in enumerate(canvas.timeline.lanes)}
-    patches = {patch.key: canvas.layout.of_patch(patch) for patch in canvas.timeline.patches if patch.key}
-    wrote = {skill for patch in canvas.timeline.patches if patch.key in canvas.here for skill in patch.skills}
-    for lane in canvas.timeline.lanes:
-        yield _draw_lane(canvas, lane, heights, patches, is_here=lane.name in wrote)
-
-
-def _draw_lane(
-    canvas: Canvas, lane: SkillLane, heights: dict[str, int], patches: dict[str, float], *, is_here: bool
-) -> str:
+def _draw_lane(canvas: Canvas, lane: SkillLane, heights: Mapping[str, int]) -> str:
+    """Draw a skill as a bar from patch to patch, as thick as it is long, with the trials that read it."""
     y, layout = heights[lane.name], canvas.layout
+    patches = {patch.key: canvas.x_of(patch) for patch in canvas.timeline.patches if patch.key}
     points = [(patches[key], lines) for key, lines in lane.points]
     if lane.start:
         points.insert(0, (2.0, lane.start))
     sealed = layout.freeze if layout.freeze is not None and not lane.end else None
     end = patches[lane.end] if lane.end else sealed if sealed is not None else layout.width - 4
-    parts = list(_draw_bars(points, end, y))
+    parts = []
+    for (x, lines), until in zip(points, [*(x for x, _ in points[1:]), end], strict=True):
+        if until > x:
+            parts.append(_draw_bar("evo-lane", x, until, y, lines))
     if lane.into in heights:
         target = heights[lane.into]
         parts.append(
             f'<path class="evo-merge" d="M{end:g} {y}C{end + 12:g} {y} {end + 2:g} {target} {end + 14:g} {target}"/>'
         )
     if sealed is not None:
-        thick = _thickness(lane.lines)
-        parts.append(
-            f'<rect class="evo-sealed" x="{sealed:g}" y="{y - thick / 2:.1f}" width="{layout.width - sealed - 4:g}"'
-            f' height="{thick:.1f}"/>'
-        )
+        parts.append(_draw_bar("evo-sealed", sealed, layout.width - 4, y, lane.lines))
     parts += [f'<circle class="evo-node" cx="{x:g}" cy="{y}" r="3.2"/>' for x, _ in points]
-    parts += list(_draw_readers(canvas, lane, y))
-    name = escape(one_line(lane.name, MAX_NAME))
-    parts.append(f'<text class="evo-skill" x="{points[0][0] - 3:g}" y="{y - 9}">{name}</text>')
-    kind = ' class="is-current"' if is_here else ""
-    return f'<a{kind} href="{escape(canvas.links.of_skill(lane))}">{_title(_describe_lane(canvas, lane))}{"".join(parts)}</a>'
-
-
-def _draw_bars(points: list[tuple[float, int]], end: float, y: float) -> Iterator[str]:
-    """From each patch to the next, as thick as the skill is long."""
-    for place, (x, lines) in enumerate(points):
-        until = points[place + 1][0] if place + 1 < len(points) else end
-        thick = _thickness(lines)
-        if until > x:
-            yield (
-                f'<rect class="evo-lane" x="{x:g}" y="{y - thick / 2:.1f}" width="{until - x:g}" height="{thick:.1f}"/>'
-            )
-
-
-def _thickness(lines: int) -> float:
-    return min(3 + lines / 6, 14.0)
-
-
-def _draw_readers(canvas: Canvas, lane: SkillLane, y: float) -> Iterator[str]:
     kinds = {True: ("evo-hit", 3.6), False: ("evo-miss", 3.3), None: ("evo-unscored", 3.3)}
     for trial in canvas.timeline.trials:
         if lane.name in trial.read:
             kind, radius = kinds[trial.square.success]
-            middle = canvas.layout.trials[trial.key] + SIDE / 2
-            yield f'<circle class="{kind}" cx="{middle:g}" cy="{y}" r="{radius}"/>'
+            middle = layout.trials[trial.key] + SIDE / 2
+            parts.append(f'<circle class="{kind}" cx="{middle:g}" cy="{y}" r="{radius}"/>')
+    name = escape(one_line(lane.name, MAX_NAME))
+    parts.append(f'<text class="evo-skill" x="{points[0][0] - 3:g}" y="{y - 9}">{name}</text>')
+    wrote = any(lane.name in patch.skills for patch in canvas.timeline.patches if patch.key in canvas.here)
+    current = ' class="is-current"' if wrote else ""
+    title = _title(_describe_lane(canvas.timeline, lane))
+    return f'<a{current} href="{escape(canvas.links.of_skill(lane))}">{title}{"".join(parts)}</a>'
 
 
-def _describe_lane(canvas: Canvas, lane: SkillLane) -> Iterator[str]:
+def _draw_bar(kind: str, left: float, right: float, y: int, lines: int) -> str:
+    thick = min(3 + lines / 6, 14.0)
+    return f'<rect class="{kind}" x="{left:g}" y="{y - thick / 2:.1f}" width="{right - left:g}" height="{thick:.1f}"/>'
+
+
+def _describe_lane(timeline: Timeline, lane: SkillLane) -> Iterator[str]:
     yield one_line(lane.name, MAX_NAME)
-    words = {patch.key: patch for patch in canvas.timeline.patches}
     if lane.end:
-        state = words[lane.end].step.after.key
+        state = next(patch.step.after.key for patch in timeline.patches if patch.key == lane.end)
         yield f"Gone at {state}" + (f", which wrote {one_line(lane.into, MAX_NAME)}" if lane.into else "")
     yield f"{lane.lines} lines, written {len(lane.points)} time{'' if len(lane.points) == 1 else 's'}"
-    readers = [trial.square.success for trial in canvas.timeline.trials if lane.name in trial.read]
+    readers = [trial.square.success for trial in timeline.trials if lane.name in trial.read]
     scored = len(readers) - readers.count(None)
     if readers:
         yield f"Read by {len(readers)} trial{'' if len(readers) == 1 else 's'}: {readers.count(True)} of {scored} passed"

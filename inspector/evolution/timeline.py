@@ -1,6 +1,6 @@
 """An episode in the order it happened: its trials, what each answer did to the library, the freeze, and its skills.
 
-Values only; `strip_layout` says where they stand and `strip_drawing` draws them.
+Values only; `strip_drawing` places and draws them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.lineage.library_states import NEVER, LibraryHistory, LibraryState, LibraryStep, read_histories
-from benchapp.models import Entry, Episode, Run, SkillUse, SnapshotFile, Square
+from benchapp.models import Decision, Entry, Episode, Run, SkillUse, SnapshotFile, Square
 from benchapp.review.blinding import Words, hidden_until
 from inspector.evolution.decision_words import describe_seeding, describe_step
 from runner.base.types import Phase, UseKind
@@ -48,13 +48,25 @@ class TimelinePatch:
     def is_change(self) -> bool:
         return self.step.before is not self.step.after
 
+    @property
+    def decision(self) -> Decision | None:
+        return self.step.entry.decision
+
+    @property
+    def after_trial_id(self) -> int | None:
+        return self.decision.after_trial_id if self.decision else None
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """(added, removed) by an applied decision."""
+        return (self.decision.lines_added, self.decision.lines_removed) if self.decision and self.is_change else (0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class TimelineFreeze:
     """The seal. `state`: what it holds."""
 
     state: LibraryState
-    seal: str
 
 
 Event = TimelineTrial | TimelinePatch | TimelineFreeze
@@ -62,7 +74,7 @@ Event = TimelineTrial | TimelinePatch | TimelineFreeze
 
 @dataclass(frozen=True, slots=True)
 class SkillLane:
-    """The life of one skill. `points`: (patch, lines once it was made), in order; `start` where it stood from the
+    """The life of one skill. `points`: (patch, lines after it), in order; `start`: lines at the
     beginning. `end`: the patch that took it away; `into`: the one skill which that patch wrote."""
 
     name: str
@@ -85,7 +97,6 @@ class Timeline:
     events: tuple[Event, ...]
     lanes: tuple[SkillLane, ...] = ()
     history: LibraryHistory = field(default_factory=lambda: LibraryHistory(()))
-    numbers: Mapping[str, int] = field(default_factory=dict)  # key of a trial -> its number
     hidden: str = ""
 
     @property
@@ -110,7 +121,7 @@ class Timeline:
         return outcomes.count(True), len(outcomes) - outcomes.count(None)
 
     def list_readers(self, patch: TimelinePatch) -> list[TimelineTrial]:
-        """The later trials that read a skill which this patch wrote."""
+        """Return the later trials that read a skill which this patch wrote."""
         wrote = set(patch.skills)
         later = self.events[self.events.index(patch) + 1 :]
         return [event for event in later if isinstance(event, TimelineTrial) and wrote.intersection(event.read)]
@@ -122,7 +133,7 @@ def read_timelines(
     squares: Iterable[Square],
     histories: Mapping[int, LibraryHistory] | None = None,
 ) -> list[Timeline]:
-    """Without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
+    """Return the timelines without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
     `TrialQuerySet.for_grid`."""
     by_episode: dict[int, list[Square]] = defaultdict(list)
     for square in squares:
@@ -150,79 +161,80 @@ def build_timeline(
 
     trials = [TimelineTrial(number, square) for number, square in enumerate(sorted(squares, key=rank), 1)]
     placed: list[tuple[int, Event]] = [(places.get(trial.square.pk, NEVER), trial) for trial in trials]
-    placed += [(step.entry.sequence, event) for step, event in _list_changes(history, seeded)]
-    placed.sort(key=lambda pair: pair[0])
-    numbers = {trial.key: trial.number for trial in trials}
-    return Timeline(episode, tuple(event for _, event in placed), history=history, numbers=numbers)
-
-
-def _list_changes(history: LibraryHistory, seeded: str) -> Iterable[tuple[LibraryStep, Event]]:
     seedings = 0
     for step in history.steps:
         entry = step.entry
         if entry.seal:
-            yield step, TimelineFreeze(step.after, entry.seal.seal)
+            placed.append((entry.sequence, TimelineFreeze(step.after)))
             continue
         seedings += entry.seeding is not None
         key = f"d{entry.decision.number}" if entry.decision else f"s{seedings}" if entry.seeding else ""
-        yield step, TimelinePatch(key, step, *describe_step(step, seeded))
+        placed.append((entry.sequence, TimelinePatch(key, step, *describe_step(step, seeded))))
+    placed.sort(key=lambda pair: pair[0])
+    return Timeline(episode, tuple(event for _, event in placed), history=history)
 
 
 # --- skills -----------------------------------------------------------------------------------------------------------
 
 
 def hide_words(timeline: Timeline, words: Words) -> Timeline:
-    """The same without the words of decisions and libraries where they are closed to this reader."""
+    """Return it without the words of decisions and libraries where they are closed to this reader."""
     queue = words.closing_library(timeline.episode)
     return replace(timeline, hidden=hidden_until(queue)) if queue else timeline
 
 
+File = tuple[str, str, int]  # path, digest, lines
+Held = Mapping[int, Mapping[str, frozenset[File]]]  # snapshot -> skill -> its files
+
+
 def follow_skills(timeline: Timeline) -> Timeline:
-    """The same with its lanes, and with what each trial read. Two queries. Skills are numbered where words are hidden."""
+    """Return it with its lanes, in the order the skills came, and with what each trial read. Two queries.
+
+    Skills are numbered where words are hidden.
+    """
     held, read = _read_held(timeline), _read_uses(timeline.episode)
     if timeline.hidden:
         held, read = _number_skills(held, read)
-    changed = {patch: _compare_held(held, patch) for patch in timeline.patches if patch.is_change}
+
+    def held_in(state: LibraryState) -> Mapping[str, frozenset[File]]:
+        return held.get(state.snapshot.pk, {}) if state.snapshot else {}
+
+    def count_lines(files: Iterable[File]) -> int:
+        return sum(lines for _, _, lines in files)
+
+    starts = {skill: count_lines(files) for skill, files in held_in(timeline.history.states[0]).items()}
+    points: dict[str, list[tuple[str, int]]] = {skill: [] for skill in starts}
+    ends: dict[str, tuple[str, str]] = {}  # a skill that goes and comes back has one lane
     events: list[Event] = []
     for event in timeline.events:
         if isinstance(event, TimelineTrial):
             event = replace(event, read=tuple(sorted(read.get(event.square.pk, ()))))
-        elif isinstance(event, TimelinePatch) and event in changed:
-            event = replace(event, skills=tuple(sorted(changed[event])))
+        elif isinstance(event, TimelinePatch) and event.is_change:
+            before, after = held_in(event.step.before), held_in(event.step.after)
+            changed = sorted(skill for skill in {*before, *after} if before.get(skill) != after.get(skill))
+            wrote = [skill for skill in changed if skill in after]
+            for skill in changed:
+                if skill in after:
+                    points.setdefault(skill, []).append((event.key, count_lines(after[skill])))
+                    ends.pop(skill, None)
+                else:
+                    ends[skill] = (event.key, wrote[0] if len(wrote) == 1 else "")
+            event = replace(event, skills=tuple(changed))
         events.append(event)
-    return replace(timeline, events=tuple(events), lanes=tuple(_build_lanes(timeline, held, changed)))
-
-
-Held = Mapping[
-    int, Mapping[str, frozenset[tuple[str, str, int]]]
-]  # snapshot -> skill -> (path, digest, lines) of files
+    lanes = (
+        SkillLane(skill, tuple(found), starts.get(skill, 0), *ends.get(skill, ("", "")))
+        for skill, found in points.items()
+    )
+    return replace(timeline, events=tuple(events), lanes=tuple(lanes))
 
 
 def _read_held(timeline: Timeline) -> Held:
     snapshots = {state.snapshot.pk for state in timeline.history.states if state.snapshot}
-    files: dict[int, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
+    files: dict[int, dict[str, set[File]]] = defaultdict(lambda: defaultdict(set))
     rows = SnapshotFile.objects.filter(snapshot__in=snapshots).order_by()
     for snapshot, skill, path, digest, lines in rows.values_list("snapshot_id", "skill", "path", "blob_id", "lines"):
         files[snapshot][skill].add((path, digest, lines))
     return {pk: {skill: frozenset(found) for skill, found in skills.items()} for pk, skills in files.items()}
-
-
-def _number_skills(held: Held, read: Mapping[int, set[str]]) -> tuple[Held, dict[int, set[str]]]:
-    """Both with "skill 1" in place of a name, in the order the skills came."""
-    came = [skill for _, skills in sorted(held.items()) for skill in sorted(skills)]
-    came += sorted(skill for skills in read.values() for skill in skills)
-    numbers = {skill: f"skill {number}" for number, skill in enumerate(dict.fromkeys(came), 1)}
-    numbered = {pk: {numbers[skill]: files for skill, files in skills.items()} for pk, skills in held.items()}
-    return numbered, {trial: {numbers[skill] for skill in skills} for trial, skills in read.items()}
-
-
-def _held_in(held: Held, state: LibraryState) -> Mapping[str, frozenset[tuple[str, str, int]]]:
-    return held.get(state.snapshot.pk, {}) if state.snapshot else {}
-
-
-def _compare_held(held: Held, patch: TimelinePatch) -> set[str]:
-    before, after = _held_in(held, patch.step.before), _held_in(held, patch.step.after)
-    return {skill for skill in {*before, *after} if before.get(skill) != after.get(skill)}
 
 
 def _read_uses(episode: Episode) -> dict[int, set[str]]:
@@ -233,25 +245,10 @@ def _read_uses(episode: Episode) -> dict[int, set[str]]:
     return read
 
 
-def _build_lanes(timeline: Timeline, held: Held, changed: Mapping[TimelinePatch, set[str]]) -> Iterable[SkillLane]:
-    """In the order the skills came. A skill that goes and comes back has one lane."""
-    points: dict[str, list[tuple[str, int]]] = {}
-    starts: dict[str, int] = {}
-    ends: dict[str, tuple[str, str]] = {}
-    for skill, files in _held_in(held, timeline.history.states[0]).items():
-        starts[skill], points[skill] = _count_lines(files), []
-    for patch, skills in changed.items():
-        after = _held_in(held, patch.step.after)
-        wrote = sorted(skill for skill in skills if skill in after)
-        for skill in sorted(skills):
-            if skill in after:
-                points.setdefault(skill, []).append((patch.key, _count_lines(after[skill])))
-                ends.pop(skill, None)
-            else:
-                ends[skill] = (patch.key, wrote[0] if len(wrote) == 1 else "")
-    for skill, found in points.items():
-        yield SkillLane(skill, tuple(found), starts.get(skill, 0), *ends.get(skill, ("", "")))
-
-
-def _count_lines(files: Iterable[tuple[str, str, int]]) -> int:
-    return sum(lines for _, _, lines in files)
+def _number_skills(held: Held, read: Mapping[int, set[str]]) -> tuple[Held, dict[int, set[str]]]:
+    """Return both with "skill 1" in place of a name, in the order the skills came."""
+    came = [skill for _, skills in sorted(held.items()) for skill in sorted(skills)]
+    came += sorted(skill for skills in read.values() for skill in skills)
+    numbers = {skill: f"skill {number}" for number, skill in enumerate(dict.fromkeys(came), 1)}
+    numbered = {pk: {numbers[skill]: files for skill, files in skills.items()} for pk, skills in held.items()}
+    return numbered, {trial: {numbers[skill] for skill in skills} for trial, skills in read.items()}

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.urls import Resolver404, ResolverMatch, resolve, reverse
 
 from benchapp.models import Experiment, Run
-from inspector.pages.library.library_view import choose_episode
+from inspector.pages.library.rail import choose_episode
 
 SUFFIXES = {
     "text/html": ".html",

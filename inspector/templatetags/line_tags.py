@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils.safestring import SafeString
 
 from benchapp.stats.metrics.rates import Rate
-from inspector.pages.library.blame import LineSpan
+from inspector.pages.library.blame_view import LineSpan
 from inspector.pages.library.changes import ShownFile
 from inspector.pages.library.rail import RailStop
 from inspector.templatetags.hostile_tags import isolate_rtl

@@ -27,7 +27,7 @@ from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.compare.where_view import TaskCell
-from inspector.pages.runs.run import GridCell
+from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
     about,

@@ -1,8 +1,12 @@
-"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, and the evidence with what was cut greyed."""
+"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, what its agent did, and the evidence with what was
+cut greyed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
@@ -11,68 +15,352 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Blob, ModelCall, Run
+from benchapp.models import Blob, Decision, DecisionEvidence, ModelCall, Run, Trajectory
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, parse_prompt
-from inspector.pages.library.library_view import choose_episode
+from benchapp.record.recorded import slot_of
+from benchapp.record.trajectory_store import StoredStep, read_page
+from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.prompt_diff import compare_prompts
+from inspector.pages.library.rail import choose_episode
+from inspector.pages.trials.step_reading import StepReading, read_trajectory
+from inspector.pages.trials.step_window import StepWindow, parse_window
+from inspector.pages.trials.trial import choose_trajectory
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
-from inspector.web.subject import of_run
+from inspector.web.subject import find_neighbours, of_run
+from inspector.web.text.drawn_steps import reading_order
 from inspector.web.text.row_shapes import RUN_HEAD
+from inspector.web.text.visible import visible
+from runner.agents import agent_title
+from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.engine.author_calls import PURPOSES
+from runner.trajectories.fields import fields
 
+TEMPLATE = "library/author_call.html"
+SHOWS = ("call", "session", "evidence")
 JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own address
+MAX_SAID = 200_000  # characters of one turn on the page
+MAX_UNSEEN = 500  # characters of one cut passage that are drawn
+STRIP = 1_000  # width of the strip
+MAX_RUNS = 300  # on it
 
 
 @require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    _, episode = choose_episode(run, request.GET.get("episode", ""))
-    this = open_author_call(episode, request.GET) if episode else None
-    if this and this.chosen and (closed := refuse_closed(request, trial=this.chosen.evidence.trial, as_json=as_json)):
-        return closed
-    data = {
-        "run": RUN_HEAD.read(run),
-        "episode": episode,
-        **(_twin(run, this) if this else {"decision": None}),
-        "next": None,
+    """Show the decision that the address names, else the last one."""
+    query = request.GET
+    _, episode = choose_episode(run, query.get("episode", ""))
+    data: dict[str, object] = {"run": RUN_HEAD.read(run), "episode": episode}
+    context: dict[str, object] = {
+        "section": "run",
+        "this_run": run,
+        "this_episode": episode,
+        "max_section": MAX_SECTION,
     }
-    context = {"section": "run", "this_run": run, "this_episode": episode, "this": this, "max_section": MAX_SECTION}
-    return render_page(request, "library/author_call.html", data=data, context=context, as_json=as_json)
+    numbers = list(episode.decisions.order_by("number").values_list("number", flat=True)) if episode else []
+    if episode is None or not numbers:
+        data |= {"decision": None, "next": None}
+        return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
+
+    number = next((found for found in numbers if str(found) == query.get("decision")), numbers[-1])
+    previous, following = find_neighbours(numbers, number)
+    rows = episode.decisions.select_related("call", "family", "after_trial__task")
+    near = {row.number: row for row in rows.filter(number__in=[number, previous, following])}
+    decision = near[number]
+    call, patch = decision.call, decision.read_patch()
+    show = query["show"] if query.get("show") in SHOWS else "call"
+    evidence = list(
+        decision.evidence.select_related("trial__task", "compaction__trajectory__attempt").order_by("ordinal")
+    )
+    shown = _choose_evidence(evidence, query.get("evidence", "")) if show == "evidence" else None
+    if shown and (closed := refuse_closed(request, trial=shown.trial, as_json=as_json)):
+        return closed
+    chosen = _read_seen(shown, query) if shown else None
+    prompt = reply = None
+    if call:
+        contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest])
+        prompt = parse_prompt(
+            contents[call.request_id], {str(slot_of(row.trial)): row.trial.task.title for row in evidence}
+        )
+        reply = parse_reply(contents[call.reply_id]) if call.reply_id else None
+    worked = list(call.trajectories.order_by("ordinal", "id")) if call else []
+    session_steps = sum(each.steps_total for each in worked) if worked else None  # None: the model was asked once
+    session = _read_session(call, worked, query) if call and worked and show == "session" else None
+    talk = _read_talk(decision) if show == "call" else []
+    pack = compare_prompts(decision) if show == "call" else None
+
+    if as_json:
+        data |= {
+            "decision": number,
+            "status": decision.status,
+            "call": CALL.read(call) if call else None,
+            "prompt": [
+                {**MESSAGE.read(each), "whole": PageLink("author-text", run.public_id, call.public_id, str(place))}
+                for place, each in enumerate(prompt.messages, start=1)
+            ]
+            if call and prompt
+            else [],
+            **({"pack": PACK.read(pack)} if pack else {}),
+            "reply": reply.text[:JSON_CHARS] if reply else None,
+            "talk": TURN.read_all(talk),
+            "evidence": EVIDENCE.read_all(evidence),
+            "steps": STEP.read_all(chosen.steps) if chosen else [],
+            "session_steps": session_steps,
+            "session": SESSION.read(session) if session else None,
+            "next": None,
+        }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
+    written = sorted(patch.upsert_files.items()) if patch else []
+    place = {"episode": episode.public_id, "decision": number, "show": "session"}
+    context["this"] = {
+        "decision": decision,
+        "show": show,
+        "prompt": prompt,
+        "reply": reply,
+        "patch": patch,
+        "files": [(visible(path), visible(text[:MAX_SECTION]), len(text)) for path, text in written],
+        "evidence": evidence,
+        "chosen": chosen,
+        "previous": near.get(previous or 0),
+        "following": near.get(following or 0),
+        "talk": talk,
+        "pack": pack,
+        "session_steps": session_steps,
+        "session": session,
+        "session_query": f"&{urlencode({**place, 'trajectory': session.trajectory.public_id})}" if session else "",
+    }
+    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+
+
+def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
+    """Return the one asked for, counted from 1; else the trial that the decision answers; else the last."""
+    found = (row for place, row in enumerate(evidence, start=1) if str(place) == asked)
+    answered = (row for row in evidence if row.trial_id == row.decision.after_trial_id)
+    return next(found, None) or next(answered, None) or (evidence[-1] if evidence else None)
 
 
 @require_safe
 @of_run
 def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
-    """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
+    """Send one text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
     readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
-    return HttpResponse(_read_text(call, part), "text/plain; charset=utf-8")
-
-
-def _read_text(call: ModelCall, part: str) -> str:
     if part == "reply" and call.reply_id:
-        return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
-    texts = parse_prompt(Blob.objects.read(call.request_id)).texts
-    if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
-        return texts[int(part) - 1]
-    raise Http404("no such text")
+        text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
+    else:
+        texts = parse_prompt(Blob.objects.read(call.request_id)).texts
+        if not part.isdecimal() or not 1 <= int(part[:6]) <= len(texts):
+            raise Http404("no such text")
+        text = texts[int(part) - 1]
+    return HttpResponse(text, "text/plain; charset=utf-8")
 
 
-def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, object]]:
-    prompt, call = this.prompt, this.decision.call
-    if prompt is None or call is None:
-        return
-    for place, (message, text) in enumerate(zip(prompt.messages, prompt.texts, strict=True), start=1):
-        whole = PageLink("author-text", run.public_id, call.public_id, str(place))
-        yield {**MESSAGE.read(message), "text": text[:JSON_CHARS], "whole": whole}
+# --- what an agent did that worked for the answer ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorSession:
+    """Its trajectories and the one that is read, in the reader of trials."""
+
+    call: ModelCall
+    trajectories: Sequence[Trajectory]
+    trajectory: Trajectory
+    reading: StepReading
+
+    @property
+    def title(self) -> str:
+        return visible(agent_title(self.trajectory.agent_name))
+
+    @property
+    def turns(self) -> int | None:
+        found = self.trajectories[0].extra.get("turns")
+        return found if isinstance(found, int) else None
+
+    @property
+    def seconds(self) -> float | None:
+        ended = self.call.finished_at
+        return (ended - self.call.started_at).total_seconds() if ended else None
+
+
+def _read_session(call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]) -> AuthorSession:
+    trajectory = choose_trajectory(worked, query.get("trajectory", "")) or worked[0]
+    reading = read_trajectory(trajectory, uses=(), verdict=None, compactions={}, query=query)
+    return AuthorSession(call, worked, trajectory, reading)
+
+
+# --- what student and teacher wrote before it --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TalkTurn:
+    """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
+
+    call: ModelCall
+    said: str  # exactly
+    messages: int
+    is_held_back: bool
+
+    @property
+    def shown(self) -> str:
+        return visible(self.said[:MAX_SAID])
+
+    @property
+    def left_out(self) -> int:
+        return max(0, len(self.said) - MAX_SAID)
+
+    @property
+    def places(self) -> range:
+        return range(1, self.messages + 1)
+
+
+def _read_talk(decision: Decision) -> list[TalkTurn]:
+    """Return the turns in the order of the calls; none where nobody taught. Needs the decision's family and trial with its
+    task."""
+    if decision.after_trial is None:
+        return []
+    keys = list_teaching_keys(decision.family.key, slot_of(decision.after_trial))
+    answered = ModelCall.objects.filter(key__in=keys, status=ModelCall.Status.ANSWERED)
+    calls = list(answered.filter(episode=decision.episode_id).order_by("id"))
+    held_back = sum(finding.get("rule") == RULE for finding in decision.findings)
+    refused = set(keys[1 : 1 + held_back])  # the first is the student's; the teacher's tries follow
+    contents = Blob.objects.read_many(
+        [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
+    )
+    turns = []
+    for call in calls:
+        request = orjson.loads(contents[call.request_id])
+        reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
+        text, messages = str(reply.get("text") or ""), len(request.get("messages") or ())
+        turns.append(TalkTurn(call, text, messages, call.key in refused))
+    return turns
+
+
+# --- the evidence: what compaction kept of a trial ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPassage:
+    """A piece of a field. Of one that the author did not see, `left_out` characters from `start` to `end` are not drawn."""
+
+    seen: bool
+    head: str
+    tail: str = ""
+    start: int = 0
+    end: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStep:
+    """`seen` and `length`: characters. A step without text can be seen although both are 0."""
+
+    number: int
+    source: str
+    is_seen: bool
+    reasons: tuple[str, ...]
+    seen: int
+    length: int
+    fields: Sequence[Mapping[str, object]]  # name, kind, label and passages, in reading order
+
+    @property
+    def word(self) -> str:
+        if not self.is_seen:
+            return "not shown"
+        return "shown" if self.seen >= self.length else "shown in part"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTrial:
+    """One trial of the evidence. Without a compaction it is unknown what was shown. `runs`: of shown steps, on the strip."""
+
+    evidence: DecisionEvidence
+    window: StepWindow | None = None
+    steps: Sequence[SeenStep] = ()
+    runs: Sequence[Mapping[str, object]] = ()
+
+
+def _read_seen(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrial:
+    compaction = evidence.compaction
+    if compaction is None:
+        return SeenTrial(evidence)
+    trajectory = compaction.trajectory
+    window = parse_window(trajectory.steps_total, query)
+    spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    reasons: dict[int, dict[str, None]] = defaultdict(dict)
+    for step, name, start, end, _length, reason in orjson.loads(Blob.objects.read(compaction.spans_id)):
+        spans[step][name].append((start, end))
+        reasons[step][reason] = None
+    stored = read_page(trajectory, window.first, window.count)
+    steps = [_draw_step(found, spans.get(found.step.number), reasons[found.step.number]) for found in stored]
+    ends: list[list[int]] = []  # neighbouring kept steps as one run
+    for number in sorted(spans):
+        if ends and number == ends[-1][1] + 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    scale = STRIP / max(trajectory.steps_total, 1)
+    runs = [
+        {
+            "first": first,
+            "word": f"{first}" if first == last else f"{first}–{last}",
+            "x": (first - 1) * scale,
+            "width": max((last - first + 1) * scale, 2.0),
+        }
+        for first, last in ends[:MAX_RUNS]
+    ]
+    return SeenTrial(evidence, window, steps, runs)
+
+
+def _draw_step(
+    stored: StoredStep, spans: Mapping[str, Sequence[tuple[int, int]]] | None, reasons: Iterable[str]
+) -> SeenStep:
+    step, texts = stored.step, dict(fields(stored.step))
+    drawn, seen, length = [], 0, 0
+    for name in reading_order(step):
+        text, whole = texts[name], stored.long.get(name, len(texts[name]))
+        kept = sorted((spans or {}).get(name, ()))
+        length += whole
+        seen += sum(end - start for start, end in kept)
+        group, _, index = name.partition("/")
+        kind = {"tool_calls": "call", "observations": "result"}.get(group, group)
+        label = step.tool_calls[int(index)].name if kind == "call" else kind
+        passages = list(_split_passages(text, whole, kept))
+        drawn.append({"name": name, "kind": kind, "label": visible(label[:80]), "passages": passages})
+    return SeenStep(step.number, step.source.value, spans is not None, tuple(reasons), seen, length, drawn)
+
+
+def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[SeenPassage]:
+    """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
+    at = 0
+    for start, end in kept:
+        if start > at:
+            yield _cut_passage(text, at, start)
+        if end > start:
+            yield SeenPassage(True, visible(text[start:end]))
+        at = max(at, end)
+    if at < whole:
+        yield _cut_passage(text, at, whole)
+
+
+def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
+    if end - start <= MAX_UNSEEN:
+        return SeenPassage(False, visible(text[start:end]))
+    head, tail = text[start : start + MAX_UNSEEN // 2], text[end - MAX_UNSEEN // 4 : end]
+    return SeenPassage(False, visible(head), visible(tail), start + len(head), end - len(tail))
+
+
+# --- the twin ----------------------------------------------------------------------------------------------------------
 
 
 CALL = JsonShape(
     *("id=public_id", "key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens"),
     *("cost_usd", "started_at", "finished_at", "price_table?", "error?"),
 )
-MESSAGE = JsonShape("role", "length")
+MESSAGE = JsonShape("role", "length", ("text", lambda message: message.text[:JSON_CHARS]))
 TURN = JsonShape(
     *("purpose=call.purpose", ("said", lambda turn: turn.said[:JSON_CHARS]), "held_back=is_held_back"),
     ("call", lambda turn: CALL.read(turn.call)),
@@ -88,10 +376,6 @@ EVIDENCE = JsonShape(
     "steps_total=compaction.steps_total",
 )
 STEP = JsonShape("number", "shown=is_seen", "reasons", "characters_shown=seen", "characters=length")
-DECISION = JsonShape(
-    *("decision=decision.number", "status=decision.status"),
-    ("call", lambda this: this.decision.call and CALL.read(this.decision.call)),
-)
 SESSION_STEP = JsonShape(
     "number", "source", ("texts", lambda step: [[field.kind, field.label] for field in step.fields]), "is_error"
 )
@@ -100,16 +384,3 @@ SESSION = JsonShape(
     *("trajectory=trajectory.public_id", "steps_total=trajectory.steps_total"),
     ("steps", lambda session: [SESSION_STEP.read(card.step) for card in session.reading.cards]),
 )
-SHOWN = JsonShape(
-    ("reply", lambda this: this.reply.text[:JSON_CHARS] if this.reply else None),
-    ("talk", lambda this: TURN.read_all(this.talk)),
-    ("evidence", lambda this: EVIDENCE.read_all(this.evidence)),
-    ("steps", lambda this: STEP.read_all(this.chosen.steps) if this.chosen else []),
-    "session_steps",
-    ("session", lambda this: this.session and SESSION.read(this.session)),
-)
-
-
-def _twin(run: Run, this: AuthorCall) -> dict[str, object]:
-    pack = {"pack": PACK.read(this.pack)} if this.pack else {}
-    return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **pack, **SHOWN.read(this)}

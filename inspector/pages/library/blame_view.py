@@ -2,45 +2,360 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Run
+from benchapp.analysis.lineage.attribution import (
+    LaterTrials,
+    LedgerRow,
+    count_later_trials,
+    count_ledger_row,
+    list_trials_with_lines,
+)
+from benchapp.analysis.lineage.library_states import LibraryState
+from benchapp.analysis.lineage.line_history import Lineage
+from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
+from benchapp.experiments.probe_results import ProbeResult
+from benchapp.models import Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.blame import AGES, BlamedFile, LineOrigin, open_blame
-from inspector.pages.library.library_view import choose_episode
-from inspector.pages.library.probe import RESULT
+from benchapp.record.line_matching import Move
+from benchapp.record.textual_change import is_binary
+from inspector.pages.library.changes import FileChange, build_tree, compare_versions, read_contents, read_versions
+from inspector.pages.library.probe import RESULT, read_probes_about, read_probes_by_decision
+from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence
 from inspector.web.responses import PageLink, link_to, render_page
-from inspector.web.subject import of_run
+from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
+from inspector.web.text.excerpt import Segment
 from inspector.web.text.row_shapes import RUN_HEAD
+
+TEMPLATE = "library/blame.html"
+MAX_ROWS = 1_200  # lines of one page
+AGES = 5  # shades, the newest first
+
+
+@dataclass(frozen=True, slots=True)
+class LineOrigin:
+    """A state that lines of the file come from. `stop`: what made it; None for the library at the start.
+
+    `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
+    """
+
+    place: int
+    state: LibraryState
+    stop: RailStop | None
+    lines: int
+    first_line: int
+    rounds_ago: int
+    shade: int
+    later: LaterTrials
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.stop.decision if self.stop else None
+
+    @property
+    def word(self) -> str:
+        return self.stop.word if self.stop else "Library at the start"
+
+
+@dataclass(frozen=True, slots=True)
+class LineSpan:
+    """Consecutive lines of one origin."""
+
+    origin: LineOrigin
+    rows: tuple[DiffRow, ...]
+    is_chosen: bool
+
+    @property
+    def first(self) -> int:
+        return self.rows[0].new or 0
+
+    @property
+    def last(self) -> int:
+        return self.rows[-1].new or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A step of the evidence that uses words of the chosen line."""
+
+    trial: Trial
+    segment: Segment
+    overlap: WordOverlap
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLine:
+    """The line a reader asks about: who wrote it, from what, and how the later trials that had it ended."""
+
+    number: int
+    text: str
+    first: int  # of the lines around it that came with it
+    last: int
+    origin: LineOrigin
+    stands_until: LibraryState | None  # the last state that has it; None where the library still does
+    later: LaterTrials
+    ledger: LedgerRow
+    probes: tuple[ProbeResult, ...]  # about the decision that wrote it
+    evidence: tuple[ShownTrial, ...]
+    alike: tuple[Likeness, ...]
+
+    @property
+    def length(self) -> int:
+        """Of the lines around it that came with it."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One change of the library: what went along with it, and the probes that put it to the test."""
+
+    stop: RailStop
+    row: LedgerRow
+    probes: tuple[ProbeResult, ...]
 
 
 @require_safe
 @of_run
 def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episodes, episode = choose_episode(run, request.GET.get("episode", ""))
-    found = open_blame(run, episode, request.GET) if episode else None
-
-    def twin() -> dict[str, object]:
-        return {"run": RUN_HEAD.read(run), "episode": episode, **(_twin(run, found) if found else {}), "next": None}
-
-    context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
-        "blamed": found,
-        "shades": range(AGES),
+    """Show the file, state and line that the address names. Nonsense falls back to a page that exists."""
+    query = request.GET
+    episodes, episode = choose_episode(run, query.get("episode", ""))
+    data: dict[str, object] = {"run": RUN_HEAD.read(run), "episode": episode}
+    context: dict[str, object] = {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
+    if episode is None:
+        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+    course = open_course(run, episode)
+    rail, lineage = course.rail, course.lineage
+    state = rail.round(query.get("at", ""))
+    place = rail.states.index(state)
+    (versions,) = read_versions(state.snapshot)
+    files = compare_versions(versions, versions)
+    path, missing = _choose_path(files, query.get("skill", ""), query.get("file", ""))
+    rows, note = _read_rows(files, path, lineage)
+    origins = _trace_origins(course, place, path) if rows else {}
+    newest_first = sorted(origins.values(), key=lambda origin: -origin.place)
+    asked = query.get("line", "")
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and not missing else 0
+    number = number if number <= len(rows) else 0
+    spans = _join_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number) if rows else []
+    rows_left_out = max(0, len(rows) - MAX_ROWS)
+    moves = _list_moves(course, place, path)
+    chosen = _read_line(course, place, path, rows, origins, number) if number else None
+    ledger = [] if number else _build_ledger(episode, course)
+    if as_json:
+        data |= {
+            "at": state.key,
+            "states": [each.key for each in rail.states],
+            "files": [change.path for change in files],
+            "file": path or None,
+            "not_there": missing or None,
+            "note": note or None,
+            "moves": [{"at": at.key, "from": move.old, "to": move.new, "alike": move.alike} for at, move in moves],
+            "origins": [_origin_twin(episode, origin) for origin in newest_first],
+            "spans": SPAN.read_all(spans),
+            "lines": [row.text for span in spans for row in span.rows],
+            "lines_left_out": rows_left_out,
+            "ledger": LEDGER.read_all(ledger),
+            "line": LINE.read(chosen) if chosen else None,
+            "next": None,
+        }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
+    previous, following = find_neighbours(rail.states, state)
+    context["shades"] = range(AGES)
+    context["blamed"] = {
+        "rail": rail,
+        "state": state,
+        "previous": previous,
+        "following": following,
+        "files": files,
+        "tree": build_tree(files),
+        "path": path,
+        "skill": path.partition("/")[0],
+        "missing": missing,
+        "note": note,
+        "origins": newest_first,
+        "lines_total": sum(origin.lines for origin in newest_first),
+        "spans": spans,
+        "rows_left_out": rows_left_out,
+        "moves": moves,
+        "chosen": chosen,
+        "ledger": ledger,
+        "has_probes": any(entry.probes for entry in ledger),
+        "is_beside": bool(course.baseline),  # whether this experiment has no-skill trials of these tasks
     }
-    return render_page(request, "library/blame.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
 
-def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, object]:
+def find_line(episode: Episode, decision: Decision, at: str, path: str, text: str) -> ChosenLine | None:
+    """Return the first line of this text that the decision wrote, in the state `at`. None where it is gone."""
+    course = open_course(episode.run, episode)
+    state = course.rail.round(at)
+    place = course.rail.states.index(state)
+    (versions,) = read_versions(state.snapshot)
+    if path not in versions:
+        return None
+    rows, _ = _read_rows(compare_versions(versions, versions), path, course.lineage)
+    origins = _trace_origins(course, place, path) if rows else {}
+    borns = course.lineage.blame.origins(place, path) if rows else ()
+    for row, born in zip(rows[:MAX_ROWS], borns, strict=False):
+        if row.new and row.text == text and origins[born].decision == decision:
+            return _read_line(course, place, path, rows, origins, row.new)
+    return None
+
+
+def _build_ledger(episode: Episode, course: LibraryCourse) -> list[LedgerEntry]:
+    """Return one row for every stop that changed the library, the latest first."""
+    if course.lineage.too_big:
+        return []
+    probes = once_for(episode.run, ("probes", episode.pk), lambda: read_probes_by_decision(episode))
+    return [
+        LedgerEntry(stop, row, tuple(probes.get(stop.decision.pk, ())) if stop.decision else ())
+        for stop in reversed(course.rail.stops)
+        if (row := course.ledger_of(stop))
+    ]
+
+
+def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
+    """Return (path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
+    else it is the folder's SKILL.md or first file; else the library's."""
+    paths = [change.path for change in files]
+    for wanted in (f"{skill}/{file}", file):
+        if file and wanted in paths:
+            return wanted, ""
+    folder = [path for path in paths if skill and path.startswith(f"{skill}/")]
+    shown = sorted(folder or paths, key=lambda path: not path.endswith("/SKILL.md"))
+    return shown[0] if shown else "", file or ("" if folder else skill)
+
+
+def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[DiffRow, ...], str]:
+    """Return the lines of the file, or why there are none."""
+    if not path:
+        return (), "The library is empty."
+    if lineage.too_big:
+        return (), f"This library is too big to trace line by line: {lineage.too_big:,} bytes in all its states."
+    version = next(change.latest for change in files if change.path == path)
+    content = read_contents([version])[version.digest]
+    if is_binary(content):
+        return (), f"Binary file, {len(content):,} bytes: it has no lines."
+    rows = draw_source_rows(path, content)
+    return rows, "" if rows else explain_no_rows(content)
+
+
+def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, LineOrigin]:
+    """Return the state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
+    found = {}
+    rail, traced = course.rail, course.lineage.blame
+    borns = traced.origins(place, path)
+    newest_first = sorted(set(borns), reverse=True)
+    for born in newest_first:
+        numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
+        last = max(traced.lines[number].last for number in numbers)
+        found[born] = LineOrigin(
+            place=born,
+            state=rail.states[born],
+            stop=rail.find_maker(rail.states[born]),
+            lines=len(numbers),
+            first_line=borns.index(born) + 1,
+            rounds_ago=place - born,
+            shade=min(newest_first.index(born), AGES - 1),
+            later=_attribute_later(course, place, path, born, last),
+        )
+    return found
+
+
+def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> LaterTrials:
+    """Count the trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
+    names = course.lineage.blame.paths(place, path)
+
+    def standing(state: int) -> frozenset[str]:
+        return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
+
+    return count_later_trials(list_trials_with_lines(course.lineage, standing, born=born), course.baseline)
+
+
+def _join_spans(
+    rows: Sequence[DiffRow], borns: Sequence[int], origins: Mapping[int, LineOrigin], number: int
+) -> list[LineSpan]:
+    spans, start = [], 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or borns[end] != borns[start]:
+            spans.append(LineSpan(origins[borns[start]], tuple(rows[start:end]), start < number <= end))
+            start = end
+    return spans
+
+
+def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
+    """Return the moves up to this state, newest first."""
+    if not path or course.lineage.too_big:
+        return ()
+    traced = course.lineage.blame
+    steps = traced.paths(place, path)
+    return tuple(
+        (course.rail.states[state], traced.moves[state][where])
+        for state, where in sorted(steps.items(), reverse=True)
+        if state <= place and where in traced.moves[state]
+    )
+
+
+def _read_line(
+    course: LibraryCourse,
+    place: int,
+    path: str,
+    rows: Sequence[DiffRow],
+    origins: Mapping[int, LineOrigin],
+    number: int,
+) -> ChosenLine:
+    traced, states = course.lineage.blame, course.rail.states
+    borns = traced.origins(place, path)
+    line = traced.lines[traced.states[place][path][number - 1]]
+    origin = origins[line.born]
+    first = last = number
+    while first > 1 and borns[first - 2] == line.born:
+        first -= 1
+    while last < len(borns) and borns[last] == line.born:
+        last += 1
+    evidence = read_evidence(origin.decision) if origin.decision else []
+    text = rows[number - 1].text
+    return ChosenLine(
+        number=number,
+        text=text,
+        first=first,
+        last=last,
+        origin=origin,
+        stands_until=None if line.last == len(states) - 1 else states[line.last],
+        later=_attribute_later(course, place, path, line.born, line.last),
+        ledger=count_ledger_row(
+            course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline
+        ),
+        probes=tuple(read_probes_about(origin.decision)),
+        evidence=tuple(evidence),
+        alike=tuple(_find_alike(text, evidence)),
+    )
+
+
+def _find_alike(line: str, evidence: Sequence[ShownTrial]) -> list[Likeness]:
+    found = []
+    for shown in evidence:
+        segments = {one.step: one for one in shown.excerpt.segments if one.step} if shown.excerpt else {}
+        texts = [(step, "".join(text for text, _ in segment.pieces)) for step, segment in segments.items()]
+        found += [Likeness(shown.trial, segments[one.step], one) for one in find_overlaps(line, texts)]
+    return sorted(found, key=lambda one: -len(one.overlap.shared))[:4]
+
+
+# --- the twin ----------------------------------------------------------------------------------------------------------
+
+
+def _origin_twin(episode: Episode, origin: LineOrigin) -> dict[str, object]:
     decision = origin.decision
     made_by = None
     if decision is not None:
-        url = PageLink("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
-        made_by = {**DECISION.read(decision), "url": url}
+        address = {"episode": episode.public_id, "decision": decision.number}
+        made_by = {**DECISION.read(decision), "url": PageLink("library-json", episode.run.public_id, **address)}
     return {"state": origin.state.key, "word": origin.word, "decision": made_by, **COUNTED.read(origin)}
 
 
@@ -60,23 +375,3 @@ LINE = JsonShape(
     ("evidence", lambda line: EVIDENCE.read_all(line.evidence)),
     ("by_overlap", lambda line: OVERLAP.read_all(line.alike)),
 )
-
-
-def _twin(run: Run, found: BlamedFile) -> dict[str, object]:
-    return {
-        "at": found.state.key,
-        "states": [state.key for state in found.rail.states],
-        "files": [change.path for change in found.files],
-        "file": found.path or None,
-        "not_there": found.missing or None,
-        "note": found.note or None,
-        "moves": [
-            {"at": state.key, "from": move.old, "to": move.new, "alike": move.alike} for state, move in found.moves
-        ],
-        "origins": [_origin_twin(run, found, origin) for origin in found.origins],
-        "spans": SPAN.read_all(found.spans),
-        "lines": [row.text for span in found.spans for row in span.rows],
-        "lines_left_out": found.rows_left_out,
-        "ledger": LEDGER.read_all(found.ledger),
-        "line": LINE.read(found.chosen) if found.chosen else None,
-    }

@@ -1,18 +1,80 @@
-"""Evidence capsules: what one claim about a decision or a trial rests on, as one file to take away."""
+"""Evidence capsules, to download: one static HTML file with the diff, the steps, the checks and the digests behind one claim
+about a decision or a trial.
+
+It needs no script and asks the network for nothing. Equal records give equal bytes (there is no time in it), so its own
+SHA-256, which its file name carries, can be given with the claim. Secrets are taken out once more on the way out.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Run, Trial
-from inspector.pages.library.capsule import DECISION_WITH, Capsule, build_decision_capsule, build_trial_capsule
+from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
+from benchapp.record.redaction import Redactor
+from benchapp.record.trajectory_store import read_steps
+from inspector.pages.compare.report import static_text
+from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
+from inspector.pages.library.library_view import TimeMachine, open_time_machine
+from inspector.pages.library.rail import ShownTrial
+from inspector.pages.trials.decided_checks import decide_checks
+from inspector.pages.trials.outline import read_chunk_summaries
+from inspector.pages.trials.trial import choose_attempt, choose_trajectory, inspect_trial
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.subject import of_run
+from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
+from inspector.web.text.excerpt import EvidenceExcerpt
+from inspector.web.text.visible import visible
+
+MAX_CLAIM = 500  # characters
+MAX_STEPS = 400  # of one trial: where it has more, its beginning and its end
+MAX_FILES = 30
+MAX_FINDINGS = 20
+MAX_DECISIONS = 8  # that followed one trial
+DECISION_WITH = ("family", "before", "after", "call", "after_trial__task__family", "after_trial__episode__run")
+Digest = tuple[str, str, str]  # what it is of, the digest, what it covers
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A trial in a capsule. `first`, `last`: its steps in their order; `gap`: how many are left out between them.
+    `deciding`: (step, what it did) of the steps that led to its failed checks, by rule."""
+
+    trial: Trial
+    attempt: Attempt | None
+    verdicts: tuple[VerdictView, ...]
+    trajectory: Trajectory | None
+    first: tuple[StepView, ...]
+    gap: int
+    last: tuple[StepView, ...]
+    uses: tuple[SkillUse, ...]
+    deciding: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CapsuleChange:
+    """A decision and what it did to the library; what it asked for where it was refused. Its texts without secrets."""
+
+    machine: TimeMachine
+    decision: Decision
+    summary: str
+    error: str
+    findings: tuple[object, ...]
+    files: tuple[ShownFile, ...]
+    files_left_out: int
+    evidence: tuple[ShownTrial, ...]
 
 
 @require_safe
@@ -27,19 +89,211 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     if not 0 < number < 2**31:
         raise Http404("no such decision")
     decision = get_object_or_404(episode.decisions.select_related(*DECISION_WITH), number=number)
-    return _download(build_decision_capsule(run, episode, decision, request.GET.get("claim", "")))
+    redactor = Redactor()
+    change = _read_change(run, episode, decision, redactor)
+    account = _read_account(decision.after_trial, redactor) if decision.after_trial else None
+    context: dict[str, object] = {"of": "decision", "title": visible(f"Decision {decision.number} in {episode.title}")}
+    return _download(request, run, episode, redactor, [change], account, context)
 
 
 @require_safe
 def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The trial with its steps and checks, and what became of the library after it."""
-    found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := refuse_closed(request, trial=found) or refuse_closed(request, run=found.episode.run):
+    """Send the trial with its steps and checks, then the decisions that followed from it."""
+    trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    if closed := refuse_closed(request, trial=trial) or refuse_closed(request, run=trial.episode.run):
         return closed
-    return _download(build_trial_capsule(found, request.GET.get("claim", "")))
+    redactor = Redactor()
+    run, episode = trial.episode.run, trial.episode
+    account = _read_account(trial, redactor)
+    inspection = inspect_trial(trial, {"view": "rough"})  # its ending and instruction; steps are drawn by the account
+    instruction = inspection.instruction
+    decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
+    changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
+    context: dict[str, object] = {
+        "of": "trial",
+        "title": visible(f"{trial.task.title} ({trial.phase})"),
+        "headline": visible(redactor.text(inspection.ending)),
+        "instruction": instruction and replace(instruction, text=redactor.text(instruction.text)),
+        "decisions_left_out": max(0, len(decisions) - MAX_DECISIONS),
+    }
+    return _download(request, run, episode, redactor, changes, account, context)
 
 
-def _download(capsule: Capsule) -> HttpResponse:
-    digest = base64.b64encode(bytes.fromhex(capsule.sha256)).decode()
-    named = {"Content-Disposition": f'attachment; filename="{capsule.name}"', "Repr-Digest": f"sha-256=:{digest}:"}
-    return HttpResponse(capsule.text, headers=named)
+def _download(
+    request: HttpRequest,
+    run: Run,
+    episode: Episode,
+    redactor: Redactor,
+    changes: Sequence[CapsuleChange],
+    account: Account | None,
+    context: dict[str, object],
+) -> HttpResponse:
+    style = static_text("css/report.css") + static_text("css/capsule.css")
+    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    digests: dict[str, Digest] = {}  # each once, under its first name
+    for found in _list_digests(run, episode, changes, account):
+        if found[1]:
+            digests.setdefault(found[1], found)
+    context |= {
+        "claim": visible(redactor.text(request.GET.get("claim", "").strip()[:MAX_CLAIM])),
+        "run": run,
+        "experiment": run.experiment,
+        "episode": episode,
+        "changes": changes,
+        "account": account,
+        "digests": digests.values(),
+        "taken_out": redactor.counts.total(),
+        "version": settings.VERSION,
+        "policy": f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'",
+        "style": mark_safe(style),  # noqa: S308
+    }
+    text = render_to_string("library/capsule.html", context)
+    sha256 = hashlib.sha256(text.encode())
+    name = f"skillglass-capsule-{sha256.hexdigest()[:16]}.html"
+    digest = base64.b64encode(sha256.digest()).decode()
+    named = {"Content-Disposition": f'attachment; filename="{name}"', "Repr-Digest": f"sha-256=:{digest}:"}
+    return HttpResponse(text, headers=named)
+
+
+# --- a trial ----------------------------------------------------------------------------------------------------
+
+
+def _read_account(trial: Trial, redactor: Redactor) -> Account:
+    """Read the trial by its counting attempt, else of the latest one."""
+    attempts = list(trial.attempts.order_by("number"))
+    attempt = choose_attempt(attempts, "")
+    verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
+    trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
+    uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
+    total = trajectory.steps_total if trajectory else 0
+    half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
+    first = _draw(trajectory, 1, half, uses, redactor)
+    last = _draw(trajectory, total - half + 1, half, uses, redactor) if total > MAX_STEPS else ()
+    gap = max(0, total - MAX_STEPS)
+    deciding: list[tuple[int, str]] = []
+    if trajectory and verdicts:  # as the trial's page finds them
+        index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
+        trail = decide_checks(verdicts[0], index).trail
+        deciding = [(one.step, visible(redactor.text(one.words))) for one in trail]
+    return Account(trial, attempt, tuple(verdicts), trajectory, first, gap, last, tuple(uses), tuple(deciding))
+
+
+def _draw(
+    trajectory: Trajectory | None, first: int, count: int, uses: Sequence[SkillUse], redactor: Redactor
+) -> tuple[StepView, ...]:
+    if trajectory is None:
+        return ()
+    skills = list_uses_by_step(uses, trajectory)
+    drawn: list[StepView] = []
+    for start in range(first, first + count, PAGE_STEPS):
+        stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))
+        cleaned = [replace(found, step=redactor.step(found.step)) for found in stored]
+        drawn += draw_steps(cleaned, skills=skills, kept={})
+    return tuple(drawn)
+
+
+# --- a decision -------------------------------------------------------------------------------------------------
+
+
+def _read_change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> CapsuleChange:
+    machine = open_time_machine(run, episode, {"decision": str(decision.number), "view": "source"})
+    changed = [_redact_change(change, redactor) for change in machine.changed[:MAX_FILES]]
+    return CapsuleChange(
+        machine=machine,
+        decision=decision,
+        summary=redactor.text(decision.summary),
+        error=redactor.text(decision.error),
+        findings=tuple(redactor.value(found) for found in decision.findings[:MAX_FINDINGS]),
+        files=tuple(draw_changes(changed, whole=True)),
+        files_left_out=max(0, len(machine.changed) - MAX_FILES),
+        evidence=tuple(_redact_evidence(shown, redactor) for shown in machine.evidence),
+    )
+
+
+def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:
+    contents = read_contents([change.old, change.new])
+
+    def redact_version(version: Version | None) -> Version | None:
+        if version is None:
+            return None
+        content = contents[version.digest]
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return replace(version, content=content)  # not shown: the diff says that it is binary
+        return replace(version, content=redactor.text(text).encode())
+
+    return replace(change, old=redact_version(change.old), new=redact_version(change.new))
+
+
+def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
+    if shown.excerpt is None:
+        return shown
+    segments = tuple(
+        replace(segment, pieces=tuple((redactor.text(text), is_cut) for text, is_cut in segment.pieces))
+        for segment in shown.excerpt.segments
+    )
+    return ShownTrial(shown.trial, EvidenceExcerpt(shown.excerpt.compaction, segments, shown.excerpt.kept))
+
+
+# --- digests ----------------------------------------------------------------------------------------------------
+
+
+def _list_digests(
+    run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
+) -> Iterator[Digest]:
+    """Yield what a reader with the record can compare this file with."""
+    yield ("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
+    for change in changes:
+        yield from _list_change_digests(change)
+    if account is not None:
+        yield from _list_account_digests(account)
+    seal = Seal.objects.filter(entry__episode=episode).first()
+    if seal is not None:
+        yield ("seal", seal.seal, "setup and frozen library of this episode")
+        yield ("frozen library", seal.library_digest, "every file of the library at the freeze")
+
+
+def _list_change_digests(change: CapsuleChange) -> Iterator[Digest]:
+    decision = change.decision
+    name = f"decision {decision.number}"
+    before, after = decision.before, decision.after
+    yield (f"library before {name}", before.digest, _count_files(before))
+    yield (f"library after {name}", after.digest, _count_files(after))
+    yield (f"patch of {name}", decision.patch_id or "", "the author's patch as parsed, JSON")
+    call: ModelCall | None = decision.call
+    if call is not None:
+        yield (f"prompt of {name}", call.request_id, "what the author was asked, JSON")
+        yield (f"reply of {name}", call.reply_id or "", "what the author answered, JSON")
+    for place, shown in enumerate(change.evidence, start=1):
+        if shown.excerpt is not None:
+            found = shown.excerpt.compaction
+            what = f"the {found.kind} compaction ({found.version}) as the author read it"
+            yield (f"evidence {place} of {name}", found.text_id, what)
+    for file in change.files:
+        if file.change.new is not None and not change.machine.is_proposal:
+            yield (visible(file.change.path)[:120], file.change.new.digest, f"this file after {name}")
+
+
+def _count_files(snapshot: Snapshot) -> str:
+    return f"{snapshot.files_total} file{'' if snapshot.files_total == 1 else 's'}: path, content, mode"
+
+
+def _list_account_digests(account: Account) -> Iterator[Digest]:
+    trial = account.trial
+    if trial.task_revision is not None:
+        yield ("task revision", trial.task_revision.digest, visible(trial.task.key)[:120])
+    if trial.snapshot is not None:
+        yield ("library given to the trial", trial.snapshot.digest, _count_files(trial.snapshot))
+    if account.trajectory is not None:
+        total = account.trajectory.steps_total
+        yield ("trajectory", account.trajectory.digest, f"all {total} steps, by the digests of their chunks")
+    for view in account.verdicts:
+        yield ("verifier", view.verdict.verifier_digest, f"the verifier of {visible(view.verdict.source)[:60]}")
+        yield ("verifier's output", view.verdict.output_id or "", "as it was printed, secrets taken out")
+    if account.attempt is not None:
+        yield (
+            "source",
+            account.attempt.source_digest,
+            "everything that was read from the imported folder, and the version of the readers",
+        )

@@ -1,4 +1,4 @@
-"""What lies between two states of a library: changed files, their tree, and as much of their difference as a page holds.
+"""The difference of two states of a library: changed files, their tree, and as much of their difference as a page holds.
 
 Only the contents of the files that are shown are loaded, in one query.
 """
@@ -99,7 +99,7 @@ class ShownFile:
 
 
 def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
-    """path -> Version for each snapshot, in one query; none for those in memory that were read before: they never change."""
+    """Return path -> Version for each snapshot, in one query. Those in memory were read before and never change."""
     wanted = {each.pk: each for each in snapshots if each and "versions" not in vars(each)}
     found: dict[int, dict[str, Version]] = {key: {} for key in wanted}
     files = SnapshotFile.objects.filter(snapshot__in=wanted)
@@ -114,7 +114,7 @@ def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
 def compare_versions(
     before: Versions, after: Versions, contents: Mapping[str, bytes] | None = None
 ) -> list[FileChange]:
-    """Every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and one that
+    """Return every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and one that
     came with its content are one renamed file; with `contents`, also where they are alike."""
     moves = match_files(_list_digests(before), _list_digests(after), contents or {})
     renamed = {move.old for move in moves.values()}
@@ -130,7 +130,7 @@ def _list_digests(versions: Versions) -> dict[str, str]:
 def read_changes(
     before: Snapshot | None, after: Snapshot | None, decision: Decision | None
 ) -> tuple[list[FileChange], bool]:
-    """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
+    """Return the files of both sides, and whether the later side is a proposal: the patch of a refused decision."""
     old, new = read_versions(before, after)
     patch = decision.read_proposal() if decision else None
     if patch:
@@ -141,7 +141,7 @@ def read_changes(
 
 
 def _propose(before: Versions, patch: Patch) -> Versions:
-    """The versions that a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+    """Return the versions that a patch asks for, even if it breaks rules. A deleted SKILL.md takes its whole skill along."""
     upserts, deletes = patch.upsert_files, patch.delete_paths
     written = {path.partition("/")[0] for path in upserts}
     gone = {path.partition("/")[0] for path in deletes if path.count("/") == 1 and path.endswith("/SKILL.md")} - written
@@ -158,7 +158,7 @@ def _propose(before: Versions, patch: Patch) -> Versions:
 
 
 def build_tree(changes: Iterable[FileChange]) -> list[TreeRow]:
-    """The files below their folders, as rows with a depth."""
+    """Return the files below their folders, as rows with a depth."""
     rows: list[TreeRow] = []
     open_folders: list[str] = []
     for change in changes:
@@ -173,7 +173,7 @@ def build_tree(changes: Iterable[FileChange]) -> list[TreeRow]:
 
 
 def read_contents(versions: Iterable[Version | None]) -> dict[str, bytes]:
-    """digest -> content. One query for the versions that carry none."""
+    """Return digest -> content. One query for the versions that carry none."""
     wanted = [version for version in versions if version]
     missing = [version.digest for version in wanted if version.content is None]
     at_hand = {version.digest: version.content for version in wanted if version.content is not None}
@@ -181,7 +181,7 @@ def read_contents(versions: Iterable[Version | None]) -> dict[str, bytes]:
 
 
 def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[ShownFile]:
-    """The differences of these files within the page's room. A collapsed file keeps its counts and loses its rows."""
+    """Draw the differences of these files within the page's room. A collapsed file keeps its counts and loses its rows."""
     contents = read_contents(version for change in changes[:PAGE_FILES] for version in (change.old, change.new))
     rows_left, chars_left = (WHOLE_ROWS, WHOLE_CHARS) if whole else (PAGE_ROWS, PAGE_CHARS)
     shown = []
@@ -197,7 +197,7 @@ def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[
 
 
 def _fit(diff: FileDiff, rows_left: int, chars_left: int) -> tuple[FileDiff, int, int]:
-    """(the difference cut to the room, rows drawn, characters drawn)."""
+    """Return (the difference cut to the room, rows drawn, characters drawn)."""
     if diff.is_collapsed:
         return replace(diff, blocks=()), 0, 0
     blocks: list[DiffBlock] = []

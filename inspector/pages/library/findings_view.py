@@ -1,70 +1,185 @@
-"""`/runs/<id>/library/findings/`: what rules say of the library at each round; alarms about leaks first."""
+"""`/runs/<id>/library/findings/`: what rules found in the library at each round; alarms about leaks first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import OuterRef, Subquery
+from django.db.models import Case, IntegerField, OuterRef, Subquery, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
-from benchapp.models import Episode, LibraryDiagnosis, Run, User
+from benchapp.analysis.diagnoses.hits import GROUPS, LibraryRule
+from benchapp.analysis.diagnoses.library_shelf import read_text
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
+from benchapp.analysis.lineage.library_states import LibraryState
+from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, User
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.findings import PER_PAGE, PROFILE_WORDS, ShownFinding, open_findings, read_findings_on
+from benchapp.record.textual_change import has_nul
+from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
 from inspector.web.closed_pages import words_of
-from inspector.web.responses import PageLink, next_url, paginate, render_page
-from inspector.web.subject import choose_row, of_run
+from inspector.web.responses import PageLink, PathLink, next_url, paginate, render_page
+from inspector.web.subject import choose_row, find_neighbours, of_run, once_for
 from inspector.web.text.row_shapes import RUN_HEAD
+from inspector.web.text.visible import visible
 from runner.base.var_folder import MANAGE
+
+TEMPLATE = "library/findings.html"
+PER_PAGE = 40
+AROUND = 1  # lines before and after
+MAX_LINES = 8  # of a span
+MAX_COLUMNS = 220  # of a line, around the span
+MAX_CONTEXT_BYTES = 1024 * 1024
+
+PROFILE_WORDS = {
+    "contract": "interface and verification named",
+    "environment": "setup, dependencies, invocation, versions",
+    "grounding": "tied to files, identifiers, examples",
+    "procedure": "steps, order, branches, data, failures",
+    "constraints": "musts, must-nots, limits, scope",
+    "safety": "concise, no risky command, no leak found",
+}
+
+LACK_WORDS = {"concise": "too long", "no risky command": "a risky command", "no leak found": "a possible leak"}
+CHART_HEIGHT = 96
+BAR, STEP, MIN_BAR = 26, 44, 3
+Line = tuple[int, list[tuple[str, bool]]]  # number, and pieces with whether they belong to the span
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """One finding with its lines around it."""
+
+    finding: LibraryFinding
+    rule: LibraryRule | None  # None: of a rule that this version no longer has
+    lines: Sequence[Line]
+    file_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsColumn:
+    """One state in the trend. Heights and places are in the drawing's own units."""
+
+    state: LibraryState
+    diagnosis: LibraryDiagnosis | None
+    url: str
+    x: int
+    bars: Sequence[tuple[str, int, int, int]]  # (severity, count, y, height)
+    top: int
+    label_x: int
 
 
 @require_safe
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
+    """Show the state and group of rules that the address names. Nonsense falls back to the last state and all groups."""
     present = LibraryDiagnosis.objects.filter(episode=OuterRef("pk"), snapshot=OuterRef("library"))
     with_library = select_with_library(run.episodes.select_related("library", "family", "run"))
-    # None where no rule has read the present library.
+    # None where no rule has read the current library.
     episodes = list(with_library.annotate(alarms=Subquery(present.values("alarms")[:1])))
     episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
-    user = cast(User, request.user)
-    opened = open_findings(run, episode, request.GET, words_of(request).closed_trials()) if episode else None
-    page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
-    shown = read_findings_on(page, opened) if opened and page is not None else []
     data = {
         "run": RUN_HEAD.read(run),
         "episodes": EPISODE.read_all(episodes),
         "episode": episode,
         "rules_version": RULES_VERSION,
-        **({**OPENED.read(opened), "findings": _findings_twin(request, shown)} if opened else {}),
-        "next": next_url(request, page) if page is not None else None,
     }
     context = {
         "section": "run",
         "this_run": run,
         "this_episode": episode,
         "all_episodes": episodes,
-        "opened": opened,
-        "page": page,
-        "shown": shown,
-        "totals": {severity: opened.total(severity) for severity in ("alarm", "warning", "note")} if opened else {},
         "profile_words": PROFILE_WORDS,
         "rules_total": len(RULES),
-        "may_ask": user.may(User.Level.OPERATOR),
+        "may_ask": cast(User, request.user).may(User.Level.OPERATOR),
     }
-    return render_page(request, "library/findings.html", data=data, context=context, as_json=as_json)
+    if episode is None:
+        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+    rail, diagnoses = open_rail(run, episode), read_diagnoses(episode)
+    state = rail.round(request.GET.get("round", ""))
+    diagnosis = diagnoses.get(state.snapshot.pk) if state.snapshot else None
+    group = request.GET.get("group", "")
+    group = group if group in GROUPS else ""
+
+    # What this person may see of it, alarms first, then group by group.
+    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(trial__in=words_of(request).closed_trials())
+    counts = Counter(open_rows.order_by().values_list("group", "severity"))
+    totals, of_groups = Counter[str](), Counter[str]()
+    for (name, severity), count in counts.items():
+        totals[severity] += count
+        of_groups[name] += count
+    withheld = sum(count for _, count in _count_severities(diagnosis)) - counts.total()
+    places = [When(group=name, then=Value(place)) for place, name in enumerate(GROUPS)]
+    rows = open_rows.select_related("trial").order_by(
+        Case(When(severity="alarm", then=Value(0)), default=Value(1), output_field=IntegerField()),
+        Case(*places, default=Value(99), output_field=IntegerField()),
+        "ordinal",
+    )
+    page = paginate(request, rows.filter(group=group) if group else rows, per_page=PER_PAGE)
+    shown = _read_lines(episode, state, list(page))
+    filled = [each for each in rail.states if each.snapshot and each.snapshot.files_total]
+    trend = _draw_trend(episode, filled, diagnoses)
+    skills = diagnosis.skills if diagnosis else []
+    if as_json:
+        data |= {
+            "round": state.key,
+            "library_digest": state.digest or None,
+            "group": group or None,
+            "diagnosis": {
+                "rules_version": diagnosis.rules_version,
+                "at": diagnosis.diagnosed_at,
+                "alarms": totals["alarm"],
+                "warnings": totals["warning"],
+                "notes": totals["note"],
+                "withheld": withheld,
+                **DIAGNOSIS.read(diagnosis),
+            }
+            if diagnosis
+            else None,
+            "trend": COLUMN.read_all(trend),
+            "skills": skills,
+            "findings": FINDING.read_all(shown),
+            "next": next_url(request, page),
+        }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
+    previous, following = find_neighbours(filled, state)
+    patterns = Counter(facts["pattern"] for facts in skills)
+    context |= {"page": page, "shown": shown, "totals": totals}
+    context["opened"] = {
+        "state": state,
+        "filled": filled,  # the states that hold something to read
+        "previous": previous,
+        "following": following,
+        "diagnosis": diagnosis,
+        "is_stale": diagnosis is not None and diagnosis.rules_version != RULES_VERSION,
+        "withheld": withheld,
+        "counts": counts,
+        "group": group,
+        "facets": [
+            (name, word, of_groups[name], counts[name, "alarm"]) for name, word in GROUPS.items() if of_groups[name]
+        ],
+        "skills": [_build_skill_row(facts) for facts in skills],
+        "patterns": [(pattern, patterns[pattern]) for pattern in "ABC"],
+        "trend": trend,
+        "chart_width": max(1, len(filled)) * STEP,
+    }
+    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
 
 @require_POST
 @needs(User.Level.OPERATOR)
 def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Queues the reading of this run's libraries. Reading twice changes nothing, so nobody is asked why."""
+    """Queue the reading of this run's libraries. Reading twice changes nothing, so nobody is asked why."""
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
@@ -76,34 +191,123 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect("findings", run.public_id)
 
 
-def _findings_twin(request: HttpRequest, shown: Sequence[ShownFinding]) -> list[dict[str, object]]:
-    return [{**FINDING.read(each), "url": request.build_absolute_uri(each.file_url)} for each in shown]
+def read_diagnoses(episode: Episode) -> dict[int, LibraryDiagnosis]:
+    """Return snapshot pk -> what the rules found in it."""
+    found = LibraryDiagnosis.objects.filter(episode=episode)
+    return once_for(episode.run, ("diagnoses", episode.pk), lambda: {each.snapshot_id: each for each in found})
+
+
+def _count_severities(diagnosis: LibraryDiagnosis | None) -> Sequence[tuple[str, int]]:
+    if diagnosis is None:
+        return ()
+    return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
+
+
+def _draw_trend(
+    episode: Episode, states: Sequence[LibraryState], diagnoses: Mapping[int, LibraryDiagnosis]
+) -> list[FindingsColumn]:
+    read = [diagnoses.get(state.snapshot.pk) if state.snapshot else None for state in states]
+    most = max((sum(count for _, count in _count_severities(each)) for each in read), default=0) or 1
+    columns = []
+    for place, (state, diagnosis) in enumerate(zip(states, read, strict=True)):
+        bars, y = [], CHART_HEIGHT
+        for severity, count in _count_severities(diagnosis):
+            if count:
+                height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
+                y -= height
+                bars.append((severity, count, y, height))
+        url = f"?{urlencode({'episode': episode.public_id, 'round': state.key})}"
+        x = place * STEP + (STEP - BAR) // 2
+        columns.append(FindingsColumn(state, diagnosis, url, x, bars, y - 4, x + BAR // 2))
+    return columns
+
+
+def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
+    groups = []
+    for group in PROFILE_GROUPS:
+        cues = facts["cues"].get(group, {})
+        groups.append(
+            {
+                "group": group,
+                "found": sum(cues.values()),
+                "total": len(cues),
+                "missing": (missing := [cue for cue, is_there in cues.items() if not is_there]),
+                "said": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
+            }
+        )
+    return {**facts, "groups": groups}
+
+
+# --- lines around a finding -------------------------------------------------------------------------------------------
+
+
+def _read_lines(episode: Episode, state: LibraryState, rows: Sequence[LibraryFinding]) -> list[ShownFinding]:
+    """Return the findings of one page with their lines: always two queries."""
+    wanted = {finding.path for finding in rows}
+    files = SnapshotFile.objects.filter(snapshot=state.snapshot, path__in=wanted, size__lte=MAX_CONTEXT_BYTES)
+    blobs = dict(files.values_list("path", "blob"))
+    contents = Blob.objects.read_many([*blobs.values(), ""])
+    texts = {path: read_text(contents[blob]) for path, blob in blobs.items() if not has_nul(contents[blob])}
+    library, place = reverse("library", args=[episode.run.public_id]), {"from": state.key, "to": state.key}
+    shown = []
+    for finding in rows:
+        query = urlencode({"episode": episode.public_id, **place, "file": finding.path, "view": "source"})
+        anchor = f"#f0-R{finding.line}" if finding.line else ""
+        lines = _cut_lines(texts[finding.path], finding) if finding.line and finding.path in texts else []
+        shown.append(ShownFinding(finding, RULES.get(finding.rule), lines, f"{library}?{query}{anchor}"))
+    return shown
+
+
+def _cut_lines(text: str, finding: LibraryFinding) -> list[Line]:
+    lines = text.split("\n")
+    first = max(1, finding.line - AROUND)
+    start = sum(len(line) + 1 for line in lines[: first - 1])
+    found: list[Line] = []
+    last_marked = 0
+    for number in range(first, len(lines) + 1):
+        line = lines[number - 1]
+        if start > finding.end and number > finding.line and number > (last_marked or finding.line) + AROUND:
+            break
+        if len(found) >= MAX_LINES + 2 * AROUND:
+            break
+        pieces = _cut_pieces(line, finding.start - start, finding.end - start)
+        last_marked = number if any(marked for _, marked in pieces) else last_marked
+        found.append((number, pieces))
+        start += len(line) + 1
+    return found
+
+
+def _cut_pieces(line: str, start: int, end: int) -> list[tuple[str, bool]]:
+    """Return the line in up to three pieces, cut around the span where it is long."""
+    start, end = max(0, min(start, len(line))), max(0, min(end, len(line)))
+    start += len(line[start:end]) - len(line[start:end].lstrip())  # of an indented line the words are marked
+    left = max(0, min(start, len(line) - MAX_COLUMNS) - 40) if len(line) > MAX_COLUMNS else 0
+    right = min(len(line), left + MAX_COLUMNS)
+    end = min(end, right)
+    pieces = (
+        ("…" if left else "", False),
+        (line[left:start], False),
+        (line[start:end], True),
+        (line[end:right] if end >= start else "", False),
+        ("…" if right < len(line) else "", False),
+    )
+    return [(visible(text), marked) for text, marked in pieces if text]
+
+
+# --- the twin ----------------------------------------------------------------------------------------------------------
 
 
 DIAGNOSIS = JsonShape(
-    "rules_version=diagnosis.rules_version",
-    "at=diagnosis.diagnosed_at",
-    ("alarms", lambda opened: opened.total("alarm")),
-    ("warnings", lambda opened: opened.total("warning")),
-    ("notes", lambda opened: opened.total("note")),
-    *("withheld", "left_out=diagnosis.left_out", "files_cut=diagnosis.cut", "tasks_seen=diagnosis.tasks_seen"),
-    *("trials_read=diagnosis.trials_read", "trials_left_out=diagnosis.trials_left_out"),
-    "references=diagnosis.references",
+    *("left_out", "files_cut=cut", "tasks_seen", "trials_read", "trials_left_out", "references"),
 )
 COLUMN = JsonShape(
     *("round=state.key", "alarms=diagnosis.alarms", "warnings=diagnosis.warnings", "notes=diagnosis.notes"),
-)
-OPENED = JsonShape(
-    *("round=state.key", "library_digest=state.digest?", "group?"),
-    ("diagnosis", lambda opened: DIAGNOSIS.read(opened) if opened.diagnosis else None),
-    ("trend", lambda opened: COLUMN.read_all(opened.trend)),
-    ("skills", lambda opened: opened.diagnosis.skills if opened.diagnosis else []),
 )
 FINDING = JsonShape(
     *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),
     *("path=finding.path", "line=finding.line?", "start=finding.start", "end=finding.end", "quote=finding.quote"),
     *("says=finding.says", "trial=finding.trial"),
     ("trial_url", lambda shown: shown.finding.trial and PageLink("trial-json", shown.finding.trial.public_id)),
-    *("step=finding.step", "field=finding.field?"),
+    *("step=finding.step", "field=finding.field?", ("url", lambda shown: PathLink(shown.file_url))),
 )
 EPISODE = JsonShape("id=public_id", "title", "alarms", ("read", lambda episode: episode.alarms is not None))

@@ -1,27 +1,66 @@
-"""`/runs/<id>/library/`, the time machine: what the skills became, at which step, and because of what."""
+"""`/runs/<id>/library/`, the time machine: what the skills became, when, and why.
+
+Without a choice in the address it opens on the change that says most (`LibraryCourse.find_telling`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Episode, Run
+from benchapp.analysis.lineage.attribution import LedgerRow
+from benchapp.models import Decision, Episode, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
-from inspector.pages.library.changes import ShownFile, read_contents
-from inspector.pages.library.findings import read_diagnoses
-from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
+from benchapp.record.visible import one_line
+from inspector.evolution.decision_words import write_summary
+from inspector.evolution.strip import Strip, link_to_pages, open_timeline
+from inspector.evolution.strip_drawing import draw_strip
+from inspector.pages.library.between import LibraryRange, add_gutters, list_range
+from inspector.pages.library.changes import (
+    PAGE_FILES,
+    FileChange,
+    ShownFile,
+    TreeRow,
+    build_tree,
+    draw_changes,
+    read_changes,
+    read_contents,
+)
+from inspector.pages.library.findings_view import read_diagnoses
 from inspector.pages.library.probe import RESULT, read_probes_about
-from inspector.pages.people.comments import CommentedLines, count_line_comments
+from inspector.pages.library.rail import (
+    LibraryCourse,
+    Rail,
+    RailStop,
+    Selection,
+    ShownTrial,
+    TellingStop,
+    Users,
+    choose_episode,
+    find_stops_beside,
+    open_course,
+    read_evidence,
+    read_verdict_seen,
+    select,
+)
+from inspector.pages.people.comments import count_line_comments
+from inspector.pages.trials.verdict import VerdictView
 from inspector.web.responses import PageLink, is_published, link_to, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run, once_for
-from inspector.web.text.excerpt import EvidenceExcerpt
+from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.text.diff import draw_source_rows, explain_no_rows
+from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
+from inspector.web.text.visible import visible
+from runner.base.types import DecisionStatus
 
-VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
+VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
+TABS = ("why", "trajectory", "verdict", "users")
+SOURCE_ROWS = 1_500
+MAX_HEADING = 120  # characters
 
 
 @require_safe
@@ -51,22 +90,32 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "episode_before": episode_before,
         "episode_after": episode_after,
         "machine": machine,
-        "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
+        "views": list(VIEWS.items()),
         "tabs": TABS,
         "diagnoses": read_diagnoses(episode) if episode else {},
         "probed": probed,
-        "commented": _count_comments(run, machine) if machine and not (as_json or is_published(request)) else None,
+        "commented": None,
     }
+    if machine and not (as_json or is_published(request)):
+        state = {"from": machine.selection.before.key, "to": machine.selection.after.key}
+        if machine.is_proposal and machine.decision:
+            state = {"decision": str(machine.decision.number)}
+        place = {"episode": str(machine.episode.public_id), **state, "view": machine.view}
+        context["commented"] = count_line_comments(run, place)
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
 
 @require_safe
 @of_run
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
-    """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
+    """Send the file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
     asked = request.GET.get("episode", "")
     episode = next((each for each in choose_episode(run)[0] if str(each.public_id) == asked), None)
-    chosen = find_chosen_file(episode, run, request.GET) if episode else None
+    chosen = None
+    if episode:
+        course = open_course(run, episode)
+        changes, _ = _read_selected(_select(course.rail, request.GET, course.find_telling()))
+        chosen = _find_change(changes, request.GET.get("file", ""))
     if chosen is None:
         raise Http404("no such file")
     version = chosen.latest
@@ -79,24 +128,179 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 
-def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
-    decision = machine.decision.number if machine.is_proposal and machine.decision else ""
-    between = {"from": machine.selection.before.key, "to": machine.selection.after.key}
-    state = {"decision": str(decision)} if decision else between
-    return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
+@dataclass(frozen=True, slots=True)
+class TimeMachine:
+    """`is_proposal`: the later side is what a refused patch asked for; the library never was like that."""
+
+    episode: Episode
+    rail: Rail
+    selection: Selection
+    view: str
+    tab: str
+    changes: tuple[FileChange, ...]
+    chosen: FileChange | None
+    missing: str  # the file of the query that is in neither state
+    is_proposal: bool
+    files: tuple[ShownFile, ...]
+    files_left_out: int
+    document: Mapping[str, object] | None  # one file at the later state, whole
+    evidence: tuple[ShownTrial, ...]
+    verdict: VerdictView | None
+    users: Users | None
+    ledger: LedgerRow | None  # of the stop, where it changed the library
+    is_beside: bool  # whether this experiment has no-skill trials of these tasks
+    reply: str  # the author's exact answer, where no patch could be read from it
+    previous: RailStop | None
+    following: RailStop | None
+    strip: Strip | None  # None where the episode's trials have no order
+    telling: TellingStop | None  # the change that the page opens on
+    between: LibraryRange | None  # where several decisions lie between the two states
+
+    @property
+    def heading(self) -> str:
+        """Return what the page shows in a sentence: the author's own where there is one."""
+        decision, selection = self.decision, self.selection
+        if decision:
+            word = selection.stop.word if selection.stop else ""
+            return one_line(write_summary(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
+        if self.between:
+            count, ends = self.between.keeping, f"{selection.before.key} → {selection.after.key}"
+            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
+        if selection.stop and selection.stop.seeding:
+            return selection.stop.word
+        return selection.after.title if self.files_total else "The library is empty"
+
+    @property
+    def is_opened_by_rule(self) -> bool:
+        """Does the page show the change it opens on?"""
+        return self.telling is not None and self.telling.stop == self.selection.stop
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """(added, removed): what the record counted for a decision that is shown whole, else of the files drawn."""
+        if self.decision and not self.is_proposal and len(self.files) == len(self.changed):
+            return self.decision.lines_added, self.decision.lines_removed
+        return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)
+
+    @property
+    def changed(self) -> list[FileChange]:
+        return [change for change in self.changes if change.status]
+
+    @property
+    def tree(self) -> list[TreeRow]:
+        return build_tree(self.changes)
+
+    @property
+    def skills_total(self) -> int:
+        return sum(change.path.endswith("/SKILL.md") and change.new is not None for change in self.changes)
+
+    @property
+    def files_total(self) -> int:
+        return sum(change.new is not None for change in self.changes)
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.selection.decision
+
+    @property
+    def decisions_total(self) -> int:
+        return sum(stop.decision is not None for stop in self.rail.stops)
 
 
-def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
-    """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
-    worked; else the first with a library; else the first."""
-    related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
-    episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
-    return episodes, choose_row(
-        episodes,
-        public_id,
-        lambda episode: episode.decisions_total,
-        lambda episode: episode.library and episode.library.files_total,
+def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
+    """Open the page for a query string. Nonsense in it falls back to a page that exists."""
+    course = open_course(run, episode)
+    telling = course.find_telling()
+    rail, selection = course.rail, _select(course.rail, query, telling)
+    changes, is_proposal = _read_selected(selection)
+    asked = query.get("file", "")
+    chosen = _find_change(changes, asked)
+    changed = [change for change in changes if change.status]
+    skills = [change for change in changed or changes if change.path.endswith("/SKILL.md")]
+    first = chosen or next(iter(skills or changed or changes), None)  # where reading starts
+    view = query.get("view", "")
+    if view not in VIEWS:
+        view = "rendered" if selection.is_one_state and not is_proposal else "unified"
+    shown: Sequence[FileChange] = changed  # as differences; none where one file is drawn whole instead
+    if view in ("rendered", "source") or chosen is not None and not chosen.status:
+        shown = ()
+    elif chosen is not None:
+        shown = (chosen,)
+    document = first if not shown else None
+    decision = selection.decision
+    previous, following = find_stops_beside(rail, selection)
+    tab = query.get("tab", "")
+    text = None if is_proposal else first  # a refused patch was never mounted
+    drawn = draw_changes(shown, whole=chosen is not None)
+    is_range = not selection.stop and not selection.is_one_state and not course.lineage.too_big
+    return TimeMachine(
+        episode=episode,
+        rail=rail,
+        selection=selection,
+        view=view,
+        tab=tab if tab in TABS else "why",
+        changes=tuple(changes),
+        chosen=chosen or document,
+        missing="" if chosen else asked,
+        is_proposal=is_proposal,
+        files=tuple(drawn if is_proposal else add_gutters(course, selection, drawn)),
+        files_left_out=max(0, len(shown) - PAGE_FILES),
+        document=_draw_document(document, view) if document else None,
+        evidence=once_for(run, ("evidence", decision.pk), lambda: tuple(read_evidence(decision))) if decision else (),
+        verdict=once_for(run, ("verdict", decision.pk), lambda: read_verdict_seen(decision)) if decision else None,
+        users=course.users_of(text, selection.stop) if text else None,
+        ledger=course.ledger_of(selection.stop),
+        is_beside=bool(course.baseline),
+        reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
+        previous=previous,
+        following=following,
+        strip=_open_strip(run, episode, course, selection),
+        telling=telling,
+        between=list_range(course, selection, text.path if text else "") if is_range else None,
     )
+
+
+def _open_strip(run: Run, episode: Episode, course: LibraryCourse, selection: Selection) -> Strip | None:
+    if not episode.is_ordered or len(course.rail.stops) < 2:
+        return None
+    timeline, stop = open_timeline(run, episode, course.history), selection.stop
+    trial = selection.decision.after_trial if selection.decision else None
+    here = frozenset([stop.key if stop else "", str(trial.public_id) if trial else ""]) - {""}
+    place = f"decision {selection.decision.number} of {timeline.decisions_total}" if selection.decision else ""
+    band = None
+    if stop is None and not selection.is_one_state and (inside := course.list_between(selection)):
+        band = (inside[0].key, inside[-1].key)
+        place = f"{selection.before.key} → {selection.after.key}"
+    return Strip(timeline, draw_strip(timeline, link_to_pages(run, episode), here=here, band=band), place)
+
+
+def _select(rail: Rail, query: Mapping[str, str], telling: TellingStop | None) -> Selection:
+    opens = telling.stop if telling else None
+    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"), opens=opens)
+
+
+def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:
+    return next((change for change in changes if path in (change.path, change.renamed_from)), None) if path else None
+
+
+def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
+    return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
+
+
+def _draw_document(change: FileChange, view: str) -> dict[str, object]:
+    """Return the file at the later state, as rows of source or as drawn Markdown, or a note that says why there is neither."""
+    content = read_contents([change.latest])[change.latest.digest]
+    if is_binary(content):
+        return {"change": change, "note": f"Binary file, {len(content):,} bytes, not shown."}
+    if view == "rendered" and change.path.endswith((".md", ".markdown")):
+        frontmatter, body = split_frontmatter(content.decode())
+        note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
+        drawn = {"frontmatter": visible(cut_lines(frontmatter)), "html": render_markdown(body)}
+        return {"change": change, "note": note, **drawn}
+    rows = draw_source_rows(change.path, content)
+    note = "" if rows else explain_no_rows(content)
+    left_out = max(0, len(rows) - SOURCE_ROWS)
+    return {"change": change, "note": note, "rows": rows[:SOURCE_ROWS], "rows_left_out": left_out}
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------
@@ -113,16 +317,12 @@ def _hunks_twin(shown: ShownFile) -> list[dict[str, object]]:
     ]
 
 
-def _join_text(excerpt: EvidenceExcerpt | None) -> str | None:
+def _evidence_twin(shown: ShownTrial) -> dict[str, object]:
+    excerpt = shown.excerpt
     if excerpt is None:
-        return None
-    return "\n\n".join(
-        f"{segment.heading}\n{''.join(text for text, _ in segment.pieces)}".strip() for segment in excerpt.segments
-    )
-
-
-def _compaction_twin(excerpt: EvidenceExcerpt | None) -> dict[str, object]:
-    return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
+        return {"trial": shown.trial, "text": None, "compaction": None}
+    texts = (f"{each.heading}\n{''.join(text for text, _ in each.pieces)}".strip() for each in excerpt.segments)
+    return {"trial": shown.trial, "text": "\n\n".join(texts), **COMPACTION.read(excerpt.compaction)}
 
 
 EPISODE = JsonShape(
@@ -158,12 +358,6 @@ MACHINE = JsonShape(
     "not_there=missing?",
     ("files", lambda machine: FILE.read_all(machine.changes)),
     ("diff", lambda machine: DIFF.read_all(machine.files)),
-    (
-        "evidence",
-        lambda machine: [
-            {"trial": shown.trial, "text": _join_text(shown.excerpt), **_compaction_twin(shown.excerpt)}
-            for shown in machine.evidence
-        ],
-    ),
+    ("evidence", lambda machine: list(map(_evidence_twin, machine.evidence))),
     *("users", "ledger"),
 )

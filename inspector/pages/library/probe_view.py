@@ -2,36 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.probe_runs import AskedProbe, launch_probe, make_control, preview
-from benchapp.models import Episode, Run, User
-from inspector.pages.library.probe import PAGE, SIDE_WORDS, open_probe_page, read_asked
+from benchapp.analysis.lineage.hunks import Hunk
+from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
+from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL
+from benchapp.experiments.probe_runs import (
+    TIMES,
+    AskedProbe,
+    ProbeChoice,
+    choose_default_tasks,
+    launch_probe,
+    make_control,
+    preview,
+    read_choice,
+)
+from benchapp.models import Episode, Run, Task, User
+from benchapp.record.json_shape import JsonShape
+from benchapp.record.textual_change import split_lines
+from inspector.pages.library.probe import RESULT, read_probes_of
 from inspector.web.access import needs
 from inspector.web.responses import render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
+from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
+
+MAX_HUNKS = 60
+MAX_LINES = 80  # of one side of a hunk
+MAX_LINE = 400  # characters
+ABOUT_LINES = ("file", "line", "lines", "libraries")  # of an address
+SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
+PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 @of_run
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
+    """`?times=` asks for the estimate as well, which reads the suite."""
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
-    episode = _choose_episode(episodes, query.get("episode", ""))
+    episode = choose_row(episodes, query.get("episode", ""), lambda each: each.library and each.library.files_total)
+    if episode is None:
+        raise Http404("this run has no episode yet")
     if request.method == "POST" and (launched := _launch(request, episode)):
         return launched
-    page = open_probe_page(episode, query)
-    data = {"run": RUN_HEAD.read(run), "episode": episode, **PAGE.read(page), "next": None}
+    asked, problem = _read_asked(query)
+    results, has_older = read_probes_of(episode, asked.decision)
+    choice = found = lines = None
+    tasks: list[tuple[Task, bool]] = []
+    try:
+        choice = read_choice(episode, asked)
+    except RunnerError as error:  # there is nothing to freeze
+        problem = str(error)
+    if choice:
+        asked, lines = _tick_hunks(choice, asked, query)
+        if query.get("times") and not problem:
+            try:
+                found = preview(episode, asked)
+            except RunnerError as error:  # it cannot be launched so
+                problem = str(error)
+        ticked = set(asked.tasks or choose_default_tasks(episode, choice.state))
+        rows = Task.objects.filter(pk__in=episode.trials.values("task")).select_related("family")
+        tasks = [(task, task.key in ticked) for task in rows.order_by("family__ordinal", "ordinal", "key")]
+    data = {
+        "run": RUN_HEAD.read(run),
+        "episode": episode,
+        "problem": problem or None,
+        "states": [state.key for state in choice.states] if choice else [],
+        "state": choice.state.key if choice else None,
+        "decision": choice.decision.number if choice and choice.decision else None,
+        "hunks": [_hunk_twin(each, asked) for each in (*choice.hunks, *choice.echoes)] if choice else [],
+        "tasks": [{"key": task.key, "chosen": chosen} for task, chosen in tasks],
+        "times": asked.times,
+        "preview": PREVIEW.read(found) if found else None,
+        "probes": RESULT.read_all(results),
+        "has_older_probes": has_older,
+        "next": None,
+    }
+    page = {
+        "asked": asked,
+        "choice": choice,
+        "hunks": [_draw_hunk(each, asked.revert) for each in choice.hunks[:MAX_HUNKS]] if choice else [],
+        "hunks_left_out": max(0, len(choice.hunks) - MAX_HUNKS) if choice else 0,
+        "echoes": [_draw_hunk(each, asked.revert) for each in choice.echoes[:MAX_HUNKS]] if choice else [],
+        "decisions": [state.decision for state in choice.states if state.decision] if choice else [],
+        "tasks": tasks,
+        "preview": found,
+        "problem": problem,
+        "results": results,
+        "finding": next((result.finding for result in results if result.finding), ""),  # of the newest that was tested
+        "has_older": has_older,
+        "lines": lines,
+        # What the form sends on of an address that asks about lines.
+        "asked_lines": [(name, value) for name in ABOUT_LINES for value in query.getlist(name)[:MAX_LINES]],
+    }
     context = {
         "this_run": run,
         "this_episode": episode,
@@ -45,17 +120,9 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "library/probe.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _choose_episode(episodes: list[Episode], public_id: str) -> Episode:
-    """The one asked for, else the first whose library holds something, else the first."""
-    found = choose_row(episodes, public_id, lambda episode: episode.library and episode.library.files_total)
-    if found is None:
-        raise Http404("this run has no episode yet")
-    return found
-
-
 def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
     """Launch what was estimated, with its control where that is wanted. None where it is refused: the page says why."""
-    asked, problem = read_asked(request.POST)
+    asked, problem = _read_asked(request.POST)
     reason, by = request.POST.get("reason", ""), cast(User, request.user)
     try:
         if problem:
@@ -71,16 +138,99 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
     trials = sum(each.trials for each in wanted)
     beside = " and the round with nothing taken back" if len(probes) > 1 else ""
     messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. Their result appears here.")
-    decision = probes[0].decision
-    return redirect(
-        _build_address(episode, AskedProbe(decision=decision.number if decision else None), estimated=False)
-    )
-
-
-def _build_address(episode: Episode, asked: AskedProbe, *, estimated: bool = True) -> str:
     pairs = [("episode", str(episode.public_id))]
-    pairs += [("state", asked.state)] if asked.state else []
-    pairs += [("decision", str(asked.decision))] if asked.decision is not None else []
-    pairs += [("revert", name) for name in asked.revert] + [("task", key) for key in asked.tasks]
-    pairs += [("times", str(asked.times))] if estimated else []
-    return f"{reverse('probe', args=[episode.run.public_id])}?{urlencode(pairs)}"
+    if decision := probes[0].decision:
+        pairs.append(("decision", str(decision.number)))
+    return redirect(f"{reverse('probe', args=[episode.run.public_id])}?{urlencode(pairs)}")
+
+
+# --- what an address or a form asks for -------------------------------------------------------------------------------
+
+
+def _read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
+    """Return what an address or a form asks for, and a sentence about what should have been a number."""
+    decision, times = query.get("decision", ""), query.get("times", "")
+    asked = AskedProbe(
+        state=query.get("state", "")[:20],
+        decision=_parse_number(decision),
+        revert=tuple(dict.fromkeys(query.getlist("revert"))),
+        tasks=tuple(dict.fromkeys(query.getlist("task"))),
+        times=TIMES if _parse_number(times) is None else _parse_number(times) or 0,
+    )
+    wrong = next((text for text in (decision, times) if text and _parse_number(text) is None), "")
+    return asked, f"Expected a whole number, found {wrong[:40]!r}." if wrong else ""
+
+
+def _parse_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def _tick_hunks(
+    choice: ProbeChoice, asked: AskedProbe, query: QueryDict
+) -> tuple[AskedProbe, dict[str, object] | None]:
+    """Return what is asked with the hunks to tick, and about the lines that another page asked about: how many, in how many
+    libraries they are, and how many are ticked here."""
+    names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
+    texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES] if choice.decision else []
+    found_lines = [_find_line(choice, query.get("file", ""), text) for text in texts]
+    if choice.decision and not any(query.get(name) for name in names):
+        # Nobody chose yet: the lines that an address asks about; without any of them everything.
+        wanted = [hunk for hunks in found_lines for hunk in hunks] or choice.hunks
+        asked = replace(asked, revert=tuple(dict.fromkeys(hunk.id for hunk in wanted)))
+    ticked = sum(any(hunk.id in asked.revert for hunk in hunks) for hunks in found_lines)
+    known = {each.id for hunk in (*choice.hunks, *choice.echoes) for each in (hunk, *hunk.lines)}
+    asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
+    if not texts:
+        return asked, None
+    lines, libraries = (_parse_number(query.get(name, "")) or 1 for name in ("lines", "libraries"))
+    lines = max(lines, ticked)
+    is_whole = ticked >= lines and libraries <= 1
+    return asked, {"asked": lines, "libraries": libraries, "ticked": ticked, "is_whole": is_whole}
+
+
+def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
+    """The line alone wherever the decision added it, with its echoes, in one file where a path is given; else the hunks
+    that added it."""
+
+    def adds(hunk: Hunk) -> bool:
+        texts = (text.decode(errors="replace").strip() for text in hunk.added)
+        return (not path or hunk.path == path) and any(map(is_asked, texts))
+
+    def is_asked(text: str) -> bool:
+        return line == text[:MAX_LENGTH] or len(line) == ASKED_LENGTH and text.startswith(line)
+
+    alone = [each for hunk in choice.hunks for each in hunk.lines if adds(each)]
+    found = alone or [hunk for hunk in choice.hunks if adds(hunk)]
+    return [*found, *filter(adds, choice.echoes)] if found else []
+
+
+# --- hunks --------------------------------------------------------------------------------------------------------------
+
+
+def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> dict[str, object]:
+    """Return a hunk that can be taken back in a bounded number of lines; `alone`: a line as a hunk of its own."""
+    alone = {each.new[0]: each for each in hunk.lines}
+    added = hunk.added or (split_lines(hunk.after.content) if alone and hunk.after else ())
+    lines: list[dict[str, object]] = [{"sign": "-", "text": _draw_text(text)} for text in hunk.removed[:MAX_LINES]]
+    is_line_taken = False
+    for number, text in enumerate(added[:MAX_LINES], start=hunk.new[0]):
+        line = alone.get(number)
+        is_taken = line is not None and line.id in taken
+        is_line_taken |= is_taken
+        lines.append({"sign": "+", "text": _draw_text(text), "alone": line, "is_taken": is_taken})
+    return {
+        "hunk": hunk,
+        "is_taken": hunk.id in taken,
+        "is_open": hunk.kind != "added" or is_line_taken,  # of a whole file, where one of its lines is asked about
+        "lines": lines,
+        "left_out": len(hunk.removed) + len(added) - len(lines),
+    }
+
+
+def _draw_text(line: bytes) -> str:
+    return visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])
+
+
+def _hunk_twin(hunk: Hunk, asked: AskedProbe) -> dict[str, object]:
+    lines = [{"id": line.id, "place": line.place, "taken_back": line.id in asked.revert} for line in hunk.lines]
+    return {**hunk.as_json(), "taken_back": hunk.id in asked.revert, "lines": lines}

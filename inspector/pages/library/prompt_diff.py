@@ -1,4 +1,4 @@
-"""What a pack has the author asked, beside what Skillglass would ask: the difference of the texts before their values."""
+"""What a pack has the author asked, next to what Skillglass would ask: the difference of the texts before their values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PackSeen:
 
 
 def compare_prompts(decision: Decision) -> PackSeen | None:
-    """None where everything was asked in our words."""
+    """Return the differences, None where everything was asked in our words."""
     run, protocol = decision.episode.run, decision.episode.protocol
     told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
     if not isinstance(told, dict) or not told:
@@ -77,16 +77,14 @@ def _diffs(prompt: PackPrompt, asked: Asked) -> list[FileDiff]:
 
 
 def _text_of(role: str, messages: Sequence[tuple[str, str]]) -> bytes:
-    return _as_lines("\n\n".join(text for each, text in messages if each == role))
+    """Return the text of this role; a long line is compared by its sentences."""
+    text = "\n\n".join(text for each, text in messages if each == role)
+    lines = (_SENTENCE.sub("\n", line) if len(line) > LONG_LINE else line for line in text.strip("\n").split("\n"))
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace") if text else b""
 
 
 def _name_values(message: PackMessage) -> str:
-    """With our names for the values, so that equal ones read alike."""
+    """Return it with our names for the values, so that equal ones read alike."""
     return MARK.sub(
         lambda found: found[0] if found[1] in message.literal else mark(message.value_of(found[1])), message.text
     )
-
-
-def _as_lines(text: str) -> bytes:
-    lines = (_SENTENCE.sub("\n", line) if len(line) > LONG_LINE else line for line in text.strip("\n").split("\n"))
-    return ("\n".join(lines) + "\n").encode("utf-8", "replace") if text else b""

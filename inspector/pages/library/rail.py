@@ -3,7 +3,10 @@ Below it what explains a state: the evidence shown to an author, and the later t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
 
 from benchapp.analysis.lineage.attribution import (
     Baseline,
@@ -19,7 +22,6 @@ from benchapp.analysis.lineage.attribution import (
 from benchapp.analysis.lineage.library_states import (
     LibraryHistory,
     LibraryState,
-    LibraryStep,
     find_round,
     find_state,
     read_history,
@@ -42,8 +44,21 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.subject import find_neighbours, once_for
+from inspector.web.subject import choose_row, find_neighbours, once_for
 from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
+
+
+def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
+    """Return all episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
+    worked; else the first with a library; else the first."""
+    related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
+    episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
+    return episodes, choose_row(
+        episodes,
+        public_id,
+        lambda episode: episode.decisions_total,
+        lambda episode: episode.library and episode.library.files_total,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +117,15 @@ class Rail:
     def last_state(self) -> str:
         return self.states[-1].key
 
-    def state(self, name: str | None) -> LibraryState | None:
-        return find_state(self.states, name)
-
     def round(self, name: str) -> LibraryState:
-        """The state that a person names, by its number too; nonsense falls back to the last."""
+        """Return the state that a person names, by its number too; nonsense falls back to the last."""
         return find_round(self.states, name) or self.states[-1]
 
     def decision(self, number: str | None) -> RailStop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
 
     def find_maker(self, state: LibraryState) -> RailStop | None:
-        """The stop that left this state behind."""
+        """Return the stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
     @property
@@ -139,7 +151,7 @@ class Selection:
 
 
 def open_rail(run: Run, episode: Episode) -> Rail:
-    """The rail of an episode, read in one query."""
+    """Return the rail of an episode, read in one query."""
     history = once_for(run, ("history", episode.pk), lambda: read_history(episode))
     return build_rail(history, seeded=describe_seeding(run, episode))
 
@@ -149,16 +161,25 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     start = history.states[0]
     word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
     first = RailStop("start", word, "○", "", start, start)
-    return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
+    return Rail(
+        history.states,
+        (
+            first,
+            *(
+                RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
+                for step in history.steps
+            ),
+        ),
+    )
 
 
 def select(
     rail: Rail, *, decision: str | None, start: str | None, end: str | None, opens: RailStop | None = None
 ) -> Selection:
-    """The selection a URL asks for. Nonsense falls back to `opens`, else to the last change, or to the only state there is."""
+    """Return the selection a URL asks for. Nonsense falls back to `opens`, else to the last change or the only state."""
     if stop := rail.decision(decision):
         return Selection(stop.before, stop.after, stop)
-    before, after = rail.state(start), rail.state(end)
+    before, after = find_state(rail.states, start), find_state(rail.states, end)
     if before or after:
         after = after or rail.states[-1]
         made = rail.find_maker(after)
@@ -172,15 +193,11 @@ def select(
 
 
 def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None, RailStop | None]:
-    """The decisions or seedings before and after the selected one; the keys k and j go there."""
+    """Return the decisions or seedings before and after the selected one; the keys k and j go there."""
     stops = [stop for stop in rail.stops if stop.decision or stop.seeding]
     if selection.stop in stops:
         return find_neighbours(stops, selection.stop)
     return None, next((stop for stop in stops if stop.before is selection.after), None)
-
-
-def _make_stop(step: LibraryStep, seeded: str) -> RailStop:
-    return RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
 
 
 # --- why a library is what it is, and who worked with it ---------------------------------------------------------------
@@ -199,9 +216,8 @@ class ShownTrial:
 
 @dataclass(frozen=True, slots=True)
 class Users(Shaped):
-    """Later trials whose library held exactly this text, counted as the ledger beside it counts: association, not effect."""
+    """Later trials whose library held exactly this text, counted as in the ledger next to it: association, not effect."""
 
-    skill: str
     path: str
     later: LaterTrials = LaterTrials()
     same_family: Ended = Ended()  # the same as of the decision that made the state
@@ -228,7 +244,7 @@ class TellingStop:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCourse:
-    """What became of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
+    """The course of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
 
     rail: Rail
     lineage: Lineage
@@ -239,29 +255,29 @@ class LibraryCourse:
         return self.rail.states.index(state)
 
     def list_between(self, selection: Selection) -> list[RailStop]:
-        """The decisions and seedings after the earlier state, up to the one that made the later."""
+        """Return the decisions and seedings after the earlier state, up to the one that made the later."""
         stops = list(self.rail.stops)
         maker, last = self.rail.find_maker(selection.before), self.rail.find_maker(selection.after)
         first, end = stops.index(maker) + 1 if maker else 0, stops.index(last) + 1 if last else 0
         return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
 
     def find_telling(self) -> TellingStop | None:
-        """The change after a failure whose later readers did best beside no-skill."""
+        """Return the change after a failure whose later readers did best compared with no-skill."""
         found = next(iter(rank_telling_changes(self.history, self.lineage, self.baseline)), None)
         stop = self.rail.find_maker(self.history.states[found.state]) if found else None
         return TellingStop(stop, found.ended) if found and stop else None
 
     def ledger_of(self, stop: RailStop | None) -> LedgerRow | None:
-        """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
+        """Return how later trials with this stop's lines ended; None where it wrote nothing or nothing was traced."""
         if stop is None or not stop.changed or self.lineage.too_big:
             return None
         return count_ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
 
     def users_of(self, change: FileChange, stop: RailStop | None) -> Users:
-        """The trials whose library held the new side of this file, split by the family of `stop`. One query."""
-        skill = change.path.partition("/")[0]
+        """Return the trials whose library held the new side of this file, split by the family of `stop`. One query."""
         if change.new is None:
-            return Users(skill, change.path)
+            return Users(change.path)
+        skill = change.path.partition("/")[0]
         snapshots = self.lineage.snapshots
         rows = SnapshotFile.objects.filter(
             snapshot__in=set(snapshots) - {None}, path=change.path, blob=change.new.digest
@@ -273,7 +289,7 @@ class LibraryCourse:
 
         trials = list_trials_with_lines(self.lineage, standing, born=0)
         split = split_by_family(trials, stop.family if stop else None, self.baseline)
-        return Users(skill, change.path, count_later_trials(trials, self.baseline), *split)
+        return Users(change.path, count_later_trials(trials, self.baseline), *split)
 
 
 def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
@@ -286,7 +302,7 @@ def open_course(run: Run, episode: Episode, history: LibraryHistory | None = Non
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:
-    """The trials shown to the author, in their order. Two queries."""
+    """Return the trials shown to the author, in their order. Two queries."""
     rows = list(
         DecisionEvidence.objects.filter(decision=decision)
         .select_related("trial__task__family", "compaction")
@@ -299,6 +315,6 @@ def read_evidence(decision: Decision) -> list[ShownTrial]:
 
 
 def read_verdict_seen(decision: Decision) -> VerdictView | None:
-    """The primary verdict of the trial that the decision followed."""
+    """Return the primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
     return next(iter(read_verdicts(trial.counting_attempt())), None) if trial else None

@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Left, Lower
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from benchapp.experiments.work.progress import AtWork, at_work
-from benchapp.models import Experiment, Run
+from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
+from benchapp.models import Episode, Experiment, Run
+from benchapp.models.episodes import REASON
+from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.review.review_access import still_to_code
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.tally import TrialTally
-from inspector.pages.overview.overview import SORTS, ExperimentRow, ListFilter, build_rows, count_tabs
-from inspector.pages.overview.tour import Tour, find_story
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, JudgedWay, judge_experiments
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
 from inspector.web.closed_pages import words_of
-from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK
+from runner.base.types import Phase
+from runner.protocols.conditions import unpooled_conditions
 
 PER_PAGE = 50
 MAX_RUNNING = 12  # cells shown as running now
 TOUR_COOKIE, HIDDEN, YEAR = "tour", "hidden", 365 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class LiveCell:
-    """A running attempt, with how far its run has come; None for a run that is on no row of this page."""
-
-    at: AtWork
-    tally: TrialTally | None
+MAX_CONDITIONS = 3  # named where there is no baseline to draw them against; the rest is counted
+REASON_LENGTH = 160
+OF_RUN = ("public_id", "revision", "status", "experiment", "condition", "replicate", "scripted", "harness")
+OF_MODELS = ("agent_model", "author_model", "author_agent", "setup_digest")
+STOPPED = (Experiment.Status.BLOCKED, Experiment.Status.PAUSED)
+OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
+TABS: Mapping[str, tuple[str, Q]] = {
+    "": ("All", Q()),
+    "running": ("Running", Q(status__in=OPEN)),
+    "stopped": (
+        "Needs you",
+        Q(status__in=STOPPED) | Q(pk__in=Episode.objects.own().troubled().values("run__experiment")),
+    ),
+    "imported": ("Imported", Q(origin=Experiment.Origin.IMPORTED)),
+}
+SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "name": "name"}
+MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; older ones follow as they are
 
 
 @require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Probes are found where their line stands, qualifications on their suite's page; here they would push the experiments off the page, so they are counted
-    and listed on demand."""
+    """List the experiments. Probes are found from the line they took back, qualifications from their suite's page: here they
+    would push the experiments off the page, so they are counted and listed on demand."""
     if request.GET.get("tour") in ("hide", "show") and not as_json:
-        return _remember_tour(request.GET["tour"] == "show")
+        # Per browser: whether somebody has seen enough of it is nothing to keep on record.
+        response = HttpResponseRedirect(reverse("index"))
+        if request.GET["tour"] == "show":
+            response.delete_cookie(TOUR_COOKIE)
+        else:
+            response.set_cookie(TOUR_COOKIE, HIDDEN, max_age=YEAR, httponly=True, samesite="Lax")
+        return response
     asked = ListFilter.read(request.GET)
     found = asked.select()
-    tabs = count_tabs(found)
+    counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
     extra = Experiment.objects.standing().count_extra()
@@ -65,38 +95,335 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "qualifications": qualifications,
         "next": next_url(request, page),
     }
-    counts = {"probe": probes, "qualification": qualifications}
+    extras = [(word, n) for word, n in (("probe", probes), ("qualification", qualifications)) if n]
+    of_runs = {pk: tally for row in rows for pk, tally in row.of_runs.items()}
+    ways = {way.condition for row in rows if row.verdict for way in row.verdict.ways}
     context = {
-        "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in counts.items() if n),
-        "extra_words": " and ".join(f"{word}s" for word, n in counts.items() if n),
-        **{"rows": rows, "page": page, "live": live, "asked": asked, "tabs": tabs, "sorts": SORTS.items()},
-        **{"cells": _build_cells(working, rows), "open_rows": [row for row in rows if row.progress]},
-        **{"is_fragment": fragment, "is_tour_shown": _is_tour_shown(request, tour), "tour_paused_by": pausing},
+        "rows": rows,
+        "page": page,
+        "live": live,
+        "asked": asked,
+        "tabs": [(key, words, counts[f"tab_{key}"]) for key, (words, _) in TABS.items()],
+        "sorts": SORTS.items(),
+        "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in extras),
+        "extra_words": " and ".join(f"{word}s" for word, _ in extras),
+        # Running attempts, with how far their run has come; None for a run that is on no row of this page.
+        "cells": [(row, of_runs.get(row.attempt.trial.episode.run_id)) for row in working],
+        "open_rows": [row for row in rows if row.progress],
+        "drawn": sorted(ways, key=lambda code: (name_condition(code).order, code)),
+        "without_condition": sum(all(run.condition == Run.UNKNOWN for run in row.runs) for row in rows if row.runs),
+        "is_fragment": fragment,
+        "is_tour_shown": tour is not None and request.COOKIES.get(TOUR_COOKIE) != HIDDEN,
+        "tour_paused_by": pausing,
         "left_to_code": still_to_code([pausing], user_of(request)) if pausing else 0,
     }
-    ways = {way.condition for row in rows if row.verdict for way in row.verdict.ways}
-    context["drawn"] = sorted(ways, key=lambda code: (name_condition(code).order, code))
-    context["without_condition"] = sum(
-        all(run.condition == Run.UNKNOWN for run in row.runs) for row in rows if row.runs
-    )
     template = "overview/_overview_live.html" if fragment else "overview/overview.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
-def _remember_tour(show: bool) -> HttpResponse:
-    """Per browser: whether somebody has seen enough of it is nothing to keep on record."""
-    response = HttpResponseRedirect(reverse("index"))
-    if show:
-        response.delete_cookie(TOUR_COOKIE)
-    else:
-        response.set_cookie(TOUR_COOKIE, HIDDEN, max_age=YEAR, httponly=True, samesite="Lax")
-    return response
+# --- which ones ---------------------------------------------------------------------------------------------------
 
 
-def _is_tour_shown(request: HttpRequest, tour: Tour | None) -> bool:
-    return tour is not None and request.COOKIES.get(TOUR_COOKIE) != HIDDEN
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """What an address asks for; nonsense means the default."""
+
+    text: str = ""
+    tab: str = ""
+    sort: str = ""
+    with_probes: bool = False
+
+    @classmethod
+    def read(cls, query: QueryDict) -> ListFilter:
+        tab, sort = query.get("show", ""), query.get("sort", "")
+        return cls(
+            text=" ".join(query.get("q", "").replace("\0", "").split())[:200],
+            tab=tab if tab in TABS else "",
+            sort=sort if sort in SORTS else "",
+            with_probes=query.get("probes") == "1",
+        )
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.text or self.tab)
+
+    def select(self) -> QuerySet[Experiment]:
+        """Select those whose names, suite, models or conditions hold every word, in all tabs."""
+        found = Experiment.objects.for_list()
+        if not self.with_probes:
+            found = found.comparing()
+        for word in self.text.split():
+            told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
+            runs = Run.objects.filter(told, experiment=OuterRef("pk"))
+            found = found.filter(Q(name__icontains=word) | Q(suite__name__icontains=word) | Exists(runs))
+        return found
+
+    def order_by_tab(self, found: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
+        """Select those of the tab, in the order asked for."""
+        found = found.filter(TABS[self.tab][1])
+        if self.sort == "name":
+            return found.order_by(Lower("name"), "-id")
+        if self.sort == "trials":
+            return found.annotate(planned=Count("runs__episodes__trials")).order_by("-planned", "-created_at", "-id")
+        return _rank_by_gain(list(found)) if self.sort == "gain" else found
 
 
-def _build_cells(working: Sequence[AtWork], rows: Sequence[ExperimentRow]) -> list[LiveCell]:
-    tallies: Mapping[int, TrialTally] = {pk: tally for row in rows for pk, tally in row.of_runs.items()}
-    return [LiveCell(each, tallies.get(each.attempt.trial.episode.run_id)) for each in working]
+def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
+    runs = read_runs(found[:MAX_RANKED])
+    verdicts = judge_experiments({each: runs[each.pk] for each in found[:MAX_RANKED] if not each.is_open})
+
+    def rank(each: Experiment) -> tuple[bool, float]:
+        gain = verdicts[each.pk].gain if each.pk in verdicts else None
+        return gain is None, -(gain or 0.0)
+
+    return sorted(found, key=rank)
+
+
+# --- a row --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRow(Shaped):
+    """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
+    and where it compares nothing. `stopped`: why it waits for somebody, or what fails in it and is tried again."""
+
+    experiment: Experiment
+    phases: Mapping[tuple[str, str], TrialTally]
+    runs: list[Run]
+    progress: WorkProgress | None = None  # of those with work left
+    verdict: ExperimentVerdict | None = None
+    bill: WorkProgress = field(default_factory=WorkProgress)
+    stopped: str = ""
+    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
+    forest: SafeString = SafeString("")
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
+        *("suite=experiment.suite.key", "conditions", "is_probe", "measure"),
+        ("results", lambda row: [{"condition": name, **encode(tally)} for name, tally in row.results]),
+        *("agent_models=models", "scripted", ("runs", lambda row: len(row.runs)), "trials=tally", "progress"),
+        *(
+            "verdict",
+            "spent_usd=bill.spent_usd",
+            "spent_tokens=bill.spent_tokens",
+            "unknown_tokens=bill.unknown_tokens",
+            "stopped?",
+        ),
+        *(f"{name}=experiment.{name}" for name in ("created_at", "started_at", "finished_at")),
+        link_to("experiment-json", "experiment.public_id"),
+    )
+
+    @property
+    def tally(self) -> TrialTally:
+        return sum(self.phases.values(), TrialTally())
+
+    @property
+    def measure(self) -> str:
+        """The trials that its conditions are compared by: deployment where there is any, else all trials."""
+        deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
+        return Phase.DEPLOYMENT.value if deployed else "all trials"
+
+    @property
+    def results(self) -> list[tuple[str, TrialTally]]:
+        """Each condition with what it passed by `measure`; counts of replicates are added up."""
+        sums = dict.fromkeys(self.conditions, TrialTally())
+        for (condition, phase), tally in self.phases.items():
+            if self.measure in ("all trials", phase):
+                sums[condition] += tally
+        return list(sums.items())
+
+    @property
+    def conditions(self) -> list[str]:
+        """Each once, in the order of their first runs; unknown ones last."""
+        named = dict.fromkeys(run.condition for run in self.runs)
+        return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
+
+    @property
+    def named_results(self) -> list[tuple[str, TrialTally]]:
+        return self.results[:MAX_CONDITIONS]
+
+    @property
+    def more_conditions(self) -> int:
+        return max(0, len(self.conditions) - MAX_CONDITIONS)
+
+    @property
+    def models(self) -> list[str]:
+        """Agent models, each once; where none is known there is none."""
+        return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
+
+    @property
+    def is_probe(self) -> bool:
+        """It reruns tasks with another run's library, and compares no conditions."""
+        return any(run.is_probe for run in self.runs)
+
+    @property
+    def is_qualification(self) -> bool:
+        """It tries the tasks of a suite."""
+        return any(run.is_qualification for run in self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return join_stand_ins(self.runs)
+
+    @property
+    def is_failing(self) -> bool:
+        """Workers still try, and the machine fails them."""
+        return bool(self.stopped) and self.experiment.is_open
+
+    @property
+    def effect(self) -> Effect:
+        return self.verdict.effect if self.verdict else Effect.ESTIMATE
+
+    @property
+    def why_untested(self) -> str:
+        """What keeps it from an answer; empty where it has one."""
+        if self.verdict is None:
+            return "" if _is_extra(self.runs) else "Still running"
+        if self.verdict.is_baseline_alone:
+            return "No condition with skills yet"
+        if not self.verdict.has_baseline:
+            return "No baseline"
+        return ""
+
+    @property
+    def said_more(self) -> str:
+        """The line below the answer."""
+        found = self.verdict
+        if found is None or not found.has_baseline:
+            return ""
+        if named := found.headlines:
+            more = found.count(*HEADLINES) - len(named)
+            return f"{more} more clearly better or worse" if more else ""
+        count = found.episodes
+        return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
+
+
+def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
+    """Return experiment pk -> its runs, in one query, with what a list shows and a comparison needs."""
+    found: dict[int, list[Run]] = defaultdict(list)
+    known = {each.pk: each for each in experiments}
+    for run in Run.objects.filter(experiment__in=experiments).only(*OF_RUN, *OF_MODELS).order_by("id"):
+        run.experiment = known[run.experiment_id]
+        found[run.experiment_id].append(run)
+    return found
+
+
+# Of experiments at their end. Its size is the number of runs.
+KEPT: Recent[Hashable, ExperimentRow] = Recent(20_000, lambda row: len(row.runs))
+
+
+def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
+    """Build the rows. That of an experiment at its end is kept in this process until one of its runs is another."""
+    keys = _name_rows(experiments)
+    kept = {each.pk: row for each in experiments if each.pk in keys and (row := KEPT.get(keys[each.pk]))}
+    made = {row.experiment.pk: row for row in _build_rows([each for each in experiments if each.pk not in kept])}
+    for pk in made.keys() & keys.keys():
+        KEPT.put(keys[pk], made[pk])
+    return [made.get(each.pk) or replace(kept[each.pk], experiment=each) for each in experiments]
+
+
+def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
+    """Return the keys of the rows of ended experiments: all that they show of their runs, and the state of their numbers."""
+    ended = {each.pk: each for each in experiments if each.status not in (*STOPPED, *OPEN)}
+    states: dict[int, list[tuple[object, ...]]] = {pk: [] for pk in ended}
+    runs = Run.objects.filter(experiment__in=list(ended)).order_by("id")
+    for state in runs.values_list("experiment_id", *OF_RUN, *OF_MODELS):
+        states[state[0]].append(state)
+    return {pk: (ended[pk].public_id, ended[pk].status, tuple(states[pk])) for pk in ended}
+
+
+def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
+    if not experiments:
+        return []
+    runs = read_runs(experiments)
+    every = [run for each in runs.values() for run in each]
+    is_open = [each for each in experiments if each.is_open]
+    progress = progress_of(is_open) if is_open else {}
+    tallies = tally_by_phase(every)
+    spending = spending_of([run for run in every if run.experiment_id not in progress])
+    ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _is_extra(runs[each.pk])}
+    verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
+    rows = []
+    for each in experiments:
+        phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
+        for run in runs[each.pk]:
+            for phase, tally in tallies[run.pk].items():
+                phases[run.condition, phase] += tally
+        row = ExperimentRow(
+            each,
+            phases,
+            runs[each.pk],
+            progress.get(each.pk),
+            verdicts.get(each.pk),
+            progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
+            stopped.get(each.pk, ""),
+            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
+            draw_forest(verdicts.get(each.pk)),
+        )
+        rows.append(row)
+    return rows
+
+
+def _is_extra(runs: Sequence[Run]) -> bool:
+    return any(run.condition in unpooled_conditions() for run in runs)
+
+
+def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
+    """Return experiment pk -> how its first reason begins; no query where all are at their end."""
+    waiting = [
+        each.pk for each in experiments if each.status in (*STOPPED, *OPEN) and each.origin == Experiment.Origin.RUN
+    ]
+    if not waiting:
+        return {}
+    found = Episode.objects.filter(run__experiment__in=waiting).troubled().order_by("-ordinal")
+    told = found.annotate(told=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "told")
+    return {pk: why.partition("\n")[0] for pk, why in told}
+
+
+# --- its forest: a lane for each condition, points against no skill, the same axis in every row ------------------------
+
+
+WIDTH, MIDDLE, EDGE = 200, 100.0, 94.0  # pixels; from the middle to the edge
+REACH = 0.6  # shares: what is farther from no skill is drawn at the edge
+LANE, MAX_HEIGHT = 11.0, 66.0  # many lanes are drawn closer
+
+
+def draw_forest(verdict: ExperimentVerdict | None) -> SafeString:
+    """Draw it, empty where nothing could be compared with a baseline. Put together here: a list has hundreds of marks."""
+    if verdict is None or not verdict.ways:
+        return SafeString("")
+    ways = sorted(verdict.ways, key=lambda way: (name_condition(way.condition).order, way.label))
+    lane = min(LANE, MAX_HEIGHT / len(ways))
+    height = lane * len(ways) + 4
+    words = [
+        f"{name_condition(way.condition).title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} points,"
+        f" {way.words}"
+        for way in ways
+    ]
+    lanes = (
+        _draw_lane(way, said, 2 + lane * (at + 0.5)) for at, (way, said) in enumerate(zip(ways, words, strict=True))
+    )
+    return SafeString(
+        f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'
+        f'<line class="zero" x1="{MIDDLE:g}" x2="{MIDDLE:g}" y1="0" y2="{height:g}"/>{"".join(lanes)}</svg>'
+    )
+
+
+def _draw_lane(way: JudgedWay, words: str, y: float) -> str:
+    name, interval = name_condition(way.condition), ""
+    if way.low is not None and way.high is not None:
+        ends = f'x1="{_place(way.low):g}" x2="{_place(way.high):g}"'
+        interval = f'<line class="reach" {ends} y1="{y:g}" y2="{y:g}"/>'
+    return (
+        f'<g class="c-{name.colour or "ink"}{"" if way.effect.is_clear else " open"}">{interval}'
+        f'<use href="#shape-{name.shape}" x="{_place(way.delta):g}" y="{y:g}"><title>{escape(words)}</title></use></g>'
+    )
+
+
+def _place(share: float) -> float:
+    """Return pixels from the left; right is better."""
+    return round(MIDDLE + EDGE * max(-REACH, min(REACH, share)) / REACH, 1)

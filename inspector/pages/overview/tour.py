@@ -1,12 +1,12 @@
-"""The tour: four stops on one story of the record. A change of a skill, a check that failed, who read its line, what a probe found.
+"""The tour: four stops on one story of the record. A change of a skill, a failed check, readers of its line, a probe.
 
-Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between how its
-readers ended and how no skill did on the same tasks.
+Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between
+its readers and no skill on the same tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import cast
@@ -28,7 +28,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.rates import Rate
-from inspector.pages.library.blame import ChosenLine, open_blame
+from inspector.pages.library.blame_view import find_line
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours
 from runner.base.types import CheckStatus, UseKind
@@ -52,29 +52,6 @@ class TourStop:
     name: str
     says: str
     url: str
-
-
-@dataclass(frozen=True, slots=True)
-class TourPlace:
-    """Where somebody stands who takes the tour."""
-
-    stops: tuple[TourStop, ...]
-    stop: TourStop
-    previous: TourStop | None
-    following: TourStop | None
-
-
-@dataclass(frozen=True, slots=True)
-class TourSide:
-    """Trials that passed and failed on one side of the third stop."""
-
-    words: str
-    rate: Rate
-
-    @property
-    def squares(self) -> tuple[bool, ...]:
-        """Passed ones first."""
-        return (True,) * self.rate.passed + (False,) * (self.rate.scored - self.rate.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +87,14 @@ class Tour(Shaped):
     )
 
     @property
-    def sides(self) -> tuple[TourSide, ...]:
-        return TourSide("read the line", self.share), TourSide("no skill", self.bare)
-
-    @property
-    def has_squares(self) -> bool:
-        """Few enough to draw one by one, on both sides."""
-        return max(self.share.scored, self.bare.scored) <= MAX_SQUARES
+    def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
+        """(words, rate, its trials, passed ones first) of both sides; None where they are too many to draw one by one."""
+        both = (("read the line", self.share), ("no skill", self.bare))
+        are_few = max(self.share.scored, self.bare.scored) <= MAX_SQUARES
+        return [
+            (words, rate, [True] * rate.passed + [False] * (rate.scored - rate.passed) if are_few else None)
+            for words, rate in both
+        ]
 
     @property
     def gap(self) -> float:
@@ -131,17 +109,8 @@ class Tour(Shaped):
 
     @property
     def said(self) -> str:
-        """What the probe says of the change, whose hunks it took back together."""
+        """What the probe found about the change, whose hunks it took back together."""
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The line of the third stop, and how its later readers and no skill ended on the tasks that both were scored on."""
-
-    number: int
-    share: Rate
-    bare: Rate
 
 
 KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)
@@ -149,42 +118,39 @@ FACT = "tour"  # its name on disk
 
 
 def find_tour(user: User) -> Tour | None:
-    """None also while it is paused for this person."""
+    """Return the tour, None also while it is paused for this person."""
     return find_story(user)[0]
 
 
 def find_story(user: User) -> tuple[Tour | None, Queue | None]:
-    """The tour, or the queue that pauses it: while this person reviews blind, one of its four stops may be closed to them.
+    """Return the tour, or the queue that pauses it: to a blind reviewer one of its four stops may be closed.
 
     One query while nothing changed, and one more or two for what is closed.
     """
-    tour = _read_story()
+    key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
+    kept = KEPT.get(key) if key else None
+    if key and kept is None:
+        kept = (_tell_best(list(_select_probes())),)
+        KEPT.put(key, kept)
+    tour = kept[0] if kept else None
     if tour is None:
         return None, None
     queue = Words(user).closing(trial=tour.trial, run=tour.decision.episode.run)
     return (None, queue) if queue else (tour, None)
 
 
-def _read_story() -> Tour | None:
-    key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
-    if not key:
-        return None
-    kept = KEPT.get(key)
-    if kept is None:
-        kept = (_tell_best(list(_select_probes())),)
-        KEPT.put(key, kept)
-    return kept[0]
-
-
-def find_place(user: User, asked: str) -> TourPlace | None:
-    """Of the number in an address, as `_list_stops` writes it; None where it names no stop."""
+def find_place(user: User, asked: str) -> dict[str, object] | None:
+    """Return the stop of the number in an address, as `_list_stops` writes it, among the others; None where it names none."""
     tour = find_tour(user) if asked.isdecimal() else None
     stop = next((stop for stop in tour.stops if str(stop.number) == asked), None) if tour else None
-    return TourPlace(tour.stops, stop, *find_neighbours(tour.stops, stop)) if tour and stop else None
+    if tour is None or stop is None:
+        return None
+    previous, following = find_neighbours(tour.stops, stop)
+    return {"stops": tour.stops, "stop": stop, "previous": previous, "following": following}
 
 
 def _select_probes() -> QuerySet[Probe]:
-    """The newest that took something back and have ended."""
+    """Select the newest that took something back and have ended."""
     found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
     return found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES]
 
@@ -194,7 +160,7 @@ def _origin_of(probe: Probe) -> Episode:
 
 
 def _tell_best(probes: Sequence[Probe]) -> Tour | None:
-    """The one with the largest gap, of the clearest probes. None where no probe has a tested control."""
+    """Return the one with the largest gap, of the clearest probes. None where no probe has a tested control."""
     results = [result for result in read_results(probes) if result.is_over and CONTROL in result.tests]
     tours = (_tell(result) for result in sorted(results, key=lambda each: each.tests[CONTROL].p))
     return max(islice(filter(None, tours), MAX_STORIES), key=lambda tour: tour.gap, default=None)
@@ -210,10 +176,15 @@ def _tell(result: ProbeResult) -> Tour | None:
     caused_it = decision.after_trial is not None and decision.after_trial.success is False
     trial = decision.after_trial if caused_it else _find_reader(episode, hunk)
     check = _find_check(trial) if trial else None
-    line = _take_line(result.probe, decision, hunk) if hunk else None
-    if trial is None or check is None or hunk is None or line is None:
+    line, share, bare = _take_line(result.probe, decision, hunk) if hunk else (0, Rate(), Rate())
+    if trial is None or check is None or hunk is None or not line:
         return None
-    added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
+    added = [
+        (number, one_line(text.decode("utf-8", "replace"), MAX_LINE))
+        for each in hunks
+        if each.path == hunk.path
+        for number, text in enumerate(each.added, start=each.new[0] + 1)
+    ]
     return Tour(
         trial=trial,
         caused_it=caused_it,
@@ -222,23 +193,23 @@ def _tell(result: ProbeResult) -> Tour | None:
         compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
         decision=decision,
         path=hunk.path,
-        line=line.number,
+        line=line,
         added=tuple(added[:MAX_LINES]),
         lines_left_out=max(0, len(added) - MAX_LINES),
-        share=line.share,
-        bare=line.bare,
+        share=share,
+        bare=bare,
         kept=result.side(CONTROL).rate,
         taken=result.own.rate,
         effect=result.effect,
         stand_ins=join_stand_ins((result.probe.run, episode.run)),
-        stops=_list_stops(result.probe, decision, trial, check, hunk, line.number, caused_it=caused_it),
+        stops=_list_stops(result.probe, decision, trial, check, hunk, line, caused_it=caused_it),
     )
 
 
 def _list_stops(
     probe: Probe, decision: Decision, trial: Trial, check: Check, hunk: Hunk, line: int, *, caused_it: bool
 ) -> tuple[TourStop, ...]:
-    """In the order of time. Each address leads to the thing itself, and says which stop it is."""
+    """List the stops in the order of time. Each address leads to the thing itself, and says which stop it is."""
     episode, change = _origin_of(probe), {"decision": decision.number}
     at_failure, at_patch = (1, 2) if caused_it else (2, 1)
     trial_url = f"{trial.get_absolute_url()}?tour={at_failure}#check-{check.pk}"
@@ -262,20 +233,15 @@ def _link(number: int, name: str, episode: Episode, anchor: str, **query: object
 
 
 def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
-    """Those taken back that added lines, or the lines taken back alone."""
+    """Return those taken back that added lines, or the lines taken back alone."""
     taken = {each["id"] for each in probe.reverted}
     hunks = list_hunks(decision.before.read(), decision.after.read())
     whole = [each for hunk in hunks for each in (hunk, *hunk.lines)]
     return [hunk for hunk in whole if hunk.id in taken and hunk.kind == "lines" and hunk.added]
 
 
-def _number_lines(hunk: Hunk) -> Iterable[tuple[int, str]]:
-    for number, text in enumerate(hunk.added, start=hunk.new[0] + 1):
-        yield number, one_line(text.decode("utf-8", "replace"), MAX_LINE)
-
-
 def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
-    """The first failed trial of the episode that opened the skill of the line, with a check that says why."""
+    """Return the first failed trial of the episode that opened the skill of the line, with a check that says why."""
     skill = hunk.path.partition("/")[0] if hunk else ""
     uses = SkillUse.objects.filter(attempt__trial=OuterRef("pk"), attempt__counts=True, skill=skill)
     readers = episode.trials.filter(Exists(uses.exclude(kind=UseKind.MOUNTED)), success=False)
@@ -283,7 +249,7 @@ def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:
 
 
 def _find_check(trial: Trial) -> Check | None:
-    """The first failed check that says something."""
+    """Return the first failed check that says something."""
     failed = Check.objects.filter(
         verdict__attempt__trial=trial,
         verdict__attempt__counts=True,
@@ -293,25 +259,18 @@ def _find_check(trial: Trial) -> Check | None:
     return failed.exclude(message="").first() or failed.first()
 
 
-def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> _Line | None:
-    """Finding it opens the blame twice, so it is kept on disk until a run of the experiment changes. One query."""
+def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate, Rate]:
+    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it since;
+    and how its later readers and no skill ended on the tasks that both were scored on.
+
+    Finding it reads the blame, so it is kept on disk until a run of the experiment changes. One query."""
     experiment = _origin_of(probe).run.experiment
     key = str(probe.run.public_id), hunk.id, read_revisions(experiment)
     fact = take_fact(experiment, FACT, key)
     if fact is None:
-        found = _find_line(probe, decision, hunk)
+        text = hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
+        found = find_line(_origin_of(probe), decision, probe.state, hunk.path, text)
         own = found.later.total if found else Ended()
         fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
         keep_fact(experiment, FACT, key, fact)
-    line = _Line(fact["number"], Rate(**fact["share"]), Rate(**fact["bare"]))
-    return line if line.number else None
-
-
-def _find_line(probe: Probe, decision: Decision, hunk: Hunk) -> ChosenLine | None:
-    """The hunk's first line as it stands in the probed state; None where another answer wrote over it since."""
-    episode, text = _origin_of(probe), hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
-    query = {"at": probe.state, "file": hunk.path}
-    found = open_blame(episode.run, episode, query)
-    rows = [row for span in found.spans if span.origin.decision == decision for row in span.rows]
-    number = next((row.new for row in rows if row.new and row.text == text), None)
-    return open_blame(episode.run, episode, {**query, "line": str(number)}).chosen if number else None
+    return int(fact["number"]), Rate(**fact["share"]), Rate(**fact["bare"])

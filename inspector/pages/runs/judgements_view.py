@@ -1,58 +1,220 @@
-"""`/runs/<id>/judgements/`: what a judging model said of a run, level by level; each score opens its prompt and reply."""
+"""`/runs/<id>/judgements/`: how a judging model scored a run, level by level; each score opens its prompt and reply."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run
+from benchapp.judges.judge_scores import contradictions, count_retried, endings
+from benchapp.judges.judged_measures import LEVEL_1, LEVEL_2, MEASURES, PARTS
+from benchapp.judges.level_three import COLUMNS, MeasuredOutcome, outcome_rows, outcomes_by_family
+from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
+from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
+from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.runs.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
+from benchapp.stats.judged.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
+from benchapp.stats.judged.judged_rows import read_judged_rows
 from inspector.web.closed_pages import refuse_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.judging.metrics import REFERENCES, SCORED, Metric
 
+PER_PAGE = 40
+MAX_REASON = 600
+NO_FAMILY = "tasks without a family"
+ASKED_METRICS = (*SCORED, *REFERENCES)
+STATUS_WORDS = {
+    "asked": "not answered yet",
+    "ok": "ok",
+    "partial": "partial",
+    "malformed": "no JSON",
+    "prose": "words around the JSON",
+    "wrong-type": "wrong type",
+    "out-of-range": "outside the scale",
+    "empty": "empty",
+    "refused": "refused",
+    "failed": "no reply",
+    "no-points": "no key points",
+    "no-reference": "nothing to compare it with",
+    "no-trajectory": "no trajectory",
+}
 MAX_SHOWN = 60_000  # characters of one text on the page; the twin has the whole
+# Of the measured ones the first is of level 2, the others are of level 3.
+HEADS = {"level_1": LEVEL_1, "level_2": LEVEL_2, "measured": COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A row of the table: the measures of levels 1 and 2 in their order, then what needs no judge. family -1: of none."""
+
+    name: str
+    family: int | None
+    means: tuple[Mean | None, ...]
+    outcomes: tuple[MeasuredOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the questions of one metric ended."""
+
+    metric: Metric
+    total: int
+    counts: tuple[tuple[str, str, int], ...]  # status, its words, units
+    contradictions: int
+
+    @property
+    def unusable(self) -> int:
+        return sum(count for status, _, count in self.counts if status in UNUSABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLine:
+    """One measure's spread over samples and over replicates."""
+
+    name: str
+    samples: Spread | None
+    replicates: Spread | None
+
+    @property
+    def both(self) -> tuple[Spread | None, Spread | None]:
+        return self.samples, self.replicates
 
 
 @require_safe
 @of_run
 def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
+    """Show one pass: a table by task, the parts, how questions ended, how far it spreads, and its questions."""
     passes = list(Judging.objects.of_run(run).select_related("run"))
     judging = choose_row(passes, request.GET.get("judging", ""))
-    this = JudgementsPage(run, judging, request.GET, words_of(request).closed_trials()) if judging else None
-    page = paginate(request, this.units, per_page=PER_PAGE) if this else None
-    data = {
-        "run": RUN_HEAD.read(run),
-        "passes": JUDGED_BY.read_all(passes),
-        "judging": judging,
-        **(TABLES.read(this) if this else {}),
-        "questions": QUESTION.read_all(page or ()),
-        "next": next_url(request, page) if page is not None else None,
-    }
+    data: dict[str, object] = {"run": RUN_HEAD.read(run), "passes": JUDGED_BY.read_all(passes), "judging": judging}
     context = {
         "section": "run",
         "this_run": run,
         "all_passes": passes,
         "this_pass": judging,
-        "this": this,
-        "page": page,
         "heads": HEADS,
         "status_words": STATUS_WORDS,
         "max_reason": MAX_REASON,
     }
+    if judging is None:
+        data |= {"questions": [], "next": None}
+        return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
+    rows = read_judged_rows([judging])[judging.pk]
+    by_family, of_all = outcomes_by_family(run)
+    lines = _list_lines(rows, by_family)
+    whole = TaskLine("mean over tasks", None, _find_means(rows), tuple(of_all))
+    measured = by_measure(rows)
+    parts = [(measure, mean_over_tasks(measured.get(measure.key, ()))) for measure in PARTS]
+    ended, retried, spreads = _list_endings(judging), count_retried(judging), _list_spreads(run, judging, rows)
+
+    # The questions, without trials that are closed to this person.
+    metric, status, family = (request.GET.get(name, "") for name in ("metric", "status", "family"))
+    units = judging.units.exclude(attempt__trial__in=words_of(request).closed_trials())
+    metric = metric if metric in set(ASKED_METRICS) else ""
+    status = status if status in STATUS_WORDS else ""
+    asked_family = int(family) if family.isdecimal() and len(family) < 18 else None
+    if metric:
+        units = units.filter(metric=metric)
+    if status:
+        units = units.filter(status=status)
+    if asked_family is not None:
+        units = units.filter(task__family=asked_family)
+    units = units.select_related("task__family", "attempt__trial", "source__judging__run")
+    units = units.prefetch_related("judgements").annotate(tries_total=Count("tries")).order_by("pk")
+    page = paginate(request, units, per_page=PER_PAGE)
+    data |= {
+        "tasks": [_line_twin(line) for line in lines],
+        "mean_over_tasks": _line_twin(whole),
+        "parts": {str(measure.key): mean and MEAN.read(mean) for measure, mean in parts},
+        "endings": [
+            {**ENDING.read(ending), **{status: count for status, _, count in ending.counts}} for ending in ended
+        ],
+        "asked_again": retried,
+        "spread": SPREAD_LINE.read_all(spreads),
+        "questions": QUESTION.read_all(page),
+        "next": next_url(request, page),
+    }
+    context["page"] = page
+    context["this"] = {
+        "lines": lines,
+        "whole": whole,
+        "parts": parts,
+        "endings": ended,
+        "unusable": sum(ending.unusable for ending in ended),
+        "retried": retried,
+        "spreads": spreads,
+        "metric": metric,
+        "status": status,
+        "family": asked_family,
+    }
     return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
+
+
+def _list_lines(rows: Sequence[JudgedRow], by_family: Mapping[int, Sequence[MeasuredOutcome]]) -> list[TaskLine]:
+    """Return task by task in the order of the suite."""
+    by_task: dict[int, list[JudgedRow]] = {pk: [] for pk in by_family}
+    for row in rows:
+        by_task.setdefault(-1 if row.family is None else row.family, []).append(row)
+    families = {family.pk: family for family in Family.objects.filter(pk__in=list(by_task))}
+    order = sorted(by_task, key=lambda pk: (families[pk].ordinal, families[pk].key) if pk in families else (10**9, ""))
+    return [
+        TaskLine(
+            families[pk].name if pk in families else NO_FAMILY,
+            pk,
+            _find_means(by_task[pk]),
+            tuple(by_family.get(pk, ())),
+        )
+        for pk in order
+    ]
+
+
+def _find_means(rows: Sequence[JudgedRow]) -> tuple[Mean | None, ...]:
+    found = by_measure(rows)
+    return tuple(mean_over_tasks(found.get(measure.key, ())) for measure in MEASURES)
+
+
+def _list_endings(judging: Judging) -> list[Ending]:
+    found, against = endings(judging), contradictions(judging)
+    ended = []
+    for metric in ASKED_METRICS:
+        if metric in found:
+            counts = ((status, words, found[metric][status]) for status, words in STATUS_WORDS.items())
+            kept = tuple(each for each in counts if each[2])
+            ended.append(Ending(metric, found[metric].total(), kept, against.get(metric, 0)))
+    return ended
+
+
+def _list_spreads(run: Run, judging: Judging, rows: Sequence[JudgedRow]) -> list[SpreadLine]:
+    """Return the spread of what was sampled or rerun more than once."""
+    samples = over_samples([*rows, *outcome_rows(run)])
+    alike = read_judged_rows(replicates_of(judging))
+    replicates = over_replicates(alike) if len(alike) > 1 else {}
+    lines = []
+    for key, name in [*((str(measure.key), measure.name) for measure in MEASURES), ("accuracy", "accuracy")]:
+        both = [spread if spread and spread.n > 1 else None for spread in (samples.get(key), replicates.get(key))]
+        if any(both):
+            lines.append(SpreadLine(name, *both))
+    return lines
+
+
+def _line_twin(line: TaskLine) -> dict[str, object]:
+    judged = {str(measure.key): mean and MEAN.read(mean) for measure, mean in zip(MEASURES, line.means, strict=True)}
+    outcomes = {each.metric.key: OUTCOME.read(each) for each in line.outcomes}
+    return {"task": line.name, **judged, **outcomes}
 
 
 @require_safe
 def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """One question with every prompt and reply, exactly as they were sent and came."""
+    """Show one question with every prompt and reply, exactly as they were sent and came."""
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     related = ("judging__run", "task__family", "attempt__trial", "source__judging__run")
     unit = get_object_or_404(JudgedUnit.objects.select_related(*related), public_id=unit_id, judging__run=run)
@@ -107,6 +269,18 @@ def _read_content(blob: Blob | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+# --- the twins --------------------------------------------------------------------------------------------------------
+
+
+MEAN = JsonShape("value", "rows", "tasks")
+OUTCOME = JsonShape("mean", "*rate")
+ENDING = JsonShape("metric", "questions=total", "contradictions")
+SPREAD = JsonShape("n", "mean", "sd")
+SPREAD_LINE = JsonShape(
+    "measure=name",
+    ("samples", lambda line: line.samples and SPREAD.read(line.samples)),
+    ("replicates", lambda line: line.replicates and SPREAD.read(line.replicates)),
+)
 JUDGED_BY = JsonShape(
     *("id=public_id", "model", "scripted", "prompt_version", "repeat", "metrics", "started_at", "finished_at"),
     "stopped",

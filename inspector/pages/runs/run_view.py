@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from uuid import UUID
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import Max, Sum
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of
 from benchapp.models import (
     Attempt,
@@ -28,194 +30,176 @@ from benchapp.models import (
     Trial,
 )
 from benchapp.models.episodes import REASON
-from benchapp.record.json_shape import JsonShape, Shaped, encode
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.record.json_shape import JsonShape, encode
+from benchapp.review.blinding import hidden_until
 from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import read_skills_held
+from benchapp.stats.metrics.metric_names import KNOWN, name_role
 from benchapp.stats.metrics.no_skill_sibling import (
     BesideNoSkill,
-    Successes,
     compare_with_no_skill,
     outcomes_of,
     read_outcomes,
     sibling_of,
 )
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.spending import RunSpending, spending_of
+from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
-from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import read_probes_of_run
+from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
-from inspector.pages.runs.run import (
-    LibraryFacts,
-    Lines,
-    RetestCounts,
-    build_cards,
-    build_grid,
-    count_reading,
-    count_retests,
-    find_bypasses,
-    split_cards,
-)
 from inspector.web.closed_pages import words_of
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
-from runner.base.types import DecisionStatus, Phase
+from runner.base.types import DecisionStatus, Phase, Role, UseKind
 
 PER_PAGE = 100  # trials, or episodes
 REASON_LENGTH = 300  # a traceback may follow
 MAX_LISTED = 30  # names in the aside; the rest is counted
 
+PHASE_TITLES: dict[str, str] = {
+    Phase.ACQUISITION: "Acquisition",
+    Phase.DEPLOYMENT: "Frozen deployment",
+    Phase.REPLAY: "Replay",
+    Phase.EVALUATION: "Evaluation",
+}
+PHASE_ORDER = [*PHASE_TITLES]  # as time goes: the library is written, sealed, used; replay looks back
+ROLE_ORDER: list[str] = [*Role]
 
-@require_safe
-def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Run.objects.for_detail().select_related("probe"), public_id=public_id)
-    if read_htmx(request).target == "evolution":
-        return _evolution_part(request, found)
-    trials = Trial.objects.filter(episode__run=found)
-    tallies = tally_by(trials, "phase", "task__role")
-    tally, rates = sum(tallies.values(), TrialTally()), skillevolbench_metrics.rates_of(tallies)
-    if rates:
-        return _grid_page(request, found, tally, rates, as_json=as_json)
-    return _list_page(request, found, tally, as_json=as_json)
-
-
-def _evolution_part(request: HttpRequest, found: Run) -> HttpResponse:
-    """What a move of the cursor changes."""
-    sibling = sibling_of(found)
-    squares = Trial.objects.filter(episode__run=found).for_grid()
-    beside = read_outcomes(sibling) if sibling else {}
-    return HttpResponse(_draw_evolution(request, found, choose_episode(found)[0], squares, beside))
-
-
-def _draw_evolution(
-    request: HttpRequest, found: Run, episodes: Sequence[Episode], squares: Sequence[Square], beside: Successes
-) -> str:
-    asked = {name: request.GET.get(name, "") for name in ("episode", "at")}
-    return draw_evolution(found, episodes, squares, words_of(request), **asked, beside=beside)
-
-
+PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
+RUN = JsonShape(
+    *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
+    *("author_agent?", "author_model", "scripted", "status", "seed", "forked_from"),
+    ("probe_of", lambda run: PROBE.read(run.probe) if hasattr(run, "probe") else None),
+    *("setup_digest?", "notice?"),
+)
+LIBRARY = JsonShape(
+    *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),
+    *("files=library.files_total", "bytes=library.bytes_total"),
+)
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
 
 
-@dataclass(frozen=True)
-class Headway(Shaped):
-    """How far a run has come, what it may spend, what stands still: empty of imports and of what is at its end."""
-
-    progress: WorkProgress | None = None
-    budget: Sequence[BudgetPart] = ()
-    standing_still: Sequence[Episode] = ()
-
-    json_shape = JsonShape(
-        *("progress", "budget", ("standing_still", lambda found: STANDING_STILL.read_all(found.standing_still)))
-    )
-
-
-@dataclass(frozen=True)
-class GridFacts:
-    """What the page of a grid and its twin tell of a run."""
-
-    run: Run
-    tally: TrialTally
-    rates: Mapping[str, Rate]
-    squares: list[Square]
-    headway: Headway
-    compared: Mapping[str, BesideNoSkill]
-    sibling: Run | None
-    beside: Successes  # of the sibling
-    retest: RetestCounts | None
-    bypassed: list[Square]
-    unscored: list[Attempt]
-    spent: RunSpending
-    delays: Mapping[str, float] | None
-    endings: Endings
-    now: list[AtWork]
-    calling: list[ModelCall]
-
-
-def _read_headway(found: Run) -> Headway:
-    if found.experiment.origin != Experiment.Origin.RUN or found.status in (Run.Status.DONE, Run.Status.CANCELLED):
-        return Headway()
-    progress = progress_of([found])[found.pk]
-    return Headway(
-        progress,
-        budget_of([found], progress),
-        list(found.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH))),
-    )
+@require_safe
+def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    run = get_object_or_404(Run.objects.for_detail().select_related("probe"), public_id=public_id)
+    trials = Trial.objects.filter(episode__run=run)
+    if read_htmx(request).target == "evolution":  # the cursor moved and nothing else changes
+        sibling = sibling_of(run)
+        no_skill = read_outcomes(sibling) if sibling else {}
+        return HttpResponse(draw_evolution(request, run, choose_episode(run)[0], trials.for_grid(), no_skill))
+    tallies = tally_by(trials, "phase", "task__role")
+    tally = sum(tallies.values(), TrialTally())
+    if rates := skillevolbench_metrics.rates_of(tallies):
+        return _grid_page(request, run, tally, rates, as_json=as_json)
+    return _list_page(request, run, tally, as_json=as_json)
 
 
 def _grid_page(
-    request: HttpRequest, found: Run, tally: TrialTally, rates: Mapping[str, Rate], *, as_json: bool
+    request: HttpRequest, run: Run, tally: TrialTally, rates: Mapping[str, Rate], *, as_json: bool
 ) -> HttpResponse:
-    squares = Trial.objects.filter(episode__run=found).for_grid()
-    sibling = sibling_of(found)
-    beside = read_outcomes(sibling) if sibling else {}
-    facts = GridFacts(
-        run=found,
-        tally=tally,
-        rates=rates,
-        squares=squares,
-        headway=_read_headway(found),
-        compared=compare_with_no_skill(outcomes_of(squares), beside),
-        sibling=sibling,
-        beside=beside,
-        retest=count_retests(squares),
-        bypassed=_find_failed_bypasses(found, squares),
-        unscored=list(_select_unscored(found)),
-        spent=spending_of([found])[found.pk],
-        delays=_sum_delays(found),
-        endings=read_endings([found])[found.pk],
-        now=_list_working(request, found) if found.is_open else [],
-        calling=_list_calling(found) if found.is_open else [],
-    )
+    squares = Trial.objects.filter(episode__run=run).for_grid()
+    sibling = sibling_of(run)
+    no_skill = read_outcomes(sibling) if sibling else {}
+    compared = compare_with_no_skill(outcomes_of(squares), no_skill)
+    progress, budget, troubled = _read_headway(run)
+    retest, bypassed, delays = count_retests(squares), _find_bypasses(run, squares), _sum_delays(run)
+    attempts = Attempt.objects.without_score().filter(trial__episode__run=run)
+    unscored = list(attempts.select_related("trial__task").order_by("-started_at", "-id"))
+    spent, endings = spending_of([run])[run.pk], read_endings([run])[run.pk]
+    working: list[AtWork] = []
+    calling: list[ModelCall] = []
+    if run.is_open:
+        under_way = Attempt.objects.under_way().filter(trial__episode__run=run)
+        working = without_closed(words_of(request), at_work(under_way, MAX_LISTED))
+        calling = list(ModelCall.objects.of_authors_at_work().filter(episode__run=run)[:MAX_LISTED])
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
+
     if as_json:
-        return render_page(request, template, data=_grid_twin(request, facts), as_json=True)
-    return render_page(request, template, data={}, context=_build_context(request, facts), as_json=False)
+        page = paginate(request, squares, per_page=PER_PAGE)
+        trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
+        data = {
+            **_begin_twin(request, run, tally),
+            "now": [{**ATTEMPT.read(row.attempt), "latest": in_a_line(row.step) or None} for row in working],
+            "provider_delay": delays,
+            "authors": AUTHOR_CALL.read_all(calling),
+            "progress": progress,
+            "budget": budget,
+            "standing_still": STANDING_STILL.read_all(troubled),
+            "metrics": {key: {**encode(rate), "beside_no_skill": compared.get(key)} for key, rate in rates.items()},
+            "sibling": sibling,
+            "retest": retest,
+            "silent_bypass": bypassed,
+            "unscored_attempts": ATTEMPT.read_all(unscored),
+            "spent": spent,
+            "endings": endings,
+            "trials": TRIAL.read_all(trials[square.pk] for square in page),
+            "next": next_url(request, page),
+        }
+        return render_page(request, template, data=data, as_json=True)
 
-
-def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
-    """What the page says of these facts."""
-    found, episodes = facts.run, choose_episode(facts.run)[0]
-    grid = build_grid(facts.squares, {episode.pk: episode for episode in episodes}, _read_library_facts(found))
-    samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
-    protocols = frozenset(group.episode.protocol for group in grid.groups)
-    return {
-        **vars(facts),
-        **vars(facts.headway),
-        **read_probes_of_run(found, words_of(request)),
-        "cards": split_cards(build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))),
-        "reading": count_reading(facts.squares),
-        "evolution": _draw_evolution(request, found, episodes, facts.squares, facts.beside),
-        "grid": grid,
+    all_episodes = choose_episode(run)[0]
+    in_grid = {square.episode_id for square in squares}
+    episodes = {episode.pk: episode for episode in all_episodes if episode.pk in in_grid}
+    samples = (square.sample for square in squares if square.phase == Phase.DEPLOYMENT)
+    protocols = frozenset(episode.protocol for episode in episodes.values())
+    cards = build_cards(rates, compared, protocols, samples=1 + max(samples, default=0))
+    parts = ("CSSR", "ARSR", "CompSR")  # what ESR is made of
+    context = {
+        "run": run,
+        "tally": tally,
+        "progress": progress,
+        "budget": budget,
+        "standing_still": troubled,
+        "endings": endings,
+        "cards": {
+            "main": next((card for card in cards if card.key == "ESR"), None),
+            "parts": [card for card in cards if card.key in parts and card.rate],
+            "others": [card for card in cards if card.key not in ("ESR", *parts) and card.rate],
+        },
+        "reading": _count_reading(squares),
+        "evolution": draw_evolution(request, run, all_episodes, squares, no_skill),
+        "grid": _build_grid(run, squares, episodes),
         "trial_address": address_of_any("trial"),
-        "tainted": any(group.episode.is_tainted for group in grid.groups),
-        "bypassed": facts.bypassed[:MAX_LISTED],
-        "bypassed_total": len(facts.bypassed),
-        "bypassed_more": max(0, len(facts.bypassed) - MAX_LISTED),
-        "unscored": facts.unscored[:MAX_LISTED],
-        "unscored_more": max(0, len(facts.unscored) - MAX_LISTED),
-        "agent": facts.spent.agent,
-        "author": facts.spent.author,
-        "judge": facts.spent.judge,
+        "tainted": any(episode.is_tainted for episode in episodes.values()),
+        "sibling": sibling,
+        "retest": retest,
+        "bypassed": bypassed[:MAX_LISTED],
+        "bypassed_total": len(bypassed),
+        "bypassed_more": max(0, len(bypassed) - MAX_LISTED),
+        "unscored": unscored[:MAX_LISTED],
+        "unscored_more": max(0, len(unscored) - MAX_LISTED),
+        "agent": spent.agent,
+        "author": spent.author,
+        "judge": spent.judge,
+        "delays": delays,
+        "now": working,
+        "calling": calling,
+        **read_probes_of_run(run, words_of(request)),
     }
+    return render_page(request, template, data={}, context=context, as_json=False)
 
 
-def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:
+def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:
     form = TrialListForm(request.GET)
-    trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
+    trials = form.apply(Trial.objects.filter(episode__run=run).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
-    spent, endings = spending_of([found])[found.pk], read_endings([found])[found.pk]
-    headway = _read_headway(found)
+    spent, endings = spending_of([run])[run.pk], read_endings([run])[run.pk]
+    progress, budget, troubled = _read_headway(run)
     libraries = list(
-        found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
+        run.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
     )
+    episodes = choose_episode(run)[0] if run.experiment.origin == Experiment.Origin.RUN else []
+    in_order = any(episode.is_ordered for episode in episodes)
+    squares = Trial.objects.filter(episode__run=run).for_grid() if in_order else []
     data = {
-        **_run_twin(request, found, tally),
-        **encode(headway),
+        **_begin_twin(request, run, tally),
+        "progress": progress,
+        "budget": budget,
+        "standing_still": STANDING_STILL.read_all(troubled),
         "metrics": {},
         "spent": spent,
         "endings": endings,
@@ -223,146 +207,269 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         "trials": TRIAL.read_all(page),
         "next": next_url(request, page),
     }
-    episodes = choose_episode(found)[0] if found.experiment.origin == Experiment.Origin.RUN else []
-    in_order = any(episode.is_ordered for episode in episodes)
-    squares = Trial.objects.filter(episode__run=found).for_grid() if in_order else []
     context = {
-        **vars(headway),
-        "in_order": in_order,
-        "evolution": _draw_evolution(request, found, episodes, squares, {}) if in_order and not as_json else "",
-        **read_probes_of_run(found, words_of(request)),
-        "run": found,
+        "run": run,
         "tally": tally,
+        "standing_still": troubled,
         "page": page,
         "chosen": form.chosen(),
         "statuses": Trial.Status.choices,
         "agent": spent.agent,
+        "in_order": in_order,
+        "evolution": draw_evolution(request, run, episodes, squares, {}) if in_order and not as_json else "",
         "episodes": libraries[:PER_PAGE],
         "more_episodes": len(libraries) > PER_PAGE,
+        **read_probes_of_run(run, words_of(request)),
     }
     return render_page(request, "runs/run_list.html", data=data, context=context, as_json=as_json)
 
 
-# --- queries ----------------------------------------------------------------------------------------------------
+def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, object]:
+    """Return how both twins begin. The lines that a probe took back are hidden where its library is closed to the reader."""
+    twin = {**RUN.read(run), "trial_counts": tally, "library": PageLink("library-json", run.public_id)}
+    origin = run.probe.origin if hasattr(run, "probe") else None
+    if origin and (queue := words_of(request).closing_library(origin)):
+        twin["probe_of"] = {**PROBE.read(run.probe), "reverted": hidden_until(queue)}
+    return twin
 
 
-def _read_library_facts(found: Run) -> LibraryFacts:
-    """Seals, rounds, and what decisions and curated skills did to each family, in two queries."""
-    entries = Entry.objects.filter(episode__run=found, kind__in=[Entry.Kind.FREEZE, Entry.Kind.SEED])
+def _read_headway(run: Run) -> tuple[WorkProgress | None, Sequence[BudgetPart], list[Episode]]:
+    """Return (progress, budget, episodes that do not advance), all empty for an import and for a run at its end."""
+    if run.experiment.origin != Experiment.Origin.RUN or run.status in (Run.Status.DONE, Run.Status.CANCELLED):
+        return None, [], []
+    progress = progress_of([run])[run.pk]
+    troubled = list(run.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH)))
+    return progress, budget_of([run], progress), troubled
+
+
+# --- the cards at the head --------------------------------------------------------------------------------------
+
+
+# Protocols that make a library first and try it afterwards, and their cards: metric key -> name, meaning.
+LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-agnostic"})
+LEARNED_FIRST_CARDS = {
+    "LSR": ("in acquisition", "trials the library learned from, before its seal: not its result"),
+    "ESR": ("after the seal", "trials with the sealed library; some tasks may be those it learned from"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RateCard:
+    """One rate at the head of the page, next to no-skill's."""
+
+    key: str  # of the metric, in the record's twin
+    short: str  # the paper's own letters, where it is the paper's metric
+    name: str
+    meaning: str
+    rate: Rate | None
+    beside: BesideNoSkill | None
+    beside_word: str = ""  # what the sibling's number is, where it is not the same
+    is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
+    note: str = ""
+
+    @property
+    def plain(self) -> str:
+        """Return the metric's plain name in one word, as on tiles and tabs."""
+        return KNOWN[self.key].short if self.key in KNOWN else self.name
+
+
+def build_cards(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
+) -> list[RateCard]:
+    """Return the cards for episodes of these protocols ("" where an import names none).
+
+    `samples`: the most that any task has after the seal.
+    """
+    cards = []
+    if protocols and protocols <= LEARNED_FIRST:
+        for key, (name, meaning) in LEARNED_FIRST_CARDS.items():
+            if key in rates:
+                repeats = key == "LSR" or samples > 1
+                note = "trials, several of each task" if key != "LSR" and repeats else ""
+                beside = compared.get(key)
+                cards.append(RateCard(key, "", name, meaning, rates[key], beside, is_pooled=repeats, note=note))
+        return cards
+    has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
+    for metric in skillevolbench_metrics.METRICS:
+        if metric.key in rates or has_roles:
+            key, beside = metric.key, compared.get(metric.key)
+            # The reference of the replay rate is no-skill's first try at the same tasks.
+            word = "LSR" if beside and beside.phase != metric.phase else ""
+            cards.append(RateCard(key, key, metric.name, metric.meaning, rates.get(key), beside, word))
+    return cards
+
+
+def _count_reading(squares: Iterable[Square]) -> Rate | None:
+    """Count which of the trials that were given a skill read one; `planned` counts the unknown ones too.
+
+    None where no trial was given any.
+    """
+    given = [square.skills_read for square in squares if square.skills_mounted]
+    known = [read for read in given if read is not None]
+    return Rate(sum(read > 0 for read in known), len(known), len(given)) if given else None
+
+
+# --- the grid ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A family's trials in one column."""
+
+    is_edge: bool  # in the first column of its phase
+    squares: Sequence[Square]
+
+
+def _build_grid(run: Run, squares: Iterable[Square], episodes: Mapping[int, Episode]) -> dict[str, object]:
+    """Return the table of families down, phases and roles across. Two queries.
+
+    `squares` are in the order of the plan (`Trial.objects.for_grid`), which is that of the rows.
+    """
+    rows: dict[int, dict[int | None, dict[tuple[str, str], list[Square]]]] = {}
+    names: dict[int | None, str] = {}
+    for square in squares:
+        names[square.family_id] = "no family" if square.family is None else square.family
+        families = rows.setdefault(square.episode_id, {})
+        families.setdefault(square.family_id, defaultdict(list))[square.phase, square.role].append(square)
+
+    def rank(place: tuple[str, str]) -> tuple[int, int, str]:
+        phase, role = place
+        known = ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
+        return PHASE_ORDER.index(phase), known, role
+
+    places = {place for families in rows.values() for cells in families.values() for place in cells}
+    heads, columns = [], []
+    for phase, group in groupby(sorted(places, key=rank), lambda place: place[0]):
+        roles = [role for _, role in group]
+        heads.append((PHASE_TITLES[phase], len(roles)))
+        columns += [(phase, role, role == roles[0]) for role in roles]
+
+    seals, rounds, lines = _read_libraries(run)
+    return {
+        "heads": heads,
+        "columns": [
+            {"label": name_role(role) or "tasks", "title": name_role(role) or "no role", "is_edge": is_edge}
+            for _, role, is_edge in columns
+        ],
+        "width": len(columns) + 2,
+        "groups": [
+            {
+                "episode": episodes[pk],
+                "seal": seals.get(pk, ""),
+                "rounds": rounds.get(pk, 0),
+                "rows": [
+                    {
+                        "name": names[family],
+                        "cells": [GridCell(edge, cells.get((phase, role), ())) for phase, role, edge in columns],
+                        "lines": lines.get((pk, family)),
+                    }
+                    for family, cells in families.items()
+                ],
+            }
+            for pk, families in rows.items()
+        ],
+    }
+
+
+Lines = dict[tuple[int, int | None], dict[str, int]]
+
+
+def _read_libraries(run: Run) -> tuple[dict[int, str], dict[int, int], Lines]:
+    """Return seals and rounds by episode, and the lines that were written for each family of it. Two queries."""
     seals: dict[int, str] = {}
-    lines: dict[tuple[int, int], Lines] = {}
+    rounds: dict[int, int] = {}
+    lines: Lines = {}
+    entries = Entry.objects.filter(episode__run=run, kind__in=[Entry.Kind.FREEZE, Entry.Kind.SEED])
     for episode, seal, family in entries.values_list("episode_id", "seal__seal", "seeding__family_id"):
         if seal:
             seals[episode] = seal
         elif family:
-            lines[episode, family] = Lines(seeded=True)
-    rounds: dict[int, int] = {}
+            lines[episode, family] = {"seeded": True}
     # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions there are.
-    decisions = Decision.objects.filter(episode__run=found).order_by().values_list("episode_id", "family_id", "status")
+    decisions = Decision.objects.filter(episode__run=run).order_by().values_list("episode_id", "family_id", "status")
     sums = (Sum("lines_added"), Sum("lines_removed"), Max("round"))
     for episode, family, status, added, removed, last in decisions.annotate(*sums):
-        if status != DecisionStatus.APPLIED:
-            continue
-        seeded = (episode, family) in lines
-        lines[episode, family] = Lines(added, removed, seeded)
-        rounds[episode] = max(rounds.get(episode, 0), last)
-    return LibraryFacts(seals, rounds, lines)
+        if status == DecisionStatus.APPLIED:
+            seeded = (episode, family) in lines
+            lines[episode, family] = {"seeded": seeded, "added": added, "removed": removed}
+            rounds[episode] = max(rounds.get(episode, 0), last)
+    return seals, rounds, lines
 
 
-def _list_working(request: HttpRequest, found: Run) -> list[AtWork]:
-    """Its agents at work."""
-    under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
-    return without_closed(words_of(request), at_work(under_way, MAX_LISTED))
+# --- the aside --------------------------------------------------------------------------------------------------
 
 
-def _list_calling(found: Run) -> list[ModelCall]:
-    """Its authors at work."""
-    return list(ModelCall.objects.of_authors_at_work().filter(episode__run=found)[:MAX_LISTED])
+@dataclass(frozen=True, slots=True)
+class RetestCounts:
+    """The same task at acquisition and at replay, where both were scored."""
+
+    recovered: int = 0  # failed, then passed
+    still_failed: int = 0
+    still_passed: int = 0
+    broke: int = 0  # passed, then failed
+    unpaired: int = 0  # replayed or planned, but not scored on both sides
+
+    @property
+    def paired(self) -> int:
+        return self.recovered + self.still_failed + self.still_passed + self.broke
+
+    @property
+    def failed_before(self) -> int:
+        return self.recovered + self.still_failed
+
+    @property
+    def passed_before(self) -> int:
+        return self.still_passed + self.broke
 
 
-def _select_unscored(found: Run) -> QuerySet[Attempt]:
-    attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
-    return attempts.select_related("trial__task").order_by("-started_at", "-id")
+def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
+    """Return None where nothing is replayed."""
+    outcomes: dict[str, dict[tuple[int, int, int], bool | None]] = defaultdict(dict)
+    for square in squares:
+        outcomes[square.phase][square.episode_id, square.task_id, square.sample] = square.success
+    first, again = outcomes[Phase.ACQUISITION], outcomes[Phase.REPLAY]
+    if not again:
+        return None
+    pairs = Counter((first.get(key), after) for key, after in again.items())
+    return RetestCounts(
+        recovered=pairs[False, True],
+        still_failed=pairs[False, False],
+        still_passed=pairs[True, True],
+        broke=pairs[True, False],
+        unpaired=sum(count for pair, count in pairs.items() if None in pair),
+    )
 
 
-def _sum_delays(found: Run) -> dict[str, float] | None:
-    """How long agents waited for models in vain; None where no call failed."""
-    held_up = Trajectory.objects.filter(attempt__trial__episode__run=found, extra__has_key="provider_delay")
-    delays = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
+def _find_bypasses(run: Run, squares: Sequence[Square]) -> list[Square]:
+    """Return the failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it, read none of
+    the library. Two queries."""
+    failed = [square for square in squares if square.success is False]
+    held = read_skills_held({square.snapshot_id for square in failed if square.snapshot_id})
+    counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=run)
+    uses = counting.filter(attempt__trial__success=False).order_by()
+    mounted: dict[int, set[str]] = defaultdict(set)
+    read: dict[int, set[str]] = defaultdict(set)
+    for trial, skill, kind in uses.values_list("attempt__trial_id", "skill", "kind").distinct():
+        (mounted if kind == UseKind.MOUNTED else read)[trial].add(skill)
+    slugs: dict[int, set[str]] = defaultdict(
+        set
+    )  # of an episode's families: a skill of another name is for all of them
+    for square in squares:
+        slugs[square.episode_id].add(square.slug or "")
+    bypassed = []
+    for square in failed:
+        given = held.get(square.snapshot_id, set()) if square.snapshot_id else mounted[square.pk]
+        is_for_it = any(skill == (square.slug or "") or skill not in slugs[square.episode_id] for skill in given)
+        if is_for_it and not square.is_tainted and not given & read[square.pk]:
+            bypassed.append(square)
+    return bypassed
+
+
+def _sum_delays(run: Run) -> dict[str, float] | None:
+    """Sum how long agents waited for models in vain. None where no call failed."""
+    delayed = Trajectory.objects.filter(attempt__trial__episode__run=run, extra__has_key="provider_delay")
+    delays = [delay for row in delayed.only("extra") if (delay := row.provider_delay)]
     if not delays:
         return None
-    return {
-        "attempts": len(delays),
-        "failed_tries": sum(tries for tries, _ in delays),
-        "seconds": sum(seconds for _, seconds in delays),
-    }
-
-
-def _select_uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
-    counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=found)
-    failed = counting.filter(attempt__trial__success=False).order_by()
-    return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
-
-
-def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
-    failed = (square for square in squares if square.success is False)
-    held = read_skills_held({square.snapshot_id for square in failed if square.snapshot_id})
-    return find_bypasses(squares, _select_uses_of_failed(found), held)
-
-
-# --- the twin ---------------------------------------------------------------------------------------------------
-
-
-PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
-RUN = JsonShape(
-    *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
-    *("author_agent?", "author_model", "scripted", "status", "seed", "forked_from"),
-    ("probe_of", lambda found: PROBE.read(found.probe) if hasattr(found, "probe") else None),
-    *("setup_digest?", "notice?"),
-)
-LIBRARY = JsonShape(
-    *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),
-    *("files=library.files_total", "bytes=library.bytes_total"),
-)
-
-
-def _hide_reverted(words: Words, found: Run) -> dict[str, object]:
-    """The entry of a probe without the lines it took back, where these are closed to the reader."""
-    origin = found.probe.origin if hasattr(found, "probe") else None
-    queue = words.closing_library(origin) if origin else None
-    return {"probe_of": {**PROBE.read(found.probe), "reverted": hidden_until(queue)}} if queue else {}
-
-
-def _run_twin(request: HttpRequest, found: Run, tally: TrialTally) -> dict[str, object]:
-    return {
-        **RUN.read(found),
-        **_hide_reverted(words_of(request), found),
-        "trial_counts": tally,
-        "library": PageLink("library-json", found.public_id),
-    }
-
-
-GRID = JsonShape(
-    ("now", lambda facts: [{**ATTEMPT.read(row.attempt), "latest": in_a_line(row.step) or None} for row in facts.now]),
-    *("provider_delay=delays", ("authors", lambda facts: AUTHOR_CALL.read_all(facts.calling)), "*headway"),
-    (
-        "metrics",
-        lambda facts: {
-            key: {**encode(rate), "beside_no_skill": facts.compared.get(key)} for key, rate in facts.rates.items()
-        },
-    ),
-    *("sibling", "retest", "silent_bypass=bypassed"),
-    ("unscored_attempts", lambda facts: ATTEMPT.read_all(facts.unscored)),
-    *("spent", "endings"),
-)
-
-
-def _grid_twin(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
-    page = paginate(request, facts.squares, per_page=PER_PAGE)
-    trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
-    return {
-        **_run_twin(request, facts.run, facts.tally),
-        **GRID.read(facts),
-        "trials": TRIAL.read_all(trials[square.pk] for square in page),
-        "next": next_url(request, page),
-    }
+    tries, seconds = zip(*delays, strict=True)
+    return {"attempts": len(delays), "failed_tries": sum(tries), "seconds": sum(seconds)}

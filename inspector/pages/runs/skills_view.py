@@ -1,25 +1,254 @@
-"""`/runs/<id>/skills/`, the usage funnel: which skills were there, which were read, followed, and how those trials ended."""
+"""`/runs/<id>/skills/`, the usage funnel: which skills there were, which were read, followed, and how those trials ended."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Run, Trial
-from benchapp.record.json_shape import encode
-from inspector.pages.runs.skills import SHARES, open_funnel
+from benchapp.models import Episode, Run, Trial
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.learning.funnel import (
+    LEAST_SHARE,
+    Chance,
+    Funnel,
+    SkillFunnel,
+    by_skill,
+    chances_of,
+    funnel_of,
+    read_skills_held,
+    rivals,
+    select_bypassed,
+    select_read_and_failed,
+    with_following,
+)
+from benchapp.stats.learning.skill_reading import look_for_following
+from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import render_page
-from inspector.web.subject import of_run
+from inspector.web.subject import of_run, once_for
 from inspector.web.text.row_shapes import RUN_HEAD
+from inspector.web.text.visible import visible
+from runner.base.types import Phase
+
+SHARES = (("10", 0.10), ("25", LEAST_SHARE), ("50", 0.50), ("75", 0.75))
+WHOSE = ("all", "own")
+MAX_LISTED = 25  # rows of one list; the rest is counted
+MAX_SKILLS = 200  # rows of the table
+BAR = 1_000  # width of a bar's picture
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelChoices:
+    """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; nonsense is as if it were not there."""
+
+    phase: str
+    whose: str
+    skill: str
+    episode: str
+    share: str
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> FunnelChoices:
+        def among(name: str, words: Iterable[str], default: str) -> str:
+            return query.get(name, "") if query.get(name) in set(words) else default
+
+        phase = among("phase", [phase.value for phase in Phase], "")
+        share = among("share", [word for word, _ in SHARES], "25")
+        return cls(phase, among("whose", WHOSE, "all"), query.get("skill", ""), query.get("episode", ""), share)
+
+    @property
+    def least(self) -> float:
+        return dict(SHARES)[self.share]
+
+    def takes(self, chance: Chance, episodes: Mapping[int, Episode]) -> bool:
+        return (
+            (self.whose != "own" or chance.is_for_it)
+            and self.skill in ("", chance.skill)
+            and self.episode in ("", str(episodes[chance.episode].public_id))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStage:
+    """One bar: the trials that came so far, of those of the first stage; x and width of its parts."""
+
+    name: str
+    tally: TrialTally
+    of: int
+    width: float  # of one trial
+    unknown: int = 0  # trials of the stage before: unknown whether they came here
+
+    @property
+    def failed(self) -> int:
+        return self.tally.scored - self.tally.passed
+
+    @property
+    def parts(self) -> list[tuple[str, float, float]]:
+        """(class, x, width) of passed, failed, unscored, unknown."""
+        counts = self.tally.passed, self.failed, self.tally.unscored, self.unknown
+        found, x = [], 0.0
+        for name, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):
+            if count:
+                found.append((name, x, count * self.width))
+                x += count * self.width
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class TrialList:
+    """A bounded list of trials, with the totals of all. A row has `trial`, `chance`, `step`, the `skills` concerned and the
+    `others` that were read instead."""
+
+    name: str
+    rows: Sequence[Mapping[str, object]]
+    total: int  # trials
+    failed: int
+    scored: int
+    trials: tuple[str, ...]  # public ids, all of them
+
+    @property
+    def left_out(self) -> int:
+        return self.total - len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """One skill of the table."""
+
+    found: SkillFunnel
+    name: str
+    episode: Episode
+    stages: tuple[FunnelStage, ...]
+    is_held: bool  # the library as it is now still has it
+
+
+SKILL = JsonShape(
+    *("skill=found.skill", "episode", "*found.funnel", "of_its_family=found.own"),
+    ("silent_bypass", lambda row: len(row.found.bypassed)),
+    ("read_and_failed", lambda row: len(row.found.failed)),
+    ("rival_read_instead", lambda row: len(row.found.rivals)),
+)
 
 
 @require_safe
 @of_run
 def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = words_of(request).closed_trials()
-    open_trials = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
-    page = open_funnel(run, request.GET, open_trials)
-    data = {"run": RUN_HEAD.read(run), **encode(page), "next": None}
-    context = {"section": "run", "this_run": run, "this": page, "shares": SHARES}
+    trials = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))  # that this reader may see
+    asked = FunnelChoices.of(request.GET)
+    phases = set(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
+    wanted = trials.filter(phase=asked.phase) if asked.phase else trials
+    chances = once_for(run, ("chances", asked.phase), lambda: chances_of(run, wanted))
+    looked = once_for(run, ("followed", asked.phase), lambda: look_for_following(chances))
+    every = with_following(chances, looked.found)
+    episodes = once_for(run, "episodes by key", lambda: {each.pk: each for each in Episode.objects.filter(run=run)})
+    chosen = [chance for chance in every if asked.takes(chance, episodes)]
+    funnel = funnel_of(chosen, asked.least)
+    in_table = by_skill([chance for chance in every if asked.whose == "all" or chance.is_for_it], asked.least)
+    bypassed, failed, rivalled = select_bypassed(chosen), select_read_and_failed(chosen), rivals(chosen)
+    pks = {chance.trial for chance in (*bypassed, *failed, *rivalled)}
+    rows = {trial.pk: trial for trial in Trial.objects.filter(pk__in=pks).select_related("task__family", "episode")}
+    lists = {
+        "bypassed": _list_trials("bypassed", bypassed, rows),
+        "failed": _list_trials("failed", failed, rows),
+        "rivals": _list_trials("rivals", rivalled, rows),
+    }
+    held = read_skills_held({episode.library_id for episode in episodes.values() if episode.library_id})
+    table = [_build_row(found, episodes[found.episode], held) for found in in_table[:MAX_SKILLS]]
+    cues = _count_cues(chosen) if asked.skill else []
+    data = {
+        "run": RUN_HEAD.read(run),
+        "phase": asked.phase or None,
+        "whose": asked.whose,
+        "least_share": asked.least,
+        "funnel": funnel,
+        "note": "association, not effect; followed is a heuristic",
+        "skills": SKILL.read_all(table),
+        "silent_bypass": lists["bypassed"].trials,
+        "read_and_failed": lists["failed"].trials,
+        "rival_read_instead": lists["rivals"].trials,
+        "not_searched": looked.left,
+        "searched_in_part": looked.cut,
+        "cues": [{"cue": cue, "named_later": named, "of": of} for cue, named, of in cues],
+        "next": None,
+    }
+    this = {
+        "asked": asked,
+        "funnel": funnel,
+        "stages": build_stages(funnel),
+        "skills": table,
+        "skills_left_out": max(0, len(in_table) - MAX_SKILLS),
+        "episodes": len({found.episode for found in in_table}),
+        "knows_own": any(chance.is_own is not None for chance in every),
+        **lists,
+        "unsearched": looked.left,  # readings there was no room to look at
+        "cut": looked.cut,
+        "cues": cues,
+        "phases": [phase.value for phase in Phase if phase.value in phases],
+    }
+    context = {"section": "run", "this_run": run, "this": this, "shares": SHARES}
     return render_page(request, "runs/skills.html", data=data, context=context, as_json=as_json)
+
+
+def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
+    total = funnel.available.total
+    width = BAR / total if total else 0.0
+    passed = funnel.followed.passed
+    return (
+        FunnelStage("available", funnel.available, total, width),
+        FunnelStage("read", funnel.read, total, width),
+        FunnelStage("followed", funnel.followed, total, width, funnel.unknown),
+        FunnelStage("passed", TrialTally(passed, passed, passed, passed), total, width),
+    )
+
+
+def _build_row(found: SkillFunnel, episode: Episode, held: Mapping[int, set[str]]) -> SkillRow:
+    is_held = found.skill in held.get(episode.library_id or 0, ())
+    return SkillRow(found, visible(found.skill), episode, build_stages(found.funnel), is_held)
+
+
+def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> TrialList:
+    """Return one row per trial, failed ones first."""
+    groups: dict[int, list[Chance]] = defaultdict(list)
+    for chance in chances:
+        groups[chance.trial].append(chance)
+    ordered = sorted(groups, key=lambda pk: trials[pk].success is not False)
+    rows = []
+    for pk in ordered[:MAX_LISTED]:
+        group = sorted(groups[pk], key=lambda each: not each.is_own)
+        first = min(group, key=lambda each: (each.reading.step or 2**31) if each.reading else 2**31)
+        rows.append(
+            {
+                "trial": trials[pk],
+                "chance": first,
+                "step": first.reading.step if first.reading else None,
+                "skills": [visible(each.skill) for each in group],
+                "others": list(dict.fromkeys(visible(other) for each in group for other in each.others)),
+            }
+        )
+    outcomes = [trials[pk].success for pk in groups]
+    return TrialList(
+        name,
+        rows,
+        len(groups),
+        outcomes.count(False),
+        len(outcomes) - outcomes.count(None),
+        tuple(str(trials[pk].public_id) for pk in ordered),
+    )
+
+
+def _count_cues(chances: Iterable[Chance]) -> list[tuple[str, int, int]]:
+    """Return (cue, trials whose later actions name it, trials where that is known) of what the skill names."""
+    found: dict[str, list[int]] = {}
+    for chance in chances:
+        if chance.following:
+            for cue in chance.following.cues:
+                counts = found.setdefault(cue, [0, 0])
+                counts[0] += cue in chance.following.found
+                counts[1] += 1
+    ranked = sorted(found.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
+    return [(visible(cue), named, of) for cue, (named, of) in ranked[:60]]

@@ -9,8 +9,7 @@ import pytest
 from benchapp.models import Decision, Episode, Family, SkillUse, Task, Trial
 from benchapp.review.blinding import Words
 from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
-from inspector.evolution.strip_drawing import StripForm, draw_strip
-from inspector.evolution.strip_layout import LETTER, SIDE, WIDTH, lay_out, wrap_name
+from inspector.evolution.strip_drawing import LETTER, SIDE, WIDTH, StripForm, draw_strip, lay_out, wrap_name
 from inspector.evolution.timeline import Timeline, TimelineTrial, follow_skills
 from tests.worlds.factories import (
     make_decision,

@@ -10,7 +10,8 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
 from benchapp.record.recorded import slot_of
-from inspector.pages.library.author_call import MAX_SECTION, MAX_UNSEEN, _split_passages, parse_prompt
+from inspector.pages.library.author_call import MAX_SECTION, parse_prompt
+from inspector.pages.library.author_call_view import MAX_UNSEEN, _split_passages
 from runner.base.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (

@@ -159,7 +159,7 @@ def test_the_claim_is_printed_as_text_and_cut(client: Client) -> None:
 def test_a_long_trajectory_shows_its_ends_and_says_what_is_left_out(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inspector.pages.library.capsule.MAX_STEPS", 100)
+    monkeypatch.setattr("inspector.pages.library.capsule_view.MAX_STEPS", 100)
     trial = a_trial(steps=130, said="short")
     said = "".join(capsule(client, f"/trials/{trial.public_id}/capsule/").said)
     assert "30 steps left out" in said
