@@ -34,7 +34,7 @@ def test_it_answers_first_with_counts_and_calls_them_association(client: Client)
     text = client.get(url(run)).text
     # of a family's nine trials eight have the skill mounted, and every other one of them reads it
     assert "<b>4/8</b> read" in text
-    assert "An association" in text
+    assert "Association only" in text
     assert "heuristic" in text
 
 
