@@ -15,11 +15,11 @@ from inspector.charts.contrast import say_alike, write_finding
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 
-ANY = "any-chart"  # stands where the key of a chart belongs
+ANY = "any-chart"  # replaced by the key of a chart
 
 
 class Titled(Protocol):
-    """What a card says of its chart."""
+    """What a card needs of its chart."""
 
     @property
     def key(self) -> str: ...

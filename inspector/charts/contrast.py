@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from benchapp.stats.comparing.condition_names import SEPARATOR, say_label
+from inspector.charts.chart import Answer
 
-ALIKE = 0.1  # of the largest value: numbers of a place that are no further apart make no contrast
+ALIKE = 0.1  # of the largest value: numbers of a place within this distance make no contrast
 MOST_NAMED = 3  # places in the sentence of a chart whose conditions are alike
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A number that answers a chart's question for one condition or group: `value`, and `text` as a title writes it. `what`: the
-    task, measure or kind it belongs to, where there are several."""
-
-    who: str
-    value: float
-    text: str
-    what: str = ""
 
 
 def say_alike(answers: Sequence[Answer]) -> str:
@@ -28,10 +17,13 @@ def say_alike(answers: Sequence[Answer]) -> str:
     if len(who) < 2 or any(_gap(of) > ALIKE * max(abs(answer.value) for answer in of) for of in places):
         return ""
     shown = [of for of in places if any(answer.value for answer in of)] or places
-    numbers = "; ".join(f"{_range(of)} {of[0].what}".strip() for of in shown[:MOST_NAMED])
+    numbers = []
+    for of in shown[:MOST_NAMED]:
+        low, high = min(of, key=_value).text, max(of, key=_value).text
+        numbers.append(f"{high if low == high else f'{low} to {high}'} {of[0].what}".strip())
     word = "groups" if any(SEPARATOR in each for each in who) else "conditions"
     same = "The same" if not any(map(_gap, places)) else "About the same"
-    return f"{same} in all {len(who)} {word}: {numbers}."
+    return f"{same} in all {len(who)} {word}: {'; '.join(numbers)}."
 
 
 def write_finding(template: str, answers: Sequence[Answer]) -> str:
@@ -65,11 +57,6 @@ def _value(answer: Answer) -> float:
 def _gap(of: Sequence[Answer]) -> float:
     values = [answer.value for answer in of]
     return max(values) - min(values)
-
-
-def _range(of: Sequence[Answer]) -> str:
-    low, high = min(of, key=_value).text, max(of, key=_value).text
-    return high if low == high else f"{low} to {high}"
 
 
 def _name(labels: Iterable[str]) -> str:

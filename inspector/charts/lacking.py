@@ -14,11 +14,6 @@ RAW = "raw-trajectory"
 WITHOUT_LIBRARY = conditions_without_library()
 
 
-def lacks_nothing(sheet: ChartSheet) -> str:
-    del sheet
-    return ""
-
-
 def lacks_rivals(sheet: ChartSheet) -> str:
     return "" if len(sheet.groups) != 1 else "Needs a second group to compare with."
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
-from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.interval import share_interval
@@ -16,20 +15,19 @@ from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
-from inspector.charts.chart import BY, Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from inspector.charts.chart import BY, Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, Look, note_crowd
 from inspector.charts.drawing.palette import BACKGROUND, of_group
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
 from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
-from inspector.charts.drawing.quantities import unit_of, write_value
+from inspector.charts.drawing.quantities import Ends, in_percent, unit_of, write_value
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import count_seeds
 
 MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
-SEEDS = "Table 4"  # one-shot in one category, by seed instances: beside own groups that differ in these
+SEEDS = "Table 4"  # one-shot in one category, by seed instances: shown with own groups that differ in these
 PUBLISHED = "published"
 COLUMNS = (
     TableColumn("category", "Category"),
@@ -37,16 +35,17 @@ COLUMNS = (
     TableColumn("source", "Source"),
     TableColumn("value", "Value"),
     TableColumn("unit", "Unit"),
-    TableColumn("passed", "Passed", "trials"),
-    TableColumn("scored", "Scored", "trials"),
-    TableColumn("planned", "Planned", "trials"),
+    TableColumn("passed", "Passed", "trials", entry("counted", 0)),
+    TableColumn("scored", "Scored", "trials", entry("counted", 1)),
+    TableColumn("planned", "Planned", "trials", entry("counted", 2)),
     TableColumn("runs", "Runs"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryRow:
-    """One group, or one printed line, in one category. `value`: as shown, in `unit`; `after` stands behind its bar."""
+    """One group, or one printed line, in one category. `value`: as shown, in `unit`; `after` is written behind its bar.
+    `counted`: passed, scored and planned trials."""
 
     category: str
     group: str
@@ -57,12 +56,10 @@ class CategoryRow:
     after: str
     hover: str
     url: str = ""
-    passed: int | None = None
-    scored: int | None = None
-    planned: int | None = None
+    counted: tuple[int | None, int, int] | None = None
     runs: int | None = None
     model: str = ""
-    around: tuple[float, float] | None = None
+    around: Ends | None = None
 
     @property
     def bar(self) -> Bar:
@@ -85,12 +82,30 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(row.bar for row in rows), 100)
         for category, rows in printed.items()
     ]
-    panels = _build_panels(metric, own, groups[:limit]) if metric else []
+    panels = []
+    for place, of_place in own.items():
+        bars = [
+            of_place[group].bar if group in of_place else Bar(group.label, (), "no trial") for group in groups[:limit]
+        ]
+        axis = f"{name_metric(metric).title}, {unit_of(metric.unit)}" if metric else ""
+        panels.append(BarPanel(place.name, axis, tuple(bars), 100 if metric and metric.is_share else None))
+    # Every condition in its own colour, and what papers print hatched.
+    looks = {
+        code: Look(of_group(code).colour, "", BACKGROUND, f"c-{name_condition(code).colour or 'ink'}")
+        for code in (group.condition for group in groups)
+    }
+    looks[PUBLISHED] = LOOKS[4]
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
-    picture = Bars(drawn, _look_up(groups), share_x=not laid_over or not own, legend=False, laid_over=laid_over)
+    picture = Bars(drawn, looks, share_x=not laid_over or not own, legend=False, laid_over=laid_over)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
+    answers = tuple(
+        Answer(row.group, row.value, row.after.partition(" · ")[0], place.name)
+        for place, rows in own.items()
+        for row in rows.values()
+        if row.value is not None
+    )
     notes = (*_notes(sheet, split, len(own), printed), *note_crowd(len(groups), "groups", limit))
-    return ChartDrawing(picture, table, notes, answers=tuple(_answer(own)))
+    return ChartDrawing(picture, table, notes, answers=answers)
 
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, split: Split) -> dict[SuitePlace, dict[Group, CategoryRow]]:
@@ -124,68 +139,30 @@ def _build_row(
     value = fmean(means) if means else None
     text = write_value(value, metric.unit)
     count = f"{rate.passed}/{rate.scored}" if metric.is_share else f"n {rate.scored}"
-    counted = f"{count} {metric.counted}, {len(means)} runs"
-    return CategoryRow(
-        place.name,
-        group.label,
-        "own",
-        group.condition,
-        100 * value if value is not None and metric.is_share else value,
-        unit_of(metric.unit),
-        f"0 of {rate.planned} scored" if value is None else f"{text} · {count}",
-        lines(plain(place.name), plain(group.label), f"{metric.key} {text}", counted),
-        sheet.trials_url(group, metric=metric, **place.narrowing),
-        rate.passed if metric.is_share else None,
-        rate.scored,
-        rate.planned,
-        len(means),
-        around=_find_interval(sheet, metric, group, rate, means),
-    )
-
-
-def _find_interval(
-    sheet: ChartSheet, metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]
-) -> tuple[float, float] | None:
-    """In percent: Student's over replicates, of a single run Wilson's from ten trials on, where all its trials have one and the
-    share is theirs; None for other units."""
-    if not metric.is_share:
-        return None
-    if group.replicates > 1:
+    ends = None  # Student's over replicates; of a single run Wilson's, where all its trials have one and the share is theirs
+    if metric.is_share and group.replicates > 1:
         ends = share_interval(means)
-    else:
-        ends = rate.interval if sheet.comparison.cell(group, metric).interval and not metric.macro else None
-    return (100 * ends[0], 100 * ends[1]) if ends else None
-
-
-def _look_up(groups: Sequence[Group]) -> dict[str, Look]:
-    """Every condition in its own colour, and what papers print hatched."""
-    looks = {
-        code: Look(of_group(code).colour, "", BACKGROUND, f"c-{name_condition(code).colour or 'ink'}")
-        for code in (group.condition for group in groups)
-    }
-    return {**looks, PUBLISHED: LOOKS[4]}
-
-
-def _answer(own: dict[SuitePlace, dict[Group, CategoryRow]]) -> Iterator[Answer]:
-    for place, rows in own.items():
-        for row in rows.values():
-            if row.value is not None:
-                yield Answer(row.group, row.value, row.after.partition(" · ")[0], place.name)
-
-
-def _build_panels(
-    metric: TrialMetric, own: dict[SuitePlace, dict[Group, CategoryRow]], groups: Sequence[Group]
-) -> list[BarPanel]:
-    axis, whole = f"{name_metric(metric).title}, {unit_of(metric.unit)}", 100 if metric.is_share else None
-    return [
-        BarPanel(
-            place.name,
-            axis,
-            tuple(rows[group].bar if group in rows else Bar(group.label, (), "no trial") for group in groups),
-            whole,
-        )
-        for place, rows in own.items()
-    ]
+    elif metric.is_share and sheet.comparison.cell(group, metric).interval and not metric.macro:
+        ends = rate.interval
+    return CategoryRow(
+        category=place.name,
+        group=group.label,
+        source="own",
+        kind=group.condition,
+        value=100 * value if value is not None and metric.is_share else value,
+        unit=unit_of(metric.unit),
+        after=f"0 of {rate.planned} scored" if value is None else f"{text} · {count}",
+        hover=lines(
+            plain(place.name),
+            plain(group.label),
+            f"{metric.key} {text}",
+            f"{count} {metric.counted}, {len(means)} runs",
+        ),
+        url=sheet.trials_url(group, metric=metric, **place.narrowing),
+        counted=(rate.passed if metric.is_share else None, rate.scored, rate.planned),
+        runs=len(means),
+        around=in_percent(ends),
+    )
 
 
 def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
@@ -194,25 +171,15 @@ def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
     tables = (TABLE, SEEDS) if any(count_seeds(group.condition) > 1 for group in sheet.groups) else (TABLE,)
     for row in sheet.published:
         if row.paper == PAPER and row.table in tables and row.group and row.metric == "accuracy":
-            found.setdefault(row.group, []).append(_build_printed_row(row))
+            source = f"SkillLearnBench, {row.table}"
+            label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
+            by_model = f"{source}, {row.model}" if row.model else source
+            hover = lines(plain(row.group), plain(label), f"{row.printed} %", plain(by_model))
+            after = "blank" if row.value is None else f"{row.printed} %"
+            found.setdefault(row.group, []).append(
+                CategoryRow(row.group, label, source, PUBLISHED, row.value, row.unit, after, hover, model=row.model)
+            )
     return found
-
-
-def _build_printed_row(row: PrintedNumber) -> CategoryRow:
-    source = f"SkillLearnBench, {row.table}"
-    by_model = f"{source}, {row.model}" if row.model else source
-    label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
-    return CategoryRow(
-        row.group,
-        label,
-        source,
-        PUBLISHED,
-        row.value,
-        row.unit,
-        "blank" if row.value is None else f"{row.printed} %",
-        lines(plain(row.group), plain(label), f"{row.printed} %", plain(by_model)),
-        model=row.model,
-    )
 
 
 def _notes(

@@ -7,8 +7,7 @@ Sources: SkillEvolBench, figure 6: every cell is averaged over runs, the panels 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from statistics import fmean
 
 from benchapp.models import Run
@@ -22,20 +21,6 @@ from inspector.charts.drawing.places import SuitePlace, note_split, read_parts
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import ChartSheet
 
-PLACE = TableColumn("environment", "environment", read=lambda row: row.place.full)
-COLUMNS = (
-    TableColumn("metric", "metric", read=lambda row: row.metric.key),
-    TableColumn("condition", "condition"),
-    PLACE,
-    TableColumn("value", "mean over runs", "%", lambda row: fmean(row.values) if row.values else None),
-    TableColumn("lowest", "lowest run", "%", lambda row: min(row.values, default=None)),
-    TableColumn("highest", "highest run", "%", lambda row: max(row.values, default=None)),
-    TableColumn("runs", "runs", read=lambda row: len(row.values)),
-    TableColumn("models", "agent models", read=lambda row: row.models),
-    TableColumn("passed", "passed, all runs", read=lambda row: row.total.passed if row.metric.is_share else None),
-    TableColumn("scored", "scored", read=lambda row: row.total.scored),
-    TableColumn("planned", "planned", read=lambda row: row.total.planned),
-)
 # Unit of a metric that ends at 100 -> what its values are taken times for that.
 HUNDREDS = {MetricUnit.SHARE: 100.0, MetricUnit.SCORE: 100.0, MetricUnit.OF_HUNDRED: 1.0}
 PRINTED = (
@@ -44,31 +29,18 @@ PRINTED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Average:
-    """One metric of one condition in one environment: counts and mean per run that has a trial there."""
+    """One metric of one condition in one environment. `values`: the mean of each run that has one, 0 to 100; `total`: counts of all
+    runs that have a trial there."""
 
     metric: TrialMetric
     condition: str
     place: SuitePlace
     url: str
-    runs: tuple[Run, ...]
-    rates: tuple[Rate, ...]
-    means: tuple[float | None, ...]
-
-    @cached_property
-    def values(self) -> list[float]:
-        """0 to 100."""
-        times = HUNDREDS[self.metric.unit]
-        return [times * mean for mean in self.means if mean is not None]
-
-    @cached_property
-    def total(self) -> Rate:
-        return sum(self.rates, Rate())
-
-    @property
-    def models(self) -> int:
-        return len({run.agent_model for run in self.runs})
+    values: Sequence[float]
+    total: Rate
+    models: int
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -78,26 +50,33 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not any(average.values for average in averages):
         return ChartDrawing(None, table, absent=_absent(sheet))
     conditions = list(dict.fromkeys(average.condition for average in averages))
-    heats = [Heat(metric.key, dict(_cells(metric, averages))) for metric in metrics]
-    heats = [heat for heat in heats if any(cell.value is not None for cell in heat.cells.values())]
+    heats = []
+    for metric in metrics:
+        of_metric = [average for average in averages if average.metric == metric]
+        if any(average.values for average in of_metric):
+            cells = {(average.condition, average.place.label): _cell(average) for average in of_metric}
+            heats.append(Heat(metric.key, cells))
     columns = [place.label for place in places]
-    figure = Heats(
-        heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
-    )
-    return ChartDrawing(
-        figure,
-        table,
-        (
-            *_notes(metrics, averages, places, split),
-            *_note_scores(sheet, averages),
-            *note_left_out(len(heats), "fewer metrics"),
-        ),
-    )
+    scale = Scale(0, 100, diverging=False, unit="%")
+    figure = Heats(heats, conditions, columns, scale, across=3 if len(columns) < 8 else 2)
+    notes = (*_notes(sheet, metrics, averages, places), *note_left_out(len(heats), "fewer metrics"))
+    return ChartDrawing(figure, table, notes)
 
 
-def _columns(split: Split) -> list[TableColumn]:
-    place = replace(PLACE, key=split.by, title=name_attribute(split.by))
-    return [place if column is PLACE else column for column in COLUMNS]
+def _columns(split: Split) -> tuple[TableColumn, ...]:
+    return (
+        TableColumn("metric", "metric", read=lambda row: row.metric.key),
+        TableColumn("condition", "condition"),
+        TableColumn(split.by, name_attribute(split.by), read=lambda row: row.place.full),
+        TableColumn("value", "mean over runs", "%", lambda row: fmean(row.values) if row.values else None),
+        TableColumn("lowest", "lowest run", "%", lambda row: min(row.values, default=None)),
+        TableColumn("highest", "highest run", "%", lambda row: max(row.values, default=None)),
+        TableColumn("runs", "runs", read=lambda row: len(row.values)),
+        TableColumn("models", "agent models"),
+        TableColumn("passed", "passed, all runs", read=lambda row: row.total.passed if row.metric.is_share else None),
+        TableColumn("scored", "scored", read=lambda row: row.total.scored),
+        TableColumn("planned", "planned", read=lambda row: row.total.planned),
+    )
 
 
 def _averages(
@@ -117,58 +96,43 @@ def _averages(
     for (metric, condition, part), parts in found.items():
         place = places[part]
         url = sheet.trials_url(metric=metric, condition=condition, **place.narrowing)
-        runs, rates, means = (tuple(column) for column in zip(*parts, strict=True))
-        averages.append(Average(metric, condition, place, url, runs, rates, means))
+        values = [HUNDREDS[metric.unit] * mean for *_, mean in parts if mean is not None]
+        total, models = sum((rate for _, rate, _ in parts), Rate()), len({run.agent_model for run, *_ in parts})
+        averages.append(Average(metric, condition, place, url, values, total, models))
     return averages, list(places.values())
 
 
-def _cells(metric: TrialMetric, averages: Iterable[Average]) -> Iterator[tuple[tuple[str, str], HeatCell]]:
-    for average in averages:
-        if average.metric == metric:
-            yield (average.condition, average.place.label), _cell(average)
-
-
 def _cell(average: Average) -> HeatCell:
-    total, counted = average.total, average.metric.counted
+    total, values, counted = average.total, average.values, average.metric.counted
     head = f"{plain(average.place.full)}<br><b>{plain(average.condition)}</b>, {plain(average.metric.key)}"
-    if not average.values:
+    if not values:
         return HeatCell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
-    value = fmean(average.values)
+    value = fmean(values)
     known = f"{total.passed}/{total.scored}" if average.metric.is_share else f"{total.scored}"
     counts = f"{known} {counted}" + (f", {total.missing} without a verdict" if total.missing else "")
-    spread = (
-        f", {half_up(min(average.values), 1)} to {half_up(max(average.values), 1)} %" if len(average.values) > 1 else ""
-    )
-    runs = f"{plural(len(average.values), 'run')} of {plural(average.models, 'agent model')}"
+    spread = f", {half_up(min(values), 1)} to {half_up(max(values), 1)} %" if len(values) > 1 else ""
+    runs = f"{plural(len(values), 'run')} of {plural(average.models, 'agent model')}"
     hover = lines(head, f"{percent_text(value / 100, 1)} % ({counts})", f"{runs}{spread}")
     return HeatCell(value, percent_text(value / 100, 0), hover, average.url)
 
 
 def _notes(
-    metrics: Sequence[TrialMetric], averages: Sequence[Average], places: Sequence[SuitePlace], split: Split
-) -> tuple[str, ...]:
-    """What is averaged, what the columns are called, and how far easy and hard lie apart."""
-    columns = "; ".join(place.full for place in places if place.full != place.name)
-    apart = [text for metric in metrics if metric.is_share and (text := _describe_range(metric, averages))]
-    return (
+    sheet: ChartSheet, metrics: Sequence[TrialMetric], averages: Sequence[Average], places: Sequence[SuitePlace]
+) -> Iterator[str]:
+    """What is averaged, what the columns are called, how far easy and hard are apart, and who judged."""
+    yield (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
-        "Choose one agent model to see it alone.",
-        *([f"Columns: {columns}."] if columns else []),
-        *(
-            [
-                f"From the easiest to the hardest {name_attribute(split.by)}, each averaged over conditions: "
-                f"{', '.join(apart)}."
-            ]
-            if apart
-            else []
-        ),
-        *note_split(split),
-        PRINTED,
+        "Choose one agent model to see it alone."
     )
-
-
-def _note_scores(sheet: ChartSheet, averages: Iterable[Average]) -> Iterator[str]:
-    """What a panel shows that is no share of passes, and who judged it."""
+    columns = "; ".join(place.full for place in places if place.full != place.name)
+    if columns:
+        yield f"Columns: {columns}."
+    apart = [text for metric in metrics if metric.is_share and (text := _describe_range(metric, averages))]
+    if apart:
+        by = name_attribute(sheet.split.by)
+        yield f"From the easiest to the hardest {by}, each averaged over conditions: {', '.join(apart)}."
+    yield from note_split(sheet.split)
+    yield PRINTED
     shown = {average.metric for average in averages if average.values}
     if any(metric.unit is not MetricUnit.SHARE for metric in shown):
         yield "Scores of 0 to 1 are drawn as percent of 1, a judge's scores as they are, of 100."
