@@ -8,7 +8,6 @@ from inspector.charts.figures import (
     budgets,
     categories,
     efficiency,
-    environments,
     forest,
     gains,
     instances,
@@ -25,7 +24,13 @@ ABOVE = forest.CHART  # what the answer's table draws
 # By the name of the page's address.
 OF_PAGES: dict[str, tuple[Chart, ...]] = {
     "compare-where": (
-        *(gains.GAINS_CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART, gains.RELATIVE_CHART),
+        *(
+            gains.GAINS_CHART,
+            categories.ENVIRONMENTS_CHART,
+            categories.CATEGORIES_CHART,
+            instances.INSTANCES_CHART,
+            gains.RELATIVE_CHART,
+        ),
         *(pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
     ),
     "compare-cost": (

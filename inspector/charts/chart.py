@@ -148,7 +148,7 @@ class ChartDrawing:
 @dataclass(frozen=True, slots=True)
 class Chart:
     """`question`: what its reader wants to know. `after`: the published figure it follows. `finding`: the answer, as
-    `contrast.write_finding` fills it in; empty where a sentence would claim too much."""
+    `cards.write_finding` fills it in; empty where a sentence would claim too much."""
 
     key: str
     title: str

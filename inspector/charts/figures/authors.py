@@ -22,8 +22,7 @@ from inspector.charts.drawing.arms import model_name, name_apart
 from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs
 from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
 from inspector.charts.drawing.quantities import in_percent, plural, scale_cell, unit_of, write_interval, write_value
-from inspector.charts.lacking import lacks_authors
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_authors
 
 NOBODY = "no author"
 # Paper -> (table, metric) whose cells are methods by author models.

@@ -28,8 +28,7 @@ from inspector.charts.drawing.palette import Style, by_name, series, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import Ends, in_percent, tokens, write_budget, write_interval
 from inspector.charts.drawing.traces import ChartPoint, Legend, lay_rows, line_mode, plain_scatter, scatter
-from inspector.charts.lacking import lacks_budgets, lacks_tokens
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_budgets, lacks_tokens
 
 WRITING_COLUMNS = (
     TableColumn("method", "method", read=lambda row: row.sweep.method),

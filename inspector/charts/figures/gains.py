@@ -35,8 +35,7 @@ from inspector.charts.drawing.places import (
     read_parts,
 )
 from inspector.charts.drawing.quantities import difference_unit, say_unit, scale_value, unit_of, write_difference
-from inspector.charts.lacking import RAW, lacks_raw_traces
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import RAW, ChartSheet, lacks_raw_traces
 
 MAX_GROUPS = 40  # rows by environment, columns by family
 MAX_ACROSS = 12  # groups of tasks side by side; more are listed below each other, as families are

@@ -25,8 +25,7 @@ from inspector.charts.drawing.palette import of_group
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
-from inspector.charts.lacking import lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_libraries
 
 SIDES = ("seed instance", "held-out instances")
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."

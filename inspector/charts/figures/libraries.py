@@ -30,8 +30,7 @@ from inspector.charts.drawing.palette import Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import Ends, plural, scale_cell, unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, reach, scatter
-from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from inspector.web.text.formats import number
 from runner.protocols.conditions import CONDITIONS
 

@@ -19,8 +19,7 @@ from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
-from inspector.charts.lacking import lacks_samples
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_samples
 
 PAPER = "skillgenbench"
 MAX_K = 10

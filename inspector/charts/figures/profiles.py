@@ -24,8 +24,7 @@ from inspector.charts.drawing.palette import of_label, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, unit_of, write_value
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, lay_rows, scatter
-from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_rivals
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_rivals
 
 ROW = 24  # px
 ACROSS = 3  # panels in a row: the usual five or six measures make a figure no taller than its neighbours

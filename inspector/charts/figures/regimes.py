@@ -22,8 +22,7 @@ from inspector.charts.drawing.palette import of_group
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import Ends, difference_unit, plural, scale_value, unit_of
 from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
-from inspector.charts.lacking import lacks_settings
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_settings
 
 NAMES = tuple(SETTINGS.values())
 

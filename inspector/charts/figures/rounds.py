@@ -39,8 +39,7 @@ from inspector.charts.drawing.palette import MUTED, of_label, series, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
 from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter, spread_bars
-from inspector.charts.lacking import lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_libraries
 from runner.base.types import Phase
 
 METRICS = (ACCURACIES[0], *(each for each in LEVELS if each.key in ("coverage", "alignment")))

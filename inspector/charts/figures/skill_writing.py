@@ -16,8 +16,7 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
 from inspector.charts.drawing.quantities import plural
-from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from runner.authoring.pattern import PATTERNS
 from runner.base.var_folder import MANAGE
 
