@@ -5,21 +5,16 @@ from __future__ import annotations
 from inspector.charts.chart import Chart
 from inspector.charts.figures import (
     authors,
-    budget_chart,
+    budgets,
     categories,
     efficiency,
-    environments,
     forest,
     gains,
-    generation,
     instances,
-    learning_curve,
     libraries,
-    library_size,
     pass_at_k,
     profiles,
     regimes,
-    relative,
     rounds,
     skill_writing,
     tokens,
@@ -29,12 +24,20 @@ ABOVE = forest.CHART  # what the answer's table draws
 # By the name of the page's address.
 OF_PAGES: dict[str, tuple[Chart, ...]] = {
     "compare-where": (
-        *(gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART),
-        *(relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
+        *(
+            gains.GAINS_CHART,
+            categories.ENVIRONMENTS_CHART,
+            categories.CATEGORIES_CHART,
+            instances.INSTANCES_CHART,
+            gains.RELATIVE_CHART,
+        ),
+        *(pass_at_k.CHART, profiles.CHART, instances.SEED_CHART, authors.MATRIX_CHART, regimes.CHART),
     ),
-    "compare-cost": (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART, authors.SCALE_CHART),
+    "compare-cost": (
+        *(efficiency.CHART, tokens.CHART, budgets.BUDGET_CHART, budgets.GENERATION_CHART, authors.SCALE_CHART),
+    ),
     "compare-libraries": (
-        *(libraries.GROWTH_CHART, learning_curve.CHART, rounds.CHART, library_size.CHART),
+        *(libraries.GROWTH_CHART, rounds.CURVE_CHART, rounds.ROUNDS_CHART, libraries.SIZE_CHART),
         *(libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
     ),
 }

@@ -6,15 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from plotly import graph_objects as go
 
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
-from inspector.charts.contrast import Answer
 from inspector.charts.drawing.quantities import say_unit
-from inspector.charts.lacking import lacks_nothing
 
 if TYPE_CHECKING:
     from benchapp.stats.comparing.comparison import GroupComparison
@@ -46,9 +45,36 @@ class TableColumn(Shaped):
         return self.read(row) if self.read else getattr(row, self.key)
 
 
+def name_columns(*names: str) -> list[TableColumn]:
+    """Columns that are called as the row's attributes are."""
+    return [TableColumn(name, name) for name in names]
+
+
+def entry(path: str, key: object) -> Callable[[Any], Any]:
+    """Return what reads an entry of the mapping or tuple that a row has there; None where it has none."""
+    find = attrgetter(path)
+
+    def read(row: object) -> object:
+        found = find(row)
+        try:
+            return None if found is None else found[key]
+        except KeyError:
+            return None
+
+    return read
+
+
+def interval_columns(unit: str, path: str = "around") -> tuple[TableColumn, TableColumn]:
+    """Return the two ends of the interval that a row has there."""
+    return (
+        TableColumn("low", "95 % from", unit, entry(path, 0)),
+        TableColumn("high", "to", unit, entry(path, 1)),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One value per column: text, a number, or None for "not known". `url` leads to the trials behind it."""
+    """One value per column: text, a number, or None for unknown. `url` leads to the trials behind it."""
 
     values: tuple[object, ...]
     url: str = ""
@@ -81,9 +107,20 @@ class HtmlPicture(ABC):
     def build_figure(self) -> go.Figure: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A number that answers a chart's question for one condition or group: `value`, and `text` as a title writes it. `what`: the
+    task, measure or kind it belongs to, where there are several."""
+
+    who: str
+    value: float
+    text: str
+    what: str = ""
+
+
 @dataclass(frozen=True)
 class ChartDrawing:
-    """`picture` is None where there is nothing to draw, and `absent` then says why in one sentence. `answers`: the numbers that
+    """Without a `picture`, `absent` says in one sentence why there is nothing to draw. `answers`: the numbers that
     answer the chart's question, by condition.
 
     Every number of the figure is in the table. Colours come from `palette` alone, in their light form; the page
@@ -111,7 +148,7 @@ class ChartDrawing:
 @dataclass(frozen=True, slots=True)
 class Chart:
     """`question`: what its reader wants to know. `after`: the published figure it follows. `finding`: the answer, as
-    `contrast.write_finding` fills it in; empty where a sentence would claim too much."""
+    `cards.write_finding` fills it in; empty where a sentence would claim too much."""
 
     key: str
     title: str
@@ -125,10 +162,10 @@ class Chart:
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
     finding: str = ""
     repeats: str = ""  # one sentence in place of the chart on its tab, which has its numbers already
-    lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw
-    rests_on: Callable[[ChartSheet], Iterable[Run]] = (
-        lambda sheet: ()
-    )  # runs beside those compared whose numbers it shows
+    # What it waits for; empty where it may have something to draw.
+    lacks: Callable[[ChartSheet], str] = lambda sheet: ""
+    # Runs next to those compared whose numbers it shows.
+    rests_on: Callable[[ChartSheet], Iterable[Run]] = lambda sheet: ()
 
     def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
         """Those of its options with every value that these runs allow."""

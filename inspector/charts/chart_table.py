@@ -6,13 +6,14 @@ import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import StringIO
+from typing import TypeGuard
 
 from benchapp.exports.spreadsheet import escape_formula
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
-from inspector.charts.chart import ChartTable, TableColumn
+from inspector.charts.chart import ChartTable
 
 MINUS = "\N{MINUS SIGN}"
 NAMED = frozenset({"group", "condition", "against", "baseline", "metric"})  # columns that hold keys
@@ -21,7 +22,7 @@ MAX_ROWS = 400  # on a page; CSV and JSON have all
 
 @dataclass(frozen=True, slots=True)
 class TextCell:
-    """`text` is empty where the value is not known; numbers stand to the right."""
+    """`text` is empty where the value is unknown; numbers are aligned to the right."""
 
     text: str
     is_number: bool
@@ -60,11 +61,12 @@ def _name_value(value: object) -> str:
 def numeric_columns(table: ChartTable) -> list[bool]:
     """Which columns hold numbers and nothing else."""
     columns = zip(*(row.values for row in table.rows), strict=True) if table.rows else ((),) * len(table.columns)
-    return [_all_numbers([value for value in column if value is not None]) for column in columns]
+    known = ([value for value in column if value is not None] for column in columns)
+    return [bool(values) and all(_is_number(value) for value in values) for values in known]
 
 
-def _all_numbers(values: list[object]) -> bool:
-    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def value_text(value: object, unit: str = "") -> str:
@@ -73,7 +75,7 @@ def value_text(value: object, unit: str = "") -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
+    if not _is_number(value):
         return str(value)
     if unit == "pp":
         text = render_signed(value, 1)
@@ -97,14 +99,11 @@ def csv_text(table: ChartTable, absolute: Callable[[str], str]) -> str:
     linked = any(row.url for row in table.rows)
     file = StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow([*map(_head, table.columns), *(["trials"] if linked else [])])
+    heads = (f"{column.key} ({column.unit})" if column.unit else column.key for column in table.columns)
+    writer.writerow([*map(escape_formula, heads), *(["trials"] if linked else [])])
     for row in table.rows:
         writer.writerow([*_guard_cells(row.values), *([absolute(row.url) if row.url else ""] if linked else [])])
     return file.getvalue()
-
-
-def _head(column: TableColumn) -> str:
-    return escape_formula(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 
 def _guard_cells(values: Iterable[object]) -> list[object]:

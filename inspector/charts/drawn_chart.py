@@ -1,4 +1,4 @@
-"""A chart drawn once and kept as the bytes that are sent: the figure as JSON, the table beside it."""
+"""A chart drawn once and kept as the bytes that are sent: the figure as JSON, and the table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from plotly import graph_objects as go
 from plotly.io import to_json
 
 from benchapp.models.stand_ins import StandIn
-from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import experiment_names
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.metric_names import name_metric
@@ -30,17 +28,6 @@ CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
 
 
 @dataclass(frozen=True, slots=True)
-class ChartCaption(Shaped):
-    """What a picture of a chart says over itself: it is passed on without its page. `lines` below the title: what is
-    compared, and who stood in for a model. Clean for plotly."""
-
-    title: str
-    lines: tuple[str, ...]
-
-    json_shape = JsonShape("title", "lines")
-
-
-@dataclass(frozen=True, slots=True)
 class DrawnChart:
     """`figure`: the bytes of plotly's JSON, None where there is nothing to draw or nobody asked for it. The drawing holds no
     picture but one that the server draws: what plotly's is built from would keep a whole comparison in memory."""
@@ -49,21 +36,21 @@ class DrawnChart:
     figure: bytes | None
 
 
-def _count_bytes(drawn: DrawnChart) -> int:
-    return len(drawn.figure or b"") + 200 * len(drawn.drawing.table.rows)
-
-
 # The last drawn charts by what they show: a figure of a large comparison takes a second to make.
-KEPT: Recent[Hashable, DrawnChart] = Recent(MAX_BYTES, _count_bytes)
+KEPT: Recent[Hashable, DrawnChart] = Recent(
+    MAX_BYTES, lambda drawn: len(drawn.figure or b"") + 200 * len(drawn.drawing.table.rows)
+)
 
 
 def draw_chart(chart: Chart, sheet: ChartSheet, *, with_figure: bool = True) -> DrawnChart:
     """Draw the chart, or take it from the cache if neither the runs nor the choices have changed. Building plotly's figure takes ten
     times as long as its numbers: a page goes without."""
-    key = with_figure, *_key(chart, sheet)
+    comparison = sheet.comparison
+    runs = tuple((run.pk, run.revision, run.status) for run in (*comparison.runs, *chart.rests_on(sheet)))
+    key = with_figure, chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs
     found = KEPT.get(key) if chart.is_kept else None
     if found is None:
-        drawing = _with_judge(_with_note(chart.draw(sheet), sheet.comparison), chart, sheet)
+        drawing = _add_notes(chart.draw(sheet), chart, sheet)
         figure = drawing.figure if with_figure else None
         found = DrawnChart(replace(drawing, picture=drawing.html), figure_json(figure) if figure is not None else None)
         if chart.is_kept:
@@ -71,7 +58,9 @@ def draw_chart(chart: Chart, sheet: ChartSheet, *, with_figure: bool = True) -> 
     return found
 
 
-def write_caption(chart: Chart, sheet: ChartSheet) -> ChartCaption:
+def write_caption(chart: Chart, sheet: ChartSheet) -> dict[str, object]:
+    """What a picture of a chart says over itself: it is passed on without its page. `lines` below the title: what is
+    compared, and what replaced a model. Clean for plotly."""
     comparison = sheet.comparison
     one_metric = chart.uses_metric and sheet.metric is not None and sheet.options.get("metrics") != "all"
     title = f"{name_metric(sheet.metric).title}: {chart.title.lower()}" if one_metric and sheet.metric else chart.title
@@ -79,25 +68,26 @@ def write_caption(chart: Chart, sheet: ChartSheet) -> ChartCaption:
     more = f" and {len(names) - MAX_NAMED} more experiments" if len(names) > MAX_NAMED else ""
     compared = f"{'; '.join(names[:MAX_NAMED])}{more}"
     caveats = (each.says for each in StandIn if each in comparison.stand_ins)
-    return ChartCaption(plain(title), tuple(map(plain, filter(None, (compared, chart.question, *caveats)))))
+    lines = [plain(line) for line in (compared, chart.question, *caveats) if line]
+    return {"title": plain(title), "lines": lines}
 
 
-def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawing:
-    """Says of every chart of unfinished runs that they are: a picture travels without its page."""
-    still = [group for group in comparison.groups.all if group.is_unfinished]
-    if not still or drawing.absent:
+def _add_notes(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartDrawing:
+    """Say under every chart of unfinished runs that they are, as a picture travels without its page; and under every chart of a judged
+    metric who judged."""
+    if drawing.absent:
         return drawing
-    tally = sum(map(comparison.tally, still), TrialTally())
-    named = "; ".join(group.label for group in still[:MAX_NAMED]) + (" and others" if len(still) > MAX_NAMED else "")
-    return replace(drawing, notes=(*drawing.notes, f"{named}: {tally.done:,} of {tally.total:,} trials ended so far."))
-
-
-def _with_judge(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartDrawing:
-    """Names the judge under every chart of a judged metric."""
-    shows = chart.uses_metric and sheet.metric is not None and sheet.metric.is_judged
-    if not shows or drawing.absent or sheet.comparison.judged_by in drawing.notes:
-        return drawing
-    return replace(drawing, notes=(*drawing.notes, sheet.comparison.judged_by))
+    comparison, notes = sheet.comparison, list(drawing.notes)
+    unfinished = [group for group in comparison.groups.all if group.is_unfinished]
+    if unfinished:
+        tally = sum(map(comparison.tally, unfinished), TrialTally())
+        named = "; ".join(group.label for group in unfinished[:MAX_NAMED])
+        named += " and others" if len(unfinished) > MAX_NAMED else ""
+        notes.append(f"{named}: {tally.done:,} of {tally.total:,} trials ended so far.")
+    is_judged = chart.uses_metric and sheet.metric is not None and sheet.metric.is_judged
+    if is_judged and comparison.judged_by not in notes:
+        notes.append(comparison.judged_by)
+    return replace(drawing, notes=tuple(notes))
 
 
 def figure_json(figure: go.Figure) -> bytes:
@@ -106,9 +96,3 @@ def figure_json(figure: go.Figure) -> bytes:
     text = spell_out(to_json(figure, validate=False, engine="orjson"))
     text = CONTROL.sub(lambda found: found[1] or spell_out(chr(int(found[2], 16))), text)
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
-
-
-def _key(chart: Chart, sheet: ChartSheet) -> tuple[Hashable, ...]:
-    comparison = sheet.comparison
-    runs = tuple((run.pk, run.revision, run.status) for run in (*comparison.runs, *chart.rests_on(sheet)))
-    return chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs

@@ -13,7 +13,7 @@ from benchapp.stats.comparing.groups import Group, experiment_names
 
 @dataclass(frozen=True, slots=True)
 class ModelPanel:
-    """`title` names it by the facts in which the arms differ. `rows`: what each group is called inside it."""
+    """`title` names it by the facts that differ between the arms. `rows`: what each group is called inside it."""
 
     title: str
     groups: tuple[Group, ...]
@@ -34,7 +34,7 @@ def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
 
 
 def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
-    """In the order of `groups`. Give only the groups that are drawn: facts in which all agree are left out of titles."""
+    """In the order of `groups`. Give only the groups that are drawn: facts that all share are left out of titles."""
     members: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
         members.setdefault(group.arm, []).append(group)
@@ -44,13 +44,20 @@ def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
         (model_name(of[0]), *(("", "") if of[0].side else (of[0].harness, experiments[of[0].first.experiment_id])))
         for of in found
     ]
-    told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
-    titles = [" · ".join(fact[place] for place in told) for fact in facts]
+    titles = name_apart(facts)
     return [ModelPanel(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
 
 
+def name_apart(facts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a name for each: its first fact, and the others that differ between them; empty ones are left out."""
+    places = [
+        place for place in range(max(map(len, facts), default=0)) if place == 0 or len({of[place] for of in facts}) > 1
+    ]
+    return [" · ".join(filter(None, (of[place] for place in places))) for of in facts]
+
+
 def model_name(group: Group) -> str:
-    """As it is; one that stands in for those that people work with is called so."""
+    """As it is; a substitute for the models that people work with is marked as such."""
     name = (group.agent_model or "no model") if group.agent_model != Run.UNKNOWN else "model unknown"
     called = ", ".join(each for each in StandIn if each in group.stand_ins and each not in name)
     return f"{name} ({called})" if called else name

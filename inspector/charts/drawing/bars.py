@@ -11,6 +11,7 @@ from plotly import graph_objects as go
 from inspector.charts.chart import HtmlPicture
 from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, PARTS
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, read_plain, short
+from inspector.charts.drawing.traces import error_bar
 
 BAR = 28  # px of one bar with the room around it
 MAX_BARS = 30  # one below the other; a page shows about as many at once
@@ -18,7 +19,7 @@ HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "siz
 LABEL = 44  # characters of a bar's label
 NARROWEST = 300  # px of panels below each other
 WIDTH = 1150  # px of a wide page's panels together
-ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
+ROOM = 1.3  # the axis continues behind the bars, for the words at their ends
 WIDE_ROOM = 1.8  # the same behind intervals
 WRITTEN = 0.08  # of the width that a part has at least to carry its number in HTML
 LETTER = 8  # px of a digit in a bar, with some room
@@ -35,22 +36,19 @@ class Look:
     css: str
 
 
-LOOKS = tuple(
-    Look(PARTS[place][0], pattern, text, css)
-    for place, pattern, text, css in (
-        (0, "", BACKGROUND, "part-0"),
-        (1, "", INK, "part-1"),
-        (2, "", BACKGROUND, "part-2"),
-        (3, "", INK, "part-3"),
-        (0, "/", BACKGROUND, "part-4"),
-        (1, "\\", INK, "part-5"),
-    )
+LOOKS = (
+    Look(PARTS[0][0], "", BACKGROUND, "part-0"),
+    Look(PARTS[1][0], "", INK, "part-1"),
+    Look(PARTS[2][0], "", BACKGROUND, "part-2"),
+    Look(PARTS[3][0], "", INK, "part-3"),
+    Look(PARTS[0][0], "/", BACKGROUND, "part-4"),
+    Look(PARTS[1][0], "\\", INK, "part-5"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A piece of a bar. `value` None is not known and takes no room; `text` stands inside, `hover` says it all."""
+    """A piece of a bar. An unknown `value` (None) takes no room; `text` is written inside, `hover` says it all."""
 
     name: str
     value: float | None
@@ -61,7 +59,7 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`after` stands behind the bar's end: its total, or why there is none. `around`: the interval of its length."""
+    """`after` is written behind the bar's end: its total, or why it has no total. `around`: the interval of its length."""
 
     label: str
     parts: tuple[BarPart, ...]
@@ -88,6 +86,10 @@ class BarPanel:
     whole: float | None = None
 
     @property
+    def parts(self) -> list[BarPart]:
+        return [part for bar in self.bars for part in bar.parts]
+
+    @property
     def reach(self) -> float:
         return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
 
@@ -107,8 +109,34 @@ class Bars(HtmlPicture):
     template = "compare/_bars.html"
 
     def build_figure(self) -> go.Figure:
-        blocks = rows_of(self.across, self.blocks, self.laid_over)
-        return stack_bars(blocks, self.kinds, across=self.across, share_x=self.share_x, legend=self.legend)
+        """The first panels that fit. Labels are left of the first panel of a row: panels in one row must have the same bars."""
+        blocks = [*self.blocks, *[None] * (-len(self.blocks) % self.across), *self.laid_over]
+        shown = blocks[:MAX_PANELS]
+        across = min(self.across, len(shown))
+        rows = max(2, *(len(block.bars) for block in shown if block))
+        titles = [block.title if block else "" for block in shown]
+        drawn = {part.name for block in shown if block for part in block.parts}
+        names = [name for name in self.kinds if name in drawn] if self.legend and len(drawn) > 1 else []
+        figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=names)
+        longest = max(block.reach for block in shown if block)
+        named: set[str] = set()
+        for place, block in enumerate(shown):
+            where = place_of(place)
+            if block is None:
+                figure.update_xaxes(visible=False, **where)
+                figure.update_yaxes(visible=False, **where)
+                continue
+            reach = longest if self.share_x else block.reach
+            for name, look in self.kinds.items():
+                trace = _trace(block, name, look, WIDTH / across / ROOM / reach)
+                if trace is not None:
+                    figure.add_trace(trace.update(showlegend=name not in named), **where)
+                    named.add(name)
+            _add_intervals(figure, block, where)
+            _add_ends(figure, block, where)
+            _lay_axes(figure, block, rows, reach, where)
+        showlegend = self.legend and len(named) > 1
+        return figure.update_layout(barmode="stack", bargap=0.2, showlegend=showlegend, meta=_fit(figure, across))
 
     def lanes(self) -> Iterator[tuple[BarPanel, list[dict[str, object]]]]:
         """For the template: the panels, each with a row per bar. Lengths are in percent of the width."""
@@ -143,58 +171,13 @@ class Bars(HtmlPicture):
 
     def used(self) -> list[tuple[str, str]]:
         """The legend: each kind that is drawn with its class, where there are several."""
-        drawn = {part.name for block in (*self.blocks, *self.laid_over) for part in _parts(block) if part.value}
+        drawn = {part.name for block in (*self.blocks, *self.laid_over) for part in block.parts if part.value}
         found = [(name, look.css) for name, look in self.kinds.items() if name in drawn]
         return found if self.legend and len(found) > 1 else []
 
 
 def _percent(value: float, whole: float) -> str:
     return f"{100 * value / whole:.2f}%"
-
-
-def stack_bars(
-    blocks: Sequence[BarPanel | None],
-    kinds: Mapping[str, Look],
-    *,
-    across: int = 2,
-    share_x: bool = False,
-    legend: bool = True,
-) -> go.Figure:
-    """The first panels that fit. None leaves a panel's place empty.
-
-    Labels stand left of the first panel of a row: blocks in one row must have the same bars.
-    """
-    shown = blocks[:MAX_PANELS]
-    across = min(across, len(shown))
-    rows = max(2, *(len(block.bars) for block in shown if block))
-    titles = [block.title if block else "" for block in shown]
-    used = [name for name in kinds if any(part.name == name for block in shown if block for part in _parts(block))]
-    names = used if len(used) > 1 and legend else []
-    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=names)
-    longest = max(block.reach for block in shown if block)
-    named: set[str] = set()
-    for place, block in enumerate(shown):
-        where = place_of(place)
-        if block is None:
-            figure.update_xaxes(visible=False, **where)
-            figure.update_yaxes(visible=False, **where)
-            continue
-        reach = longest if share_x else block.reach
-        for name, look in kinds.items():
-            trace = _trace(block, name, look, WIDTH / across / ROOM / reach)
-            if trace is not None:
-                figure.add_trace(trace.update(showlegend=name not in named), **where)
-                named.add(name)
-        _add_intervals(figure, block, where)
-        _add_ends(figure, block, where)
-        _lay_axes(figure, block, rows, reach, where)
-    figure.update_layout(
-        barmode="stack",
-        bargap=0.2,
-        showlegend=legend and len(named) > 1,
-        meta=_fit(figure, across),
-    )
-    return figure
 
 
 def _fit(figure: go.Figure, across: int) -> dict[str, object]:
@@ -204,19 +187,6 @@ def _fit(figure: go.Figure, across: int) -> dict[str, object]:
         return least
     titles = [{**each.to_plotly_json(), "x": 1, "xanchor": "right"} for each in figure.layout.annotations]
     return {**least, "narrow": {"annotations": titles, "meta": {"min_width": NARROWEST}}}
-
-
-def _parts(block: BarPanel) -> list[BarPart]:
-    return [part for bar in block.bars for part in bar.parts]
-
-
-def rows_of(across: int, *sets: Sequence[BarPanel]) -> list[BarPanel | None]:
-    """The blocks of all sets, each set beginning a new row of panels."""
-    filled: list[BarPanel | None] = []
-    for blocks in sets:
-        filled += [None] * (-len(filled) % across)
-        filled += blocks
-    return filled
 
 
 def kinds_of_part(*names: str) -> dict[str, Look]:
@@ -272,20 +242,14 @@ def _add_intervals(figure: go.Figure, block: BarPanel, place: dict[str, int]) ->
     found = [(row, bar.length, bar.around) for row, bar in enumerate(block.bars) if bar.around]
     if not found:
         return
-    around = {
-        "array": [ends[1] - length for _, length, ends in found],
-        "arrayminus": [length - ends[0] for _, length, ends in found],
-        "color": INK,
-        "thickness": 1.3,
-        "width": 3,
-    }
+    above, below = [ends[1] - length for _, length, ends in found], [length - ends[0] for _, length, ends in found]
     figure.add_trace(
         go.Scatter(
             x=[length for _, length, _ in found],
             y=[row for row, _, _ in found],
             mode="markers",
             marker={"color": INK, "size": 1},
-            error_x=around,
+            error_x=error_bar(above, below, INK),
             hoverinfo="skip",
             showlegend=False,
         ),

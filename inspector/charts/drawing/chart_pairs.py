@@ -9,7 +9,7 @@ from math import log10
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.choices import NO_SKILL
-from inspector.charts.drawing.labels import MarkLabel, labels_of, spread
+from benchapp.stats.metrics.metric import RunValue
 from inspector.charts.drawing.palette import INK, MUTED, Style, by_name, of_condition, veil
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter, spread_bars
@@ -21,11 +21,19 @@ LOG_FROM = 5  # times the least that the most must be; below it a logarithmic ax
 ROOM = 1.25  # of the most used: a linear axis leaves room for names behind it
 ALL = "all conditions"  # what a panel is called that has every condition of the only model
 NAMED = 6  # pairs in a small panel that still carry their model's name
+LETTER = 5.6  # px of a character of 10 px, about
+HIGH = 13  # px of a line of it
+AWAY = 8  # px from the middle of a mark to its name
+MARK = 5  # px from the middle of a mark to its edge
+FREE = 0.06  # of the span that plotly leaves free on either side of the values, about
+
+Spot = tuple[float, float]  # px to the right and upwards
+Box = tuple[float, float, float, float]  # left, low, right, high
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What stands below: `column` of the outcomes, in `unit`; on a logarithmic axis only what is above zero can stand."""
+    """The x axis: `column` of the outcomes, in `unit`; a logarithmic axis has only values above zero."""
 
     key: str
     column: str
@@ -36,11 +44,20 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class PairEnd(ChartPoint):
-    """One end of a pair; x and y as shown, None where not known."""
+    """One end of a pair with its row of the table; x and y as shown, None where unknown. `used`: what it rests on across.
+    `counted`: passed, scored and planned trials."""
+
+    panel: str = ""
+    source: str = ""
+    model: str = ""
+    harness: str = ""
+    condition: str = ""
+    used: RunValue | None = None
+    counted: tuple[int | None, int | None, int | None] = (None, None, None)
 
     @property
     def stands(self) -> bool:
-        """Whether it can be drawn. Nothing used is no effort to weigh; SkillFlow's code drops it too."""
+        """Whether it can be drawn. Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
         return self.x is not None and self.y is not None and self.x > 0
 
 
@@ -48,29 +65,37 @@ class PairEnd(ChartPoint):
 class ConditionPair:
     """What a model reached under the baseline, where that is known, and under a condition."""
 
-    model: str
-    harness: str
     base: PairEnd | None
     own: PairEnd
-    condition: str = ""
+
+    @property
+    def both(self) -> list[PairEnd]:
+        return [end for end in (self.base, self.own) if end is not None]
 
     @property
     def ends(self) -> list[PairEnd]:
-        return [end for end in (self.base, self.own) if end is not None and end.stands]
+        return [end for end in self.both if end.stands]
 
 
 @dataclass(frozen=True, slots=True)
 class PairPanel:
-    """`base`: what the hollow ends are called; `own`: the filled ones."""
+    """`base`: what the hollow ends are called; the filled ones as the title."""
 
     title: str
     base: str
-    own: str
     pairs: tuple[ConditionPair, ...]
 
     @property
     def ends(self) -> list[PairEnd]:
         return [end for pair in self.pairs for end in pair.ends]
+
+    @property
+    def harnesses(self) -> list[str]:
+        return list(dict.fromkeys(pair.own.harness for pair in self.pairs))
+
+    def names(self, harness: str) -> tuple[str, str]:
+        """What the legend calls the hollow and the filled ends."""
+        return (self.base, ALL) if self.title == ALL else (f"{harness}: {self.base}", f"{harness}: condition")
 
 
 def frontier(ends: Iterable[PairEnd]) -> list[PairEnd]:
@@ -88,20 +113,17 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     height = HEIGHT * (1.5 if alone else 1)
     used = [end.x for panel in shown for end in panel.ends if end.x]
     axis = replace(axis, is_log=axis.is_log and max(used) >= LOG_FROM * min(used))
-    figure, place_of = panels(
-        [panel.title for panel in shown],
-        across=ACROSS,
-        height=height,
-        share_x=share_x,
-        legend=[name for panel in shown for harness in _harnesses(panel) for name in _names(panel, harness)],
-    )
-    styles = by_name(pair.harness for panel in shown for pair in panel.pairs)
+    legend = [name for panel in shown for harness in panel.harnesses for name in panel.names(harness)]
+    titles = [panel.title for panel in shown]
+    figure, place_of = panels(titles, across=ACROSS, height=height, share_x=share_x, legend=legend)
+    styles = by_name(pair.own.harness for panel in shown for pair in panel.pairs)
     width = WIDTH / min(ACROSS, len(shown))
     named = Legend()
     for place, panel in enumerate(shown):
         seen = [end for each in (shown if share_x else [panel]) for end in each.ends]
         labels = _labels(panel, seen, axis, (width, height)) if alone or len(panel.pairs) <= NAMED else {}
-        segments = [] if panel.own == ALL else [_segments(panel)]
+        joined = [(pair.ends[0], pair.ends[1]) for pair in panel.pairs if len(pair.ends) == 2]
+        segments = [] if panel.title == ALL else [connect(joined, color=MUTED, width=1, dash="dash")]
         for trace in (*segments, _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(
@@ -114,20 +136,10 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
 def _ticks(axis: Axis, most: float | None) -> dict[str, object]:
     """A logarithmic axis names 1, 2 and 5 of every power of ten; any other begins at zero, or a few percent would look like a gulf. It
     ends at 1.25 times the most of all panels, with room for names; in each panel at its own without it."""
-    if not axis.is_log:
-        whole = {"range": [0, ROOM * most]} if most else {"rangemode": "tozero"}
-        return {**whole, "nticks": 6, "tickformat": "~s" if axis.unit == "tokens" else "~g"}
-    return {
-        "type": "log",
-        "dtick": "D2",
-        "tickformat": "~s" if axis.unit == "tokens" else "~g",
-        "minor": {"dtick": "D1"},
-    }
-
-
-def _segments(panel: PairPanel) -> go.Scatter:
-    whole = [(pair.ends[0], pair.ends[1]) for pair in panel.pairs if len(pair.ends) == 2]
-    return connect(whole, color=MUTED, width=1, dash="dash")
+    ticks: dict[str, object] = {"tickformat": "~s" if axis.unit == "tokens" else "~g"}
+    if axis.is_log:
+        return {"type": "log", "dtick": "D2", **ticks, "minor": {"dtick": "D1"}}
+    return {**({"range": [0, ROOM * most]} if most else {"rangemode": "tozero"}), "nticks": 6, **ticks}
 
 
 def _frontier(panel: PairPanel, named: Legend) -> go.Scatter:
@@ -150,16 +162,18 @@ def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: di
     condition's; where there are several harnesses the symbol is theirs."""
     traces = []
     several = len(set(styles) - {NO_SKILL}) > 1
-    for harness, condition in dict.fromkeys((pair.harness, pair.condition) for pair in panel.pairs):
-        names = _names(panel, harness)
-        pairs = [pair for pair in panel.pairs if (pair.harness, pair.condition) == (harness, condition)]
-        bases = [(pair.model, pair.base) for pair in pairs if pair.base is not None and pair.base.stands]
-        owns = [(pair.model, pair.own) for pair in pairs if pair.own.stands]
-        for ends, is_base in ((bases, True), (owns, False)):
-            if ends:
-                look = _look(panel.base if is_base else condition, styles[harness], several=several)
-                name = names[0] if is_base else condition if panel.own == ALL else names[1]
-                traces.append(_trace(ends, name, look, is_base, {} if is_base else labels, named))
+    for harness, condition in dict.fromkeys((pair.own.harness, pair.own.condition) for pair in panel.pairs):
+        names = panel.names(harness)
+        pairs = [pair for pair in panel.pairs if (pair.own.harness, pair.own.condition) == (harness, condition)]
+        bases = [pair.base for pair in pairs if pair.base is not None and pair.base.stands]
+        owns = [pair.own for pair in pairs if pair.own.stands]
+        if bases:
+            look = _look(panel.base, styles[harness], several=several)
+            traces.append(_trace(bases, names[0], look.open, named, {}, line={"width": 2}))
+        if owns:
+            look = _look(condition, styles[harness], several=several)
+            name = condition if panel.title == ALL else names[1]
+            traces.append(_trace(owns, name, look, named, labels, line={"width": 0}))
     return traces
 
 
@@ -168,17 +182,6 @@ def _look(condition: str, of_harness: Style, *, several: bool) -> Style:
     if known is None:
         return of_harness
     return Style(known.colour, of_harness.symbol if several else known.symbol, known.dash)
-
-
-def _harnesses(panel: PairPanel) -> list[str]:
-    return list(dict.fromkeys(pair.harness for pair in panel.pairs))
-
-
-def _names(panel: PairPanel, harness: str) -> tuple[str, str]:
-    """What the legend calls the hollow and the filled ends."""
-    if panel.own == ALL:
-        return panel.base, panel.own
-    return f"{harness}: {panel.base}", f"{harness}: condition"
 
 
 def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[float, float]) -> dict[int, MarkLabel]:
@@ -194,31 +197,73 @@ def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[f
     all_x = all_x if axis.is_log else [0, ROOM * max(all_x)]
     ys, all_y = ([end.y or 0 for end in each] for each in (ends, seen))
     spots = list(zip(spread(xs, width, all_x), spread(ys, height, all_y), strict=True))
-    owns = {id(pair.own): pair.condition if panel.own == ALL else pair.model for pair in panel.pairs if pair.own.stands}
+    standing = [pair.own for pair in panel.pairs if pair.own.stands]
+    owns = {id(own): own.condition if panel.title == ALL else own.model for own in standing}
     texts = [short(owns.get(id(end), ""), 24) for end in ends]
     return {id(end): label for end, label in zip(ends, labels_of(spots, texts, width), strict=True)}
 
 
 def _trace(
-    ends: Sequence[tuple[str, PairEnd]],
-    name: str,
-    style: Style,
-    is_base: bool,
-    labels: dict[int, MarkLabel],
-    named: Legend,
+    ends: Sequence[PairEnd], name: str, style: Style, named: Legend, labels: dict[int, MarkLabel], **mark: object
 ) -> go.Scatter:
-    beside = [labels.get(id(end), MarkLabel()) for _, end in ends]
+    found = [(end, labels.get(id(end), MarkLabel())) for end in ends]
     return scatter(
-        [end for _, end in ends],
+        ends,
         mode="markers+text" if labels else "markers",
-        text=[f"  {label.text}" if end.spread else label.text for (_, end), label in zip(ends, beside, strict=True)]
-        if labels
-        else None,
-        textposition=[
-            "middle right" if end.spread else label.place for (_, end), label in zip(ends, beside, strict=True)
-        ],
+        text=[f"  {label.text}" if end.spread else label.text for end, label in found] if labels else None,
+        textposition=["middle right" if end.spread else label.place for end, label in found],
         textfont={"color": MUTED, "size": 10},
-        marker=(style.open if is_base else style).mark(9, line={"width": 2 if is_base else 0}),
-        error_y=spread_bars([end for _, end in ends], veil(style.colour, 0.5)),
+        marker=style.mark(9, **mark),
+        error_y=spread_bars(ends, veil(style.colour, 0.5)),
         **named.enter(name),
     )
+
+
+# --- names next to marks, put where they cover neither a mark nor one another ---
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLabel:
+    """`text` is empty where there is no free place for it; `place` as plotly calls it."""
+
+    text: str = ""
+    place: str = "top center"
+
+
+def spread(values: Sequence[float], size: float, on_axis: Sequence[float]) -> list[float]:
+    """Values as px from one side of a panel of that size, where an axis without a range shows all those `on_axis`."""
+    low, high = min(on_axis), max(on_axis)
+    span = (high - low) or 1.0
+    return [size * (FREE + (1 - 2 * FREE) * (value - low) / span) for value in values]
+
+
+def labels_of(spots: Sequence[Spot], texts: Sequence[str], width: float) -> list[MarkLabel]:
+    """One per spot, in their order: above its mark, else below, to the right, to the left, else none. A spot without a
+    text is a mark that no name may cover; names keep inside a panel of that width."""
+    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in spots]
+    found = []
+    for spot, text in zip(spots, texts, strict=True):
+        inside = {place: box for place, box in _boxes(spot, text).items() if box[0] >= -AWAY and box[2] <= width + AWAY}
+        free = (place for place, box in inside.items() if not any(_meet(box, each) for each in taken))
+        place = next(free, None) if text else None
+        if place is None:
+            found.append(MarkLabel())
+            continue
+        taken.append(_boxes(spot, text)[place])
+        found.append(MarkLabel(text, place))
+    return found
+
+
+def _boxes(spot: Spot, text: str) -> dict[str, Box]:
+    """The places for the text, in the order of preference."""
+    (x, y), wide, half = spot, LETTER * len(text), HIGH / 2
+    return {
+        "top center": (x - wide / 2, y + AWAY, x + wide / 2, y + AWAY + HIGH),
+        "bottom center": (x - wide / 2, y - AWAY - HIGH, x + wide / 2, y - AWAY),
+        "middle right": (x + AWAY, y - half, x + AWAY + wide, y + half),
+        "middle left": (x - AWAY - wide, y - half, x - AWAY, y + half),
+    }
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -14,6 +14,7 @@ from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.pooling import pool_models
 from benchapp.stats.metrics.metric import TrialMetric
+from inspector.charts.drawing.quantities import scale_value
 from inspector.charts.sheet import ChartSheet
 
 CLAIMS = {
@@ -52,29 +53,24 @@ class ForestRow:
         return self.source == "own"
 
     @property
-    def has_interval(self) -> bool:
-        return self.low is not None and self.high is not None
-
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+    def name(self) -> str:
+        """Its unique name: one model may be printed in two papers, and run here too."""
+        return self.label if self.is_own else f"{self.label} ({self.source})"
 
 
 def own_rows(sheet: ChartSheet, metric: TrialMetric) -> list[ForestRow]:
     """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
     found = []
     for group in sheet.groups:
-        difference, baseline = (
-            judge_difference(sheet.comparison, group, metric),
-            sheet.comparison.groups.baseline_of(group),
-        )
+        difference = judge_difference(sheet.comparison, group, metric)
+        baseline = sheet.comparison.groups.baseline_of(group)
         if difference is not None and baseline is not None:
             found.append(_own(sheet, group, baseline, metric, difference))
     return found
 
 
 def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
-    """What each row is called beside the others: the parts of its label that they do not all have, its condition always;
+    """A name for each row: the parts of its label that they do not all have, its condition always;
     and the parts that all of them have."""
     labels = [row.label.split(SEPARATOR) for row in rows]
     shared = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
@@ -83,7 +79,6 @@ def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
 
 
 def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, difference: Difference) -> ForestRow:
-    scale = 100 if metric.is_share else 1
     interval = difference.interval
     own, other = difference.replicates
     return ForestRow(
@@ -91,13 +86,13 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         source="own",
         against=baseline.label,
         metric=metric.key,
-        delta=_clean(difference.delta * scale),
-        own=_clean(difference.own * scale),
-        other=_clean(difference.other * scale),
+        delta=scale_value(metric, difference.delta),
+        own=scale_value(metric, difference.own),
+        other=scale_value(metric, difference.other),
         own_count=_count(difference.own, difference.tasks * own, metric),
         other_count=_count(difference.other, difference.tasks * other, metric),
-        low=_clean(interval.low * scale) if interval else None,
-        high=_clean(interval.high * scale) if interval else None,
+        low=scale_value(metric, interval.low) if interval else None,
+        high=scale_value(metric, interval.high) if interval else None,
         method=CLAIMS[difference.claim] if difference.test else "no test",
         p=difference.p,
         tasks=difference.tasks,
@@ -107,11 +102,6 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         url=sheet.trials_url(group, metric=metric),
         condition=group.condition,
     )
-
-
-def _clean(value: float) -> float:
-    """Free of the noise behind the tenth digit."""
-    return round(value, 10)
 
 
 def _count(mean: float, of: int, metric: TrialMetric) -> str:
@@ -137,38 +127,33 @@ def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: st
         pair = (row.paper, row.harness, row.model, row.condition)
         if row.metric != metric or not row.condition or row.condition == baseline or pair in seen:
             continue
-        condition, reference = _reference(row, baseline)
-        other = values.get((row.paper, row.table, row.harness, row.model, condition, reference))
+        condition, _, reference = row.reference.rpartition(" ")
+        if condition != baseline:
+            reference = row.metric
+        other = values.get((row.paper, row.table, row.harness, row.model, baseline, reference))
         if other is not None:
             seen.add(pair)
             yield _build_printed_row(row, other)
 
 
 def list_across_models(sheet: ChartSheet, metric: TrialMetric) -> list[AcrossModels]:
-    """Of the runs shown, then of the papers that are laid over."""
-    return [*pool_conditions(sheet.comparison, metric), *_pool_printed(sheet, metric)]
-
-
-def _pool_printed(sheet: ChartSheet, metric: TrialMetric) -> Iterator[AcrossModels]:
-    """What papers print of each condition, over the agents they tried: no cell has an error, so these are all alike."""
+    """Of the runs shown, then of what the papers that are laid over print of each condition, over the agents they tried: no cell of
+    theirs has an error, so these are all alike."""
     deltas: dict[tuple[str, str], list[float]] = {}
     scale = 100 if metric.is_share else 1
     for row in list_published_rows(sheet.published, metric.key, sheet.comparison.groups.baseline):
         deltas.setdefault((row.source.partition(",")[0], row.condition), []).append(row.delta / scale)
-    for (paper, condition), found in deltas.items():
-        if pooled := pool_models(found, [0.0] * len(found)):
-            yield AcrossModels(condition, pooled, paper)
-
-
-def _reference(row: PrintedNumber, baseline: str) -> tuple[str, str]:
-    condition, _, metric = row.reference.rpartition(" ")
-    return (condition, metric) if condition == baseline else (baseline, row.metric)
+    found = list(pool_conditions(sheet.comparison, metric))
+    for (paper, condition), of_paper in deltas.items():
+        if pooled := pool_models(of_paper, [0.0] * len(of_paper)):
+            found.append(AcrossModels(condition, pooled, paper))
+    return found
 
 
 def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
     assert row.value is not None
     assert other.value is not None
-    delta = _clean(row.value - other.value)
+    delta = round(row.value - other.value, 10)
     told = f"; printed as {row.printed_delta}" if row.printed_delta else ""
     who = " · ".join(part for part in (row.condition, row.model, row.harness) if part)
     return ForestRow(
@@ -182,7 +167,6 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
         own_count=f"{row.k}/{row.n}" if row.k is not None else "",
         other_count=f"{other.k}/{other.n}" if other.k is not None else "",
         method="printed values, no interval published",
-        tasks=None,
         says=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{told}; "
         "no interval is published.",
         condition=row.condition,

@@ -14,21 +14,21 @@ from inspector.charts.drawing.palette import by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels
 from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatter, spread_bars
 
-MAX_LINES = 8  # in one panel; more cannot be told apart
+MAX_LINES = 8  # in one panel; more cannot be distinguished
 HEIGHT = 240  # px of a panel's inside
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class LinePanel(Generic[T]):
-    """One panel: its title and, by the name of the line, what it stands for: a group, where the chart has no more to tell."""
+    """One panel: its title and, by the name of the line, what it draws: a group, where the chart needs no more."""
 
     title: str
     lines: tuple[tuple[str, T], ...]
 
 
 def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel[Group]]:
-    """A panel per model with a line for each condition, which is the only thing that styles tell. `apart`: a panel per
+    """A panel per model with a line for each condition, which is the only thing that styles show. `apart`: a panel per
     group while these are few, for lines that would cover one another."""
     found = list(groups)
     if apart and len(found) <= MAX_PANELS:
@@ -78,7 +78,7 @@ def curves(
 
 
 def crowd_notes(facets: Sequence[LinePanel[T]]) -> tuple[str, ...]:
-    """What is said where groups are spread over panels, or where there are too many of those."""
+    """The notes where groups are spread over panels, or where there are too many of those."""
     notes = note_left_out(len(facets), "agent models")
     if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:
         notes += ("Styles repeat where a panel has many lines; choose conditions to see fewer.",)

@@ -1,8 +1,8 @@
 """The one set of colours, symbols and dashes of every chart, and the layout they share.
 
-Figures are built in the light colours; `twins()` tells the page what each becomes in the dark. Every colour of a series
+Figures are built in the light colours; `twins()` sends the page what each becomes in the dark. Every colour of a series
 keeps 3:1 against the page in its theme, and any two stay apart for readers with any of the three colour blindnesses;
-symbols and dashes change with the colour, so that nothing is told by colour alone. The scales stay on the page's own side
+symbols and dashes change with the colour, so that nothing depends on colour alone. The scales stay on the page's own side
 of the middle grey: a number written in INK inside any cell keeps 4.5:1. No colour means better or worse.
 """
 
@@ -20,7 +20,7 @@ MUTED = "#57606a"
 GRID = "#e3e8ed"  # lines between values
 ZERO = "#8b949e"  # the line a value is read against
 NEUTRAL = "#f1f3f5"  # the middle of a scale that has two sides, the low end of one that has one
-SURFACES = {  # light -> dark; these stand in static/css/tokens.css too
+SURFACES = {  # light -> dark; also in static/css/tokens.css
     BACKGROUND: "#0d1117",
     INK: "#e6edf3",
     MUTED: "#9aa4ae",
@@ -90,8 +90,19 @@ class Style:
 
     @property
     def open(self) -> Style:
-        """The same with a hollow symbol: for what cannot be told from chance, or was not ours to measure."""
+        """The same with a hollow symbol: for what may be chance, or was not ours to measure."""
         return Style(self.colour, f"{self.symbol}-open", self.dash)
+
+
+AXIS: dict[str, object] = {  # titles are small, lines are drawn for values only
+    "gridcolor": GRID,
+    "linecolor": GRID,
+    "zerolinecolor": ZERO,
+    "zerolinewidth": 1,
+    "tickfont": {"color": MUTED, "size": 11},
+    "title": {"font": {"color": MUTED, "size": 12}, "standoff": 8},
+    "automargin": True,
+}
 
 
 def series(place: int) -> Style:
@@ -137,25 +148,11 @@ def twins() -> dict[str, str]:
     return {**SURFACES, **dict(SERIES), **dict(PARTS), **DARK_SCALES, **dict(CONDITIONS.values())}
 
 
-def axis(**more: object) -> dict[str, object]:
-    """What every axis has in common; titles stand small beside it, lines are drawn for values only."""
-    return {
-        "gridcolor": GRID,
-        "linecolor": GRID,
-        "zerolinecolor": ZERO,
-        "zerolinewidth": 1,
-        "tickfont": {"color": MUTED, "size": 11},
-        "title": {"font": {"color": MUTED, "size": 12}, "standoff": 8},
-        "automargin": True,
-        **more,
-    }
-
-
 def layout(**more: object) -> dict[str, object]:
     """The layout all figures start from. No title: the page has it. The page adds its own font families."""
-    base: dict[str, object] = {
+    return {
         "template": {
-            "layout": {"xaxis": axis(), "yaxis": axis()},
+            "layout": {"xaxis": AXIS, "yaxis": AXIS},
             "data": {"heatmap": [{"type": "heatmap", "textfont": {"color": INK}}]},
         },
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -174,5 +171,5 @@ def layout(**more: object) -> dict[str, object]:
         "modebar": {"remove": ["lasso2d", "select2d"]},
         "dragmode": False,
         "height": 420,
+        **more,
     }
-    return {**base, **more}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from math import ceil
@@ -17,7 +17,7 @@ from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.chart import HtmlPicture
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 
-MAX_PANELS = 12  # more are too small to read beside each other
+MAX_PANELS = 12  # more are too small to read side by side
 ROW = 27  # px of a heatmap's row
 HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
@@ -31,16 +31,16 @@ TILTED = 30  # characters of one that is tilted
 LETTER = 6.5  # px of a character, about
 SHADES = 5  # of a cell in HTML, on either side of nothing
 TALL_BAR = 120  # px of a colour bar that has room for five values
-BESIDE = 260  # px beside the cells, for names and the colour bar; more where names are long
+BESIDE = 260  # px next to the cells, for names and the colour bar; more where names are long
 COLOURS = 110  # px of the colour bar with its values
 NARROWEST = 46  # px of a cell that still holds its number
-WIDTH = 760  # px beside the names of the rows, about
+WIDTH = 760  # px next to the names of the rows, about
 BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """`value` None: blank. `text` stands inside, `hover` says all there is to say, `url` leads to the trials."""
+    """`value` None: blank. `text` is written inside, `hover` says all there is to say, `url` leads to the trials."""
 
     value: float | None = None
     text: str = ""
@@ -76,17 +76,16 @@ class Scale:
         colours = DIVERGING if self.diverging else SEQUENTIAL
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
-    def shade(self, value: float) -> str:
+    def shade(self, value: float | None) -> str:
         """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale, on either side of 0."""
-        step = round(
-            SHADES
-            * (value if self.diverging else value - self.low)
-            / ((self.high - (0 if self.diverging else self.low)) or 1)
-        )
+        if value is None:
+            return ""
+        nothing = 0 if self.diverging else self.low
+        step = round(SHADES * (value - nothing) / ((self.high - nothing) or 1))
         return f"heat-{'low' if step < 0 else 'high'}-{min(SHADES, abs(step))}" if step else ""
 
     def bar(self, height: float) -> dict[str, object]:
-        """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
+        """The bar next to panels that are `height` px tall: at their top, each of its values with the unit."""
         steps = 4 if height >= TALL_BAR else 2
         values = [self.low + (self.high - self.low) * step / steps for step in range(steps + 1)]
         return {
@@ -150,7 +149,8 @@ def panels(
     across = max(1, min(across, len(titles)))
     down = ceil(len(titles) / across)
     head = head if any(titles) else min(head, BARE_HEAD)
-    gap, bottom = head + foot, foot + LEGEND * _legend_lines(legend)
+    names = sum(56 + LETTER * len(name) for name in legend)  # each has its mark before it and some air
+    gap, bottom = head + foot, foot + LEGEND * ceil(names / LEGEND_WIDTH)
     inner = down * height + (down - 1) * gap
     beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
@@ -176,11 +176,6 @@ def panels(
     if share_x and down > 1:
         figure.update_xaxes(showticklabels=True)
     return figure, lambda place: {"row": place // across + 1, "col": place % across + 1}
-
-
-def _legend_lines(names: Iterable[str]) -> int:
-    """Each name has its mark before it and some air."""
-    return ceil(sum(56 + LETTER * len(name) for name in names) / LEGEND_WIDTH)
 
 
 def _title(title: str, x: float, y: float) -> dict[str, object]:
@@ -214,21 +209,14 @@ class Heats(HtmlPicture):
     def build_figure(self) -> go.Figure:
         return heatmaps(self.heats, self.rows, self.columns, self.scale, across=self.across)
 
-    def tables(self) -> list[tuple[str, list[tuple[str, list[tuple[HeatCell, str, str]]]]]]:
+    def tables(self) -> Iterator[tuple[str, list[tuple[str, list[tuple[HeatCell, str, str]]]]]]:
         """For the template: of each panel its title and rows, of each cell its shade and what it says on hover."""
-        return [
-            (
-                heat.title,
-                [
-                    (row, [self._cell(heat.cells.get((row, column), HeatCell())) for column in self.columns])
-                    for row in self.rows
-                ],
-            )
-            for heat in self.heats[:MAX_PANELS]
-        ]
-
-    def _cell(self, cell: HeatCell) -> tuple[HeatCell, str, str]:
-        return cell, "" if cell.value is None else self.scale.shade(cell.value), read_plain(cell.hover)
+        for heat in self.heats[:MAX_PANELS]:
+            rows = []
+            for row in self.rows:
+                cells = [heat.cells.get((row, column), HeatCell()) for column in self.columns]
+                rows.append((row, [(cell, self.scale.shade(cell.value), read_plain(cell.hover)) for cell in cells]))
+            yield heat.title, rows
 
 
 def heatmaps(
@@ -260,7 +248,7 @@ def heatmaps(
 
 
 def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float]:
-    """What stands under the columns, and the px it needs where it must be tilted; 0 where it fits."""
+    """The names under the columns, and the px it needs where it must be tilted; 0 where it fits."""
     longest = max(map(len, columns), default=0)
     if longest * LETTER <= WIDTH / across / max(1, len(columns)):
         return [short(column) for column in columns], 0
@@ -285,8 +273,8 @@ def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heat
     )
 
 
-def note_left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) -> tuple[str, ...]:
+def note_left_out(panels_total: int, narrow_by: str) -> tuple[str, ...]:
     """The note of a figure that has more panels than it can draw; none where all are drawn."""
-    if panels_total <= drawn:
+    if panels_total <= MAX_PANELS:
         return ()
-    return (f"{drawn} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
+    return (f"{MAX_PANELS} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)

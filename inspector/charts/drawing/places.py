@@ -32,7 +32,7 @@ class SuitePlace:
 
     @property
     def narrowing(self) -> dict[str, str]:
-        """What the list of trials is narrowed by; nothing where the place is none."""
+        """What the list of trials is narrowed by; nothing for tasks without a place."""
         return {self.kind: self.key} if self.kind else {}
 
 
@@ -52,7 +52,7 @@ def read_parts(split: Split, keys: Iterable[int]) -> dict[int, SuitePlace]:
 
 
 def name_value(attribute: str, value: str) -> str:
-    """As charts and pages say it: a bare number or yes would not tell of what it is one."""
+    """As charts and pages say it: a bare number or yes would not say what it counts."""
     if attribute == "source":
         return CORPUS_NAMES.get(value, value)
     return f"{name_attribute(attribute)} {value}" if len(value) < 3 else value
@@ -90,11 +90,8 @@ def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
 def _label_places(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
     """The name with the key behind it, which stays in addresses; with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
-    return {
-        pk: SuitePlace(key, name, _label_place(key, name, suite if times[key] > 1 else ""), kind)
-        for pk, (key, name, suite) in found.items()
-    }
-
-
-def _label_place(key: str, name: str, suite: str) -> str:
-    return " · ".join(filter(None, (f"{name} ({key})" if name and name != key else key, suite)))
+    places = {}
+    for pk, (key, name, suite) in found.items():
+        label = f"{name} ({key})" if name and name != key else key
+        places[pk] = SuitePlace(key, name, f"{label} · {suite}" if suite and times[key] > 1 else label, kind)
+    return places

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.inference.shares import half_up, percent_text
-from benchapp.stats.metrics.metric import MetricUnit
+from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from inspector.web.text.formats import compact, number, usd
 
-UNITS = {MetricUnit.SHARE: "%"}
+Ends = tuple[float, float]  # of an interval
 
 
 def unit_of(unit: MetricUnit) -> str:
-    return UNITS.get(unit, unit.value)
+    return "%" if unit is MetricUnit.SHARE else unit.value
 
 
 def say_unit(unit: str) -> str:
@@ -35,11 +37,44 @@ def tokens(count: float) -> str:
     return str(compact(round(count)))
 
 
+def write_budget(count: int) -> str:
+    """For an axis: without a zero behind the point."""
+    return tokens(count).replace(".0", "")
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """(1, "task") -> "1 task"; (2, "library", "libraries") -> "2 libraries"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def write_interval(around: tuple[float, float] | None) -> str:
+def write_interval(around: Ends | None) -> str:
     """Behind a value in percent: ", 95 % interval 12 to 31"; nothing where there is none."""
     return f", 95 % interval {half_up(around[0])} to {half_up(around[1])}" if around else ""
+
+
+def in_percent(ends: Ends | None) -> Ends | None:
+    """Of a share."""
+    return (100 * ends[0], 100 * ends[1]) if ends else None
+
+
+def scale_value(metric: TrialMetric, value: float) -> float:
+    """A share in percent, else as it is; free of the noise behind the tenth digit."""
+    return round(100 * value if metric.is_share else value, 10)
+
+
+def scale_cell(cell: MetricCell) -> tuple[float | None, Ends | None]:
+    """Return the value and its interval in the unit shown."""
+    metric, ends = cell.metric, cell.spread
+    around = (scale_value(metric, ends[0]), scale_value(metric, ends[1])) if ends else None
+    return None if cell.value is None else scale_value(metric, cell.value), around
+
+
+def difference_unit(metric: TrialMetric) -> str:
+    return "pp" if metric.is_share else metric.unit.value
+
+
+def write_difference(metric: TrialMetric, delta: float) -> str:
+    """For inside a cell."""
+    value = scale_value(metric, delta)
+    digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
+    return render_signed(value, digits)

@@ -17,15 +17,12 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.metric import MetricUnit, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import Spending, spending_of
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
-from inspector.charts.drawing.arms import model_name
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
+from inspector.charts.drawing.arms import model_name, name_apart
 from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs
-from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
-from inspector.charts.drawing.quantities import plural, unit_of, write_interval, write_value
-from inspector.charts.lacking import lacks_authors
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.drawing.quantities import in_percent, plural, scale_cell, unit_of, write_interval, write_value
+from inspector.charts.sheet import ChartSheet, lacks_authors
 
 NOBODY = "no author"
 # Paper -> (table, metric) whose cells are methods by author models.
@@ -37,100 +34,76 @@ TITLES = {"skillgenbench": "SkillGenBench, appendix A.1", "skilllearnbench": "Sk
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The groups of one method and one author in one panel; of a paper, what it prints. `value` as shown."""
+class Written(HeatCell):
+    """The groups of one method and one author in one panel; of a paper, what it prints."""
 
-    panel: str
-    source: str
-    condition: str
-    author: str
-    value: float | None
-    text: str
-    hover: str
-    url: str = ""
+    panel: str = ""
+    source: str = ""
+    condition: str = ""
+    author: str = ""
     rate: Rate | None = None
     runs: int | None = None
     groups: int | None = None
-
-    @property
-    def cell(self) -> HeatCell:
-        return HeatCell(self.value, self.text, self.hover, self.url)
 
 
 def draw_matrix(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     own = list(_list_own(sheet, metric)) if metric else []
-    cells = [*own, *(_list_printed(sheet.published) if metric is None or metric.is_share or not own else ())]
+    rows = [*own, *(_list_printed(sheet.published) if metric is None or metric.is_share or not own else ())]
     unit = unit_of(metric.unit) if metric and own else "%"
-    table = ChartTable.of(_name_columns(metric, unit), cells)
-    if not any(cell.value is not None for cell in cells):
-        return ChartDrawing(
-            None, table, absent="No method here was written by several models, or none of its trials is scored."
-        )
-    titles = list(dict.fromkeys(cell.panel for cell in cells))
+    table = ChartTable.of(_name_columns(metric, unit), rows)
+    if not any(row.value is not None for row in rows):
+        absent = "No method here was written by several models, or none of its trials is scored."
+        return ChartDrawing(None, table, absent=absent)
+    titles = list(dict.fromkeys(row.panel for row in rows))
     heats = [
-        Heat(title, {(cell.condition, cell.author): cell.cell for cell in cells if cell.panel == title})
+        Heat(title, {(row.condition, row.author): row for row in rows if row.panel == title})
         for title in titles[:MAX_PANELS]
     ]
-    rows = list(dict.fromkeys(cell.condition for cell in cells))
-    authors = sorted({cell.author for cell in cells}, key=lambda author: (author != NOBODY, author.casefold()))
-    picture = Heats(heats, rows, authors, _scale(metric, unit, cells), across=2 if len(authors) < 6 else 1)
+    conditions = list(dict.fromkeys(row.condition for row in rows))
+    authors = sorted({row.author for row in rows}, key=lambda author: (author != NOBODY, author.casefold()))
+    of_hundred = metric is None or metric.is_share or metric.unit is MetricUnit.OF_HUNDRED
+    most = 100 if of_hundred else max(row.value or 0 for row in rows) or 1
+    scale = Scale(0, most, diverging=False, unit=unit)
+    picture = Heats(heats, conditions, authors, scale, across=2 if len(authors) < 6 else 1)
     answers = tuple(
-        Answer(cell.author, cell.value, cell.text, say_label(cell.condition))
-        for cell in own
-        if cell.value is not None and cell.author != NOBODY
+        Answer(row.author, row.value, row.text, say_label(row.condition))
+        for row in own
+        if row.value is not None and row.author != NOBODY
     )
     notes = (*_note_matrix(own), *note_left_out(len(titles), "an agent model"))
     return ChartDrawing(picture, table, notes, answers=answers)
 
 
 def _name_columns(metric: TrialMetric | None, unit: str) -> tuple[TableColumn, ...]:
+    is_share = metric is not None and metric.is_share
     return (
-        TableColumn("panel", "panel"),
-        TableColumn("source", "source"),
-        TableColumn("condition", "condition"),
-        TableColumn("author", "author"),
+        *name_columns("panel", "source", "condition", "author"),
         TableColumn("value", metric.key if metric else "value", unit),
-        TableColumn(
-            "passed", "passed", read=lambda row: row.rate.passed if row.rate and metric and metric.is_share else None
-        ),
+        TableColumn("passed", "passed", read=lambda row: row.rate.passed if row.rate and is_share else None),
         TableColumn("scored", "scored", read=lambda row: row.rate and row.rate.scored),
         TableColumn("planned", "planned", read=lambda row: row.rate and row.rate.planned),
-        TableColumn("runs", "runs"),
-        TableColumn("groups", "groups"),
+        *name_columns("runs", "groups"),
     )
 
 
-def _scale(metric: TrialMetric | None, unit: str, cells: Sequence[Written]) -> Scale:
-    if metric is None or metric.is_share or metric.unit is MetricUnit.OF_HUNDRED:
-        return Scale(0, 100, diverging=False, unit=unit)
-    return Scale(0, max((cell.value or 0 for cell in cells), default=1) or 1, diverging=False, unit=unit)
-
-
 def _list_own(sheet: ChartSheet, metric: TrialMetric) -> Iterator[Written]:
-    """Of the panels in which some method was written by several models; there also what nobody wrote."""
+    """The panels where several models wrote some method, and there also what nobody wrote."""
     members: dict[tuple[str, ...], dict[tuple[str, str], list[Group]]] = {}
     for group in sheet.groups:
         of_panel = members.setdefault(_place(group), {})
         of_panel.setdefault((group.condition, group.first.author or NOBODY), []).append(group)
-    told = [place for place in range(4) if place == 0 or len({facts[place] for facts in members}) > 1]
-    for facts, found in members.items():
-        if has_several_authors(found):
-            title = " · ".join(filter(None, (facts[place] for place in told)))
+    for title, found in zip(name_apart([*members]), members.values(), strict=True):
+        written = [condition for condition, author in found if author != NOBODY]
+        if len(set(written)) < len(written):
             yield from (_build_own(sheet, metric, title, place, groups) for place, groups in found.items())
 
 
 def _place(group: Group) -> tuple[str, ...]:
-    """What has to be the same inside a panel: who solves, in which harness, which tasks, and in which setting."""
+    """What has to be the same inside a panel: agent model, harness, suite and setting."""
     experiment = group.first.experiment
     suite = experiment.suite.key if experiment.suite else ""
     return model_name(group), group.harness, suite, str(experiment.spec.get("protocol", ""))
-
-
-def has_several_authors(found: Mapping[tuple[str, str], object]) -> bool:
-    """`found` by (condition, author)."""
-    written = [condition for condition, author in found if author != NOBODY]
-    return len(set(written)) < len(written)
 
 
 def _build_own(
@@ -138,23 +111,26 @@ def _build_own(
 ) -> Written:
     condition, author = place
     cells = [sheet.comparison.cell(group, metric) for group in groups]
-    values = [scale_value(metric, cell.value) for cell in cells if cell.value is not None]
+    values = [value for cell in cells if (value := scale_cell(cell)[0]) is not None]
     rate = sum((cell.rate for cell in cells), Rate())
     runs = sum(group.replicates for group in groups)
-    head = lines(f"{plain(panel)}", f"<b>{plain(condition)}</b>, written by {plain(author)}")
-    counts = f"{rate.passed}/{rate.scored} {metric.counted}" if metric.is_share else f"{rate.scored} {metric.counted}"
+    head = lines(plain(panel), f"<b>{plain(condition)}</b>, written by {plain(author)}")
+    told = panel, "own runs", condition, author, rate, runs, len(groups)
     if not values:
         hover = lines(head, f"none of {rate.planned} {metric.counted} has a value")
-        return Written(panel, "own runs", condition, author, None, "", hover, "", rate, runs, len(groups))
+        return Written(None, "", hover, "", *told)
     value = fmean(values)
-    around = cells[0].spread if len(cells) == 1 and metric.is_share else None
-    interval = write_interval((100 * around[0], 100 * around[1]) if around else None)
+    interval = write_interval(in_percent(cells[0].spread)) if len(cells) == 1 and metric.is_share else ""
     text = f"{half_up(value, 1)}" if metric.is_share else write_value(value, metric.unit)
-    unit = " %" if metric.is_share else ""
-    said = f"{plain(metric.key)} {text}{unit} ({counts}){interval}"
-    hover = lines(head, said, f"mean of {plural(len(values), 'group')}" if len(groups) > 1 else "", plural(runs, "run"))
+    reached = f"{text} % ({rate.passed}/{rate.scored}" if metric.is_share else f"{text} ({rate.scored}"
+    hover = lines(
+        head,
+        f"{plain(metric.key)} {reached} {metric.counted}){interval}",
+        f"mean of {plural(len(values), 'group')}" if len(groups) > 1 else "",
+        plural(runs, "run"),
+    )
     url = sheet.trials_url(groups[0], metric=metric) if len(groups) == 1 else ""
-    return Written(panel, "own runs", condition, author, value, text, hover, url, rate, runs, len(groups))
+    return Written(value, text, hover, url, *told)
 
 
 def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
@@ -162,31 +138,29 @@ def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
         wanted = PRINTED.get(row.paper) == (row.table, row.metric) and row.condition and row.model and not row.group
         if wanted and row.value is not None and not row.model.startswith(MEAN_OF_MODELS):
             panel = f"{TITLES[row.paper]} · published"
-            hover = lines(
-                plain(panel), f"<b>{plain(row.condition)}</b>, written by {plain(row.model)}", f"{row.printed} %"
-            )
-            yield Written(panel, TITLES[row.paper], row.condition, row.model, row.value, row.printed, hover)
+            who = f"<b>{plain(row.condition)}</b>, written by {plain(row.model)}"
+            hover = lines(plain(panel), who, f"{row.printed} %")
+            yield Written(row.value, row.printed, hover, "", panel, TITLES[row.paper], row.condition, row.model)
 
 
 def _note_matrix(own: Sequence[Written]) -> Iterator[str]:
-    spans = [
-        text for condition in dict.fromkeys(cell.condition for cell in own) if (text := _write_span(own, condition))
-    ]
     yield (
         "Rows are methods, columns the models that wrote the skills; the agent that uses them is the same in a panel. A cell is the mean "
         "over its replicates. Nothing is tested."
     )
-    if spans:
+    values: dict[str, list[float]] = {}
+    for row in own:
+        found = values.setdefault(row.condition, [])
+        if row.value is not None:
+            found.append(row.value)
+    spans = [
+        f"{condition} {half_up(min(found), 1)} to {half_up(max(found), 1)}"
+        for condition, found in values.items()
+        if len(found) > 1
+    ]
+    if spans and len({row.panel for row in own}) == 1:
         yield f"From the lowest to the highest author: {'; '.join(spans)}."
     yield "SkillGenBench's figure 7 is not published as numbers; its text prints five of its 30 cells."
-
-
-def _write_span(cells: Sequence[Written], condition: str) -> str:
-    """Empty of a method with fewer than two authors, and where there are several panels."""
-    values = [cell.value for cell in cells if cell.condition == condition and cell.value is not None]
-    if len(values) < 2 or len({cell.panel for cell in cells}) > 1:
-        return ""
-    return f"{condition} {half_up(min(values), 1)} to {half_up(max(values), 1)}"
 
 
 MATRIX_CHART = Chart(
@@ -209,34 +183,15 @@ AXES = {
     "solving": Axis("solving_tokens", "total_tokens", "used for solving per task", "tokens", True),
 }
 SCALE_COLUMNS = (
-    TableColumn("panel", "panel"),
-    TableColumn("source", "source"),
-    TableColumn("condition", "condition"),
-    TableColumn("author", "author"),
-    TableColumn("tokens", "tokens", "tokens", lambda row: row.end.x),
-    TableColumn("over", "reported by", read=lambda row: row.used.over),
-    TableColumn("of", "of", read=lambda row: row.used.of),
-    TableColumn("value", "result", read=lambda row: row.end.y),
-    TableColumn("low", "95 % from", read=lambda row: row.end.spread and row.end.spread[0]),
-    TableColumn("high", "to", read=lambda row: row.end.spread and row.end.spread[1]),
-    TableColumn("note", "note", read=lambda row: row.used.note),
+    *name_columns("panel", "source", "condition"),
+    TableColumn("author", "author", read=lambda end: end.model),
+    TableColumn("tokens", "tokens", "tokens", lambda end: end.x),
+    TableColumn("over", "reported by", read=lambda end: end.used.over),
+    TableColumn("of", "of", read=lambda end: end.used.of),
+    TableColumn("value", "result", read=lambda end: end.y),
+    *interval_columns("", "spread"),
+    TableColumn("note", "note", read=lambda end: end.used.note),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """One author model under one method: what was reached, and with how many tokens."""
-
-    panel: str
-    source: str
-    condition: str
-    author: str
-    end: PairEnd
-    used: RunValue
-
-    @property
-    def url(self) -> str:
-        return self.end.url
 
 
 def draw_scale(sheet: ChartSheet) -> ChartDrawing:
@@ -244,44 +199,46 @@ def draw_scale(sheet: ChartSheet) -> ChartDrawing:
     own = list(_scale_own(sheet, metric, axis)) if metric else []
     rows = [*own, *_scale_printed(sheet.published, axis)]
     table = ChartTable.of(SCALE_COLUMNS, rows)
-    standing = [row for row in rows if row.end.stands]
+    standing = [end for end in rows if end.stands]
     if not standing:
         absent = f"No method here was written by several models that report the tokens {axis.title}."
         return ChartDrawing(None, table, absent=absent)
-    titles = list(dict.fromkeys(row.panel for row in standing))
+    titles = list(dict.fromkeys(end.panel for end in standing))
     panels = [
-        PairPanel(title, NOBODY, title, tuple(_pair(row) for row in standing if row.panel == title)) for title in titles
+        PairPanel(title, NOBODY, tuple(ConditionPair(None, end) for end in standing if end.panel == title))
+        for title in titles
     ]
     y_title = f"{metric.key}, {unit_of(metric.unit)}" if metric and own else "accuracy, %"
     answers = tuple(
-        Answer(row.author, row.end.y, f"{half_up(row.end.y, 1)}", row.panel)
-        for row in own
-        if row.end.stands and row.end.y is not None
+        Answer(end.model, end.y, f"{half_up(end.y, 1)}", end.panel) for end in own if end.stands and end.y is not None
     )
     notes = (*_note_scale(rows, axis), *note_left_out(len(titles), "a condition"))
     return ChartDrawing(lambda: draw_pairs(panels, axis, y_title, share_x=True), table, notes, answers=answers)
 
 
-def _pair(row: Scaled) -> ConditionPair:
-    return ConditionPair(row.author, "author", None, row.end, row.condition)
-
-
-def _scale_own(sheet: ChartSheet, metric: TrialMetric, axis: Axis) -> Iterator[Scaled]:
+def _scale_own(sheet: ChartSheet, metric: TrialMetric, axis: Axis) -> Iterator[PairEnd]:
     """Of every method that several models wrote for one agent."""
     members: dict[tuple[str, ...], list[Group]] = {}
     for group in sheet.groups:
         if group.first.author:
             members.setdefault((group.condition, *_place(group)), []).append(group)
     members = {place: groups for place, groups in members.items() if len({group.author_model for group in groups}) > 1}
-    told = [place for place in range(5) if place == 0 or len({facts[place] for facts in members}) > 1]
     wanted = [run for groups in members.values() for group in groups for run in group.runs]
     spent = spending_of(wanted, sheet.comparison.choices.as_of) if wanted else {}
-    for facts, groups in members.items():
-        panel = " · ".join(filter(None, (facts[place] for place in told)))
+    for panel, groups in zip(name_apart([*members]), members.values(), strict=True):
         for group in groups:
-            bills = [spent[run.pk].author for run in group.runs]
+            bills, author = [spent[run.pk].author for run in group.runs], group.first.author
             used = _measure_solving(sheet, group, metric) if axis.column else mean_of([*map(_count_author, bills)])
-            yield _build_scaled(sheet, metric, axis, panel, group, used)
+            y, around = scale_cell(sheet.comparison.cell(group, metric))
+            hover = lines(
+                f"<b>{plain(author)}</b> wrote {plain(group.condition)}",
+                "no value" if y is None else f"{plain(metric.key)} {half_up(y, 1)}{' %' if metric.is_share else ''}",
+                f"{axis.title}: unknown" if used.value is None else f"{axis.title}: {used.value:,.0f} tokens",
+                used.note,
+            )
+            url = sheet.trials_url(group, metric=metric)
+            place = panel, "own runs", author, "author", group.condition
+            yield PairEnd(used.value, y, hover, url, around, *place, used)
 
 
 def _count_author(spent: Spending) -> RunValue:
@@ -300,24 +257,7 @@ def _measure_solving(sheet: ChartSheet, group: Group, metric: TrialMetric) -> Ru
     return mean_of(means)
 
 
-def _build_scaled(
-    sheet: ChartSheet, metric: TrialMetric, axis: Axis, panel: str, group: Group, used: RunValue
-) -> Scaled:
-    reached, author = sheet.comparison.cell(group, metric), group.first.author
-    y = None if reached.value is None else scale_value(metric, reached.value)
-    ends = reached.spread
-    around = (scale_value(metric, ends[0]), scale_value(metric, ends[1])) if ends else None
-    hover = lines(
-        f"<b>{plain(author)}</b> wrote {plain(group.condition)}",
-        "no value" if y is None else f"{plain(metric.key)} {half_up(y, 1)}{' %' if metric.is_share else ''}",
-        f"{axis.title}: unknown" if used.value is None else f"{axis.title}: {used.value:,.0f} tokens",
-        used.note,
-    )
-    end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric), around)
-    return Scaled(panel, "own runs", group.condition, author, end, used)
-
-
-def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[Scaled]:
+def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEnd]:
     """SkillLearnBench's Table 2: accuracy and solving tokens of each method and author. No paper prints its authors' tokens."""
     if not axis.column:
         return
@@ -329,20 +269,16 @@ def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[Scaled
     for condition, model, metric in printed:
         used, reached = (printed.get((condition, model, name)) for name in ("tokens", "accuracy"))
         if metric == "accuracy" and model and used and reached and used.value is not None:
-            panel = f"{condition} · published"
-            hover = lines(
-                f"<b>{plain(model)}</b> wrote {plain(condition)}", f"accuracy {reached.printed} %", used.printed
-            )
-            end = PairEnd(1000 * used.value, reached.value, hover)
-            yield Scaled(panel, TITLES["skilllearnbench"], condition, model, end, RunValue(end.x))
+            who, x = f"<b>{plain(model)}</b> wrote {plain(condition)}", 1000 * used.value
+            hover = lines(who, f"accuracy {reached.printed} %", used.printed)
+            place = f"{condition} · published", TITLES["skilllearnbench"], model, "author", condition
+            yield PairEnd(x, reached.value, hover, "", None, *place, RunValue(x))
 
 
-def _note_scale(rows: Sequence[Scaled], axis: Axis) -> Iterator[str]:
-    what = (
-        "all calls of the author in a run" if not axis.column else "input and output tokens of the trials of the metric"
-    )
+def _note_scale(rows: Sequence[PairEnd], axis: Axis) -> Iterator[str]:
+    what = "input and output tokens of the trials of the metric" if axis.column else "all calls of the author in a run"
     yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."
-    missing = sum(not row.end.stands for row in rows)
+    missing = sum(not end.stands for end in rows)
     if missing:
         yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."
     yield "How large a model is, the record does not say: the points have names, and no order."

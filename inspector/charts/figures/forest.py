@@ -12,7 +12,7 @@ from plotly import graph_objects as go
 
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import Better, TrialMetric
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, name_columns
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, ZERO, Style, of_group
 from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short
@@ -29,25 +29,28 @@ MAX_ROWS = 60  # drawn in one panel
 MAX_ROWS_OF_MANY = 30  # in several panels, the same in each
 LABEL = 56  # characters
 ACROSS = 3
-LIFT = 0.3  # rows: printed differences stand so far above the own one
+LIFT = 0.3  # rows between a printed difference and the own one below it
 PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run says which metric
 
 # kind of row -> what the legend calls it, and its mark there; rows have the colour and shape of their condition
 KINDS: dict[str, tuple[str, Style]] = {
-    "told": ("interval excludes zero", Style(INK, "circle", "solid")),
-    "untold": ("interval includes zero", Style(INK, "circle-open", "solid")),
+    "excludes": ("interval excludes zero", Style(INK, "circle", "solid")),
+    "includes": ("interval includes zero", Style(INK, "circle-open", "solid")),
     "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "circle-x-open", "solid")),
     "printed": ("printed in a paper, no interval", Style(ZERO, "line-ns", "solid")),
 }
-HOLLOW = ("untold", "bare")
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    metrics = _metrics(sheet)
-    unit = _unit(metrics)
+    metrics = [sheet.metric] if sheet.metric else []
+    if sheet.options.get("metrics") == "all":  # differences in other units have no common axis
+        metrics = [metric for metric in sheet.metrics if metric.is_share]
+    unit = "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
-    for key in list(rows) or _find_published_metric(sheet):
-        baseline = sheet.comparison.groups.baseline
+    baseline = sheet.comparison.groups.baseline
+    printed = {row.metric for row in sheet.published}
+    wanted = [key for key in (sheet.comparison.choices.metric, *PUBLISHED_FIRST) if key in printed]
+    for key in list(rows) or wanted[:1]:
         rows.setdefault(key, []).extend(list_published_rows(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
     table = ChartTable.of(_columns(unit), every)
@@ -58,31 +61,13 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     every.sort(key=lambda row: not row.is_own)
     is_own = every[0].is_own
     ours = {row.condition for row in every if row.is_own}
-    kept = list(dict.fromkeys(_name(row) for row in every if row.is_own is is_own))[:limit]
+    kept = list(dict.fromkeys(row.name for row in every if row.is_own is is_own))[:limit]
     shown = {
-        key: [row for row in of_metric if _name(row) in kept or (is_own and not row.is_own and row.condition in ours)]
+        key: [row for row in of_metric if row.name in kept or (is_own and not row.is_own and row.condition in ours)]
         for key, of_metric in rows.items()
     }
-    baseline = sheet.comparison.groups.baseline
     notes = tuple(_notes(sheet, metrics, rows, shown))
     return ChartDrawing(lambda: _figure(shown, unit, baseline), table, notes)
-
-
-def _metrics(sheet: ChartSheet) -> tuple[TrialMetric, ...]:
-    """The chosen one, or all shares: differences in other units have no common axis."""
-    if sheet.options.get("metrics") == "all":
-        return tuple(metric for metric in sheet.metrics if metric.is_share)
-    return (sheet.metric,) if sheet.metric else ()
-
-
-def _unit(metrics: Sequence[TrialMetric]) -> str:
-    return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
-
-
-def _find_published_metric(sheet: ChartSheet) -> tuple[str, ...]:
-    printed = {row.metric for row in sheet.published}
-    wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
-    return tuple(key for key in wanted if key in printed)[:1]
 
 
 # --- the figure --------------------------------------------------------------------------------------------------------
@@ -91,96 +76,70 @@ def _find_published_metric(sheet: ChartSheet) -> tuple[str, ...]:
 def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
     """A panel per metric. The rows of all panels are the same groups, so that a row can be read across.
 
-    Printed differences stand in the row of their condition, so that they never push own runs away; they have rows of their
-    own only where nothing of one's own is there."""
+    Printed differences are in the row of their condition, so that they never push own runs away; they have rows of their
+    own only where there are no own runs."""
     every = [row for of_metric in rows.values() for row in of_metric]
     own = [row for row in every if row.is_own]
-    lines_of = list({_name(row): row for row in own or every}.items())
-    places = {name: place for place, (name, _) in enumerate(lines_of)}
-    shared = _place_printed(every, places) if own else {}
+    listed = {row.name: row for row in own or every}.values()
+    places = {row.name: place for place, row in enumerate(listed)}
+    # A printed row is drawn just above the mark of the own row of its condition.
+    first = {row.condition: places[row.name] for row in reversed(own)}
+    shared = {row.name: first[row.condition] - LIFT for row in every if not row.is_own and row.condition in first}
+    at = {**shared, **places}
     alone = len(rows) == 1
-    kinds = {_kind(row) for row in every if row.is_own or not own or _name(row) in shared}
-    figure, place_of = panels(
-        [""] if alone else list(rows),
-        across=ACROSS,
-        height=max(3, len(places)) * ROW,
-        legend=[KINDS[kind][0] for kind in kinds],
-    )
+    kinds = {_kind(row) for row in every if row.is_own or not own or row.name in shared}
+    titles, legend = [""] if alone else list(rows), [KINDS[kind][0] for kind in kinds]
+    figure, place_of = panels(titles, across=ACROSS, height=max(3, len(places)) * ROW, legend=legend)
     for panel, of_metric in enumerate(rows.values()):
-        for trace in _traces(of_metric, places, shared):
-            figure.add_trace(trace, **place_of(panel))
+        found: dict[tuple[str, str], list[ForestRow]] = {}
+        for row in of_metric:
+            if row.name in at:
+                found.setdefault((_kind(row), row.condition), []).append(row)
+        for (kind, condition), of_kind in found.items():
+            figure.add_trace(_marks(kind, condition, of_kind, at, overlaid=bool(shared)), **place_of(panel))
         figure.update_xaxes(title_text=f"difference to {short(baseline)}, {say_unit(unit)}", **place_of(panel))
-    for kind in KINDS:
-        if kind in kinds:
-            figure.add_trace(_explain(kind), **place_of(0))
-    drawn = [row for row in every if _name(row) in places or _name(row) in shared]
-    figure.update_xaxes(range=_range(drawn), zeroline=True)
-    _name_rows(figure, [row for _, row in lines_of])
-    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
-    if alone:
-        _annotate_rows(figure, [row for row in every if _name(row) in places], places)
-    return figure
-
-
-def _place_printed(rows: Iterable[ForestRow], places: dict[str, int]) -> dict[str, float]:
-    """Name of a printed row -> the place of the own row of its condition: just above its mark."""
-    own = {row.condition: places[_name(row)] for row in reversed([row for row in rows if row.is_own])}
-    return {_name(row): own[row.condition] - LIFT for row in rows if not row.is_own and row.condition in own}
-
-
-def _explain(kind: str) -> go.Scatter:
-    """An entry of the legend, without a mark in the figure."""
-    name, style = KINDS[kind]
-    return go.Scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker=style.mark(9, line={"width": 1.6, "color": style.colour}),
-        name=name,
-        hoverinfo="skip",
-    )
-
-
-def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
-    """The rows from the top, own ones first; the mark tells which are published, the hover and the table where."""
-    own, _ = tell_apart(row for row in rows if row.is_own)
-    names = [*own, *(row.label for row in rows if not row.is_own)]
+    for kind, (name, style) in KINDS.items():
+        if kind in kinds:  # an entry of the legend, without a mark in the figure
+            mark = style.mark(9, line={"width": 1.6, "color": style.colour})
+            entry = go.Scatter(x=[None], y=[None], mode="markers", marker=mark, name=name, hoverinfo="skip")
+            figure.add_trace(entry, **place_of(0))
+    drawn = [row for row in every if row.name in at]
+    ends = [0.0, *(end for row in drawn for end in (row.low, row.high, row.delta) if end is not None)]
+    low, high = min(ends), max(ends)
+    room = 0.06 * (high - low) or 1.0
+    figure.update_xaxes(range=[low - room, high + room], zeroline=True)
+    # Own rows come first; the mark shows which are published, the hover and the table where.
+    names = [*tell_apart(row for row in listed if row.is_own)[0], *(row.label for row in listed if not row.is_own)]
     figure.update_yaxes(
-        range=[len(rows) - 0.4, -0.6],
-        tickvals=list(range(len(rows))),
+        range=[len(names) - 0.4, -0.6],
+        tickvals=list(range(len(names))),
         ticktext=[short(name, LABEL) for name in names],
         showgrid=False,
         zeroline=False,
         ticks="",
     )
-
-
-def _traces(rows: Iterable[ForestRow], places: dict[str, int], shared: dict[str, float]) -> list[go.Scatter]:
-    """One trace per condition and kind of row."""
-    found: dict[tuple[str, str], list[ForestRow]] = {}
-    for row in rows:
-        if _name(row) in places or _name(row) in shared:
-            found.setdefault((_kind(row), row.condition), []).append(row)
-    at = {**shared, **places}
-    return [_marks(kind, condition, of_kind, at, overlaid=bool(shared)) for (kind, condition), of_kind in found.items()]
+    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
+    if alone:
+        _annotate_rows(figure, [row for row in every if row.name in places], places)
+    return figure
 
 
 def _kind(row: ForestRow) -> str:
     if not row.is_own:
         return "printed"
-    if not row.has_interval:
+    if row.low is None or row.high is None:
         return "bare"
-    return "told" if row.excludes_zero else "untold"
+    return "excludes" if row.low > 0 or row.high < 0 else "includes"
 
 
 def _marks(
     kind: str, condition: str, rows: Sequence[ForestRow], places: Mapping[str, float], *, overlaid: bool
 ) -> go.Scatter:
-    """`overlaid`: printed rows stand in those of one's own."""
+    """`overlaid`: printed rows are drawn in own rows."""
     style = of_group(condition)
     if kind == "printed" and overlaid:
         style = KINDS[kind][1]
-    elif kind in HOLLOW or kind == "printed":
+    elif kind != "excludes":
         style = style.open
     around = {
         "type": "data",
@@ -190,9 +149,9 @@ def _marks(
         "color": style.colour,
         "thickness": 2,
         "width": 0,
-        "visible": kind in {"told", "untold"},
+        "visible": kind in {"excludes", "includes"},
     }
-    points = [ChartPoint(row.delta, places[_name(row)], _hover(row), row.url) for row in rows]
+    points = [ChartPoint(row.delta, places[row.name], _hover(row), row.url) for row in rows]
     return plain_scatter(
         points,
         customdata=[row.url for row in rows],
@@ -204,28 +163,15 @@ def _marks(
     )
 
 
-def _name(row: ForestRow) -> str:
-    """Tells a row from every other: one model may be printed in two papers, and run here too."""
-    return row.label if row.is_own else f"{row.label} ({row.source})"
-
-
-def _range(rows: Iterable[ForestRow]) -> list[float]:
-    """Wide enough for every interval and for the line of no difference."""
-    ends = [end for row in rows for end in (row.low, row.high, row.delta) if end is not None]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    room = 0.06 * (high - low) or 1.0
-    return [low - room, high + room]
-
-
 def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[str, int]) -> None:
     """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover. Over its
-    line where there is no room beside it.
+    line where there is no room on the right.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
     given = list(figure.layout.annotations)
-    beside = [_annotate(row, places[_name(row)], BESIDE) for row in rows]
-    above = [_annotate(row, places[_name(row)], ABOVE) for row in rows]
+    beside = [_annotate(row, places[row.name], BESIDE) for row in rows]
+    above = [_annotate(row, places[row.name], ABOVE) for row in rows]
     longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
     room = 24 + LETTER * longest
     more = max(3, len(places)) * (NARROW_ROW - ROW)
@@ -241,6 +187,7 @@ def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[st
 
 
 def _annotate(row: ForestRow, place: int, where: Mapping[str, object]) -> dict[str, object]:
+    ends = "" if row.low is None or row.high is None else f"  {render_signed(row.low)} to {render_signed(row.high)}"
     counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
     return {
         **where,
@@ -250,15 +197,9 @@ def _annotate(row: ForestRow, place: int, where: Mapping[str, object]) -> dict[s
         "yref": "y",
         "showarrow": False,
         "align": "left",
-        "text": f"<b>{render_signed(row.delta)}</b>{_ends(row)}  {counts}",
+        "text": f"<b>{render_signed(row.delta)}</b>{ends}  {counts}",
         "font": {"size": 11, "color": INK},
     }
-
-
-def _ends(row: ForestRow) -> str:
-    if row.low is None or row.high is None:
-        return ""
-    return f"  {render_signed(row.low)} to {render_signed(row.high)}"
 
 
 def _hover(row: ForestRow) -> str:
@@ -267,15 +208,14 @@ def _hover(row: ForestRow) -> str:
     return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
 
 
-# --- the table, and what is said -----------------------------------------------------------------------------------------
+# --- the table, and the words -----------------------------------------------------------------------------------------
 
 
 def _columns(unit: str) -> tuple[TableColumn, ...]:
     value = "%" if unit == "pp" else unit
     return (
         TableColumn("group", "group", read=lambda row: row.label),
-        TableColumn("source", "source"),
-        TableColumn("metric", "metric"),
+        *name_columns("source", "metric"),
         TableColumn("against", "baseline"),
         TableColumn("value", "group", value, lambda row: row.own),
         TableColumn("count", "passed", read=lambda row: row.own_count or None),

@@ -1,32 +1,38 @@
-"""How libraries grow from task to task, and what finished ones consist of.
+"""How libraries grow from task to task, what finished ones consist of, and whether larger ones help.
 
-Source: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files).
+Sources: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files); SkillEvolBench, figure 5 (a panel per model, open marks
+for ordinary conditions, filled marks where tier-3 files are demanded, and the no-skill run of the same model).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from plotly import graph_objects as go
 
+from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import half_up
 from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import LibraryNumbers, LibrarySize, read_library_numbers
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from benchapp.stats.learning.library_sizes import LibraryNumbers, read_library_numbers
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
+from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
-from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.drawing.quantities import plural
-from inspector.charts.drawing.traces import ChartPoint
-from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.drawing.palette import Style, by_name
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
+from inspector.charts.drawing.quantities import Ends, plural, scale_cell, unit_of
+from inspector.charts.drawing.traces import ChartPoint, Legend, reach, scatter
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from inspector.web.text.formats import number
+from runner.protocols.conditions import CONDITIONS
 
 NOT_PUBLISHED = "SkillFlow's own figure is not published as numbers."
 COUNTS = ("kept", "ever")
@@ -67,6 +73,13 @@ class After:
         return ChartPoint(self.position, mean, hover, self.url, (low, high))
 
 
+def _read_libraries(sheet: ChartSheet) -> tuple[list[Group], Mapping[int, LibraryNumbers]]:
+    """The groups that write a library, and by primary key of their runs the numbers of these."""
+    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
+    runs = [run for group in wanted for run in group.runs]
+    return wanted, read_library_numbers(runs, sheet.comparison.choices.as_of)
+
+
 def after_tasks(sheet: ChartSheet, group: Group, libraries: Mapping[int, LibraryNumbers]) -> list[After]:
     """By position, over the episodes that got so far, tainted ones left out. `libraries`: by primary key of the run."""
     url = sheet.trials_url(group)
@@ -87,9 +100,7 @@ def after_tasks(sheet: ChartSheet, group: Group, libraries: Mapping[int, Library
 
 def draw_growth(sheet: ChartSheet) -> ChartDrawing:
     count = sheet.options.get("count", COUNTS[0])
-    comparison = sheet.comparison
-    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
-    libraries = read_library_numbers([run for group in wanted for run in group.runs], comparison.choices.as_of)
+    wanted, libraries = _read_libraries(sheet)
     found = {group: steps for group in wanted if len(steps := after_tasks(sheet, group, libraries)) > 1}
     if not found:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
@@ -108,9 +119,8 @@ def _draw_growth(facets: Sequence[LinePanel[Group]], found: Mapping[Group, Seque
     figure.update_xaxes(title={"text": "tasks done"}, range=[-0.02 * last, 1.03 * last])
     most = max(max(step.counts(count)) for steps in found.values() for step in steps)
     figure.update_yaxes(range=[0, most * 1.08 + 0.1], dtick=1 if most <= 8 else None)
-    return figure.update_yaxes(
-        title={"text": "skills ever held" if count == "ever" else "skills in the library"}, col=1
-    )
+    title = "skills ever held" if count == "ever" else "skills in the library"
+    return figure.update_yaxes(title={"text": title}, col=1)
 
 
 def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], count: str) -> Iterable[str]:
@@ -139,13 +149,16 @@ GROWTH_CHART = Chart(
 
 
 KINDS = kinds_of_part(*FILE_KINDS)
+KIND_KEYS = {kind: kind.lower().replace(".", "_") for kind in FILE_KINDS}
 COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")  # as SkillEvolBench counts the size of a library
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The libraries of a run added up, as papers count them; of several runs the mean of that. `libraries`: of all runs."""
+    """The libraries of a group's run added up, as papers count them; of several runs the mean of that. `libraries`: of all runs."""
 
+    group: Group
+    url: str
     files: Mapping[str, float]  # by kind
     skills: float
     bytes: float
@@ -161,90 +174,63 @@ class Composition:
         return sum(self.files[kind] for kind in COUNTED)
 
 
-def composition(runs: Sequence[Sequence[LibrarySize]]) -> Composition | None:
+def composition(group: Group, url: str, libraries: Mapping[int, LibraryNumbers]) -> Composition | None:
     """Over the runs that have a library that is not tainted; None where none has."""
-    clean = [[library for library in of_run if not library.tainted] for of_run in runs]
+    clean = [[each for each in libraries[run.pk].sizes if not each.tainted] for run in group.runs]
     clean = [of_run for of_run in clean if of_run]
     if not clean:
         return None
     files = {kind: fmean(sum(each.files.get(kind, 0) for each in of_run) for of_run in clean) for kind in FILE_KINDS}
     skills = fmean(sum(each.skills for each in of_run) for of_run in clean)
     size = fmean(sum(each.bytes for each in of_run) for of_run in clean)
-    return Composition(files, skills, size, sum(map(len, clean)), len(clean))
-
-
-def kind_columns(kinds: Iterable[str], unit: str, digits: int | None = None) -> tuple[TableColumn, ...]:
-    """A column per kind of file, of rows with a composition `whole`; `digits` frees them of the noise of a mean."""
-
-    def reader(kind: str) -> Callable[[Any], float]:
-        return lambda row: row.whole.files[kind] if digits is None else round(row.whole.files[kind], digits)
-
-    return tuple(TableColumn(kind.lower().replace(".", "_"), kind, unit, reader(kind)) for kind in kinds)
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryKinds:
-    """What the finished libraries of a group consist of."""
-
-    group: Group
-    url: str
-    whole: Composition
+    return Composition(group, url, files, skills, size, sum(map(len, clean)), len(clean))
 
 
 KIND_COLUMNS = (
     TableColumn("group", "group", read=lambda row: row.group.label),
-    *kind_columns(FILE_KINDS, "files per run"),
-    TableColumn("files", "all files", "files per run", lambda row: row.whole.total),
-    TableColumn("skills", "skills", "skills per run", lambda row: row.whole.skills),
-    TableColumn("bytes", "size", "bytes per run", lambda row: row.whole.bytes),
-    TableColumn("libraries", "libraries, all replicates", read=lambda row: row.whole.libraries),
-    TableColumn("runs", "runs with a library", read=lambda row: row.whole.runs),
+    *(TableColumn(name, kind, "files per run", entry("files", kind)) for kind, name in KIND_KEYS.items()),
+    TableColumn("files", "all files", "files per run", lambda row: row.total),
+    TableColumn("skills", "skills", "skills per run", lambda row: row.skills),
+    TableColumn("bytes", "size", "bytes per run", lambda row: row.bytes),
+    TableColumn("libraries", "libraries, all replicates", read=lambda row: row.libraries),
+    TableColumn("runs", "runs with a library", read=lambda row: row.runs),
 )
 
 
 def draw_kinds(sheet: ChartSheet) -> ChartDrawing:
-    comparison = sheet.comparison
-    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
-    libraries = read_library_numbers([run for group in wanted for run in group.runs], comparison.choices.as_of)
-    rows = [
-        LibraryKinds(group, sheet.trials_url(group), whole)
-        for group in wanted
-        if (whole := composition([libraries[run.pk].sizes for run in group.runs])) is not None
-    ]
+    wanted, libraries = _read_libraries(sheet)
+    found = [composition(group, sheet.trials_url(group), libraries) for group in wanted]
+    rows = [row for row in found if row is not None]
     table = ChartTable.of(KIND_COLUMNS, rows)
-    if not any(row.whole.total for row in rows):
+    if not any(row.total for row in rows):
         absent = f"None of these runs has a library with a file in it. {NOT_PUBLISHED}"
         return ChartDrawing(None, table, absent=absent)
     bars = tuple(map(_bar, rows[:MAX_BARS]))
     picture = Bars([BarPanel("", "files in the finished libraries of a run", bars)], KINDS, across=1)
     answers = tuple(
-        Answer(row.group.label, row.whole.files[kind], str(number(row.whole.files[kind], 1)), kind)
+        Answer(row.group.label, row.files[kind], str(number(row.files[kind], 1)), kind)
         for row in rows
         for kind in FILE_KINDS
     )
-    return ChartDrawing(picture, table, _note_kinds(len(rows)), answers=answers)
+    return ChartDrawing(picture, table, (*KIND_NOTES, *note_crowd(len(rows), "groups")), answers=answers)
 
 
-def _bar(row: LibraryKinds) -> Bar:
-    whole, parts = row.whole, []
-    for kind, count in whole.files.items():
+def _bar(row: Composition) -> Bar:
+    parts = []
+    for kind, count in row.files.items():
         if count:
-            says = f"{number(count, 1)} of {number(whole.total, 1)} files: {kind}"
-            hover = lines(plain(row.group.label), says, f"{plural(whole.libraries, 'library', 'libraries')}")
+            says = f"{number(count, 1)} of {number(row.total, 1)} files: {kind}"
+            hover = lines(plain(row.group.label), says, f"{plural(row.libraries, 'library', 'libraries')}")
             parts.append(BarPart(kind, count, str(number(count, 1)), hover, row.url))
-    end = f"{number(whole.total, 1)} files, {number(whole.skills, 1)} skills" if whole.total else "empty"
+    end = f"{number(row.total, 1)} files, {number(row.skills, 1)} skills" if row.total else "empty"
     return Bar(row.group.label, tuple(parts), end)
 
 
-def _note_kinds(groups_total: int) -> tuple[str, ...]:
-    return (
-        "Files of all libraries of a run added up; with several replicates the mean over runs. A file is what its folder "
-        "inside the skill says: references, scripts, assets; anything else but SKILL.md is other.",
-        NOT_PUBLISHED,
-        *note_crowd(groups_total, "groups"),
-    )
-
-
+KIND_NOTES = (
+    "Files of all libraries of a run added up; with several replicates the mean over runs. A file is what its folder "
+    "inside the skill says: references, scripts, assets; anything else but SKILL.md is other.",
+    NOT_PUBLISHED,
+)
 KINDS_CHART = Chart(
     key="file-kinds",
     title="What libraries consist of",
@@ -253,4 +239,169 @@ KINDS_CHART = Chart(
     lacks=lacks_libraries,
     after="SkillFlow, Figure 8",
     finding="{what} a run: {high} {most}; {low} {least}",
+)
+
+
+# --- size and success ---
+
+SIZE_NOT_PUBLISHED = "The paper's own figure is not published as numbers."
+TIER3 = "-tier3"
+HEIGHT = 230  # px of a panel's inside
+
+
+def _read_rounded(kind: str) -> Callable[[SizeRow], float]:
+    """Free of the noise of a mean."""
+    return lambda row: round(row.whole.files[kind], 10)
+
+
+SIZE_COLUMNS = (
+    TableColumn("panel", "model"),
+    TableColumn("condition", "condition"),
+    TableColumn("files", "files in the finished library", read=lambda row: round(row.whole.counted, 10)),
+    *(TableColumn(KIND_KEYS[kind], kind, "files", _read_rounded(kind)) for kind in COUNTED),
+    TableColumn("other", "other files, not counted", read=_read_rounded("other")),
+    TableColumn("skills", "skills", read=lambda row: row.whole.skills),
+    TableColumn("libraries", "libraries added up per run", read=lambda row: row.whole.libraries / row.whole.runs),
+    TableColumn("replicates", "replicates with a library", read=lambda row: row.whole.runs),
+    TableColumn("value", "metric"),
+    TableColumn("passed", "passed", read=lambda row: row.cell.rate.passed if row.cell.metric.is_share else None),
+    TableColumn("scored", "scored", read=lambda row: row.cell.rate.scored),
+    TableColumn("planned", "planned", read=lambda row: row.cell.rate.planned),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """One group: its libraries and its value with its interval, as shown. `condition`: what it is called in its panel."""
+
+    panel: str
+    condition: str
+    whole: Composition
+    cell: MetricCell
+    value: float | None
+    around: Ends | None
+
+    @property
+    def group(self) -> Group:
+        return self.whole.group
+
+    @property
+    def url(self) -> str:
+        return self.whole.url
+
+    @property
+    def point(self) -> ChartPoint:
+        files = ", ".join(f"{self.whole.files[kind]:g} {kind}" for kind in COUNTED)
+        hover = lines(
+            plain(self.panel),
+            f"<b>{plain(self.condition)}</b>",
+            f"{self.whole.counted:g} files: {files}",
+            _counts(self.cell, self.group),
+        )
+        return ChartPoint(self.whole.counted, self.value, hover, self.url)
+
+
+def draw_size(sheet: ChartSheet) -> ChartDrawing:
+    metric = sheet.metric
+    if metric is None or not sheet.comparison.runs:
+        return ChartDrawing(None, ChartTable(SIZE_COLUMNS), absent=f"No run is chosen. {SIZE_NOT_PUBLISHED}")
+    libraries = read_library_numbers(sheet.comparison.runs, sheet.comparison.choices.as_of)
+
+    def rows_of(groups: Sequence[Group]) -> list[tuple[ModelPanel, list[SizeRow]]]:
+        return [(arm, list(_list_sizes(sheet, metric, arm, libraries))) for arm in arms_of(groups)]
+
+    owning = [(arm, any(row.value is not None for row in rows)) for arm, rows in rows_of(sheet.groups) if rows]
+    # Arms are named apart from those that are drawn with them.
+    drawn, bare = (
+        rows_of([group for arm, has_value in owning if has_value is wanted for group in arm.groups])
+        for wanted in (True, False)
+    )
+    value = TableColumn("value", metric.key, unit_of(metric.unit))
+    columns = [value if column.key == "value" else column for column in SIZE_COLUMNS]
+    table = ChartTable.of(columns, [row for _, rows in (*drawn, *bare) for row in rows])
+    if not drawn:
+        absent = f"None of the chosen runs has both a library and a value for {metric.key}."
+        return ChartDrawing(None, table, absent=absent)
+    answers = tuple(
+        Answer(row.condition, row.whole.counted, str(number(row.whole.counted, 1)), what)
+        for what, rows in ((f"files, {arm.title}" if len(drawn) > 1 else "files", rows) for arm, rows in drawn)
+        for row in rows
+    )
+    notes = (*SIZE_NOTES, *note_left_out(len(drawn), "an agent model"))
+    return ChartDrawing(lambda: _draw_size(sheet, metric, drawn), table, notes, answers=answers)
+
+
+def _list_sizes(
+    sheet: ChartSheet, metric: TrialMetric, arm: ModelPanel, libraries: Mapping[int, LibraryNumbers]
+) -> Iterator[SizeRow]:
+    """Of every group of the arm that has a library; empty ones count."""
+    for group, name in zip(arm.groups, arm.rows, strict=True):
+        whole = composition(group, sheet.trials_url(group, metric=metric), libraries)
+        if whole is not None and group.condition not in WITHOUT_LIBRARY:
+            cell = sheet.comparison.cell(group, metric)
+            yield SizeRow(arm.title, name, whole, cell, *scale_cell(cell))
+
+
+def _draw_size(
+    sheet: ChartSheet, metric: TrialMetric, arms: Sequence[tuple[ModelPanel, Sequence[SizeRow]]]
+) -> go.Figure:
+    shown_arms = arms[:MAX_PANELS]
+    styles = by_name(row.group.condition for _, rows in arms for row in rows)
+    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=2, height=HEIGHT, legend=styles)
+    named = Legend()
+    for place, (arm, rows) in enumerate(shown_arms):
+        marks: list[tuple[str, ChartPoint, Style, Ends | None]] = []
+        base = arm.find(NO_SKILL)
+        cell = sheet.comparison.cell(base, metric) if base else None
+        if base and cell and cell.value is not None:
+            hover, url = lines(f"<b>{NO_SKILL}</b>", _counts(cell, base)), sheet.trials_url(base, metric=metric)
+            marks.append((NO_SKILL, ChartPoint(0, scale_cell(cell)[0], hover, url), styles[NO_SKILL], None))
+        for row in rows:
+            if row.value is not None:
+                style = styles[row.group.condition]
+                style = style if is_tier3(row.group.condition) else style.open
+                marks.append((row.group.condition, row.point, style, row.around))
+        for name, point, style, around in marks:
+            trace = scatter(
+                [point],
+                mode="markers",
+                marker=style.mark(11, line={"width": 2}),
+                error_y=reach(point.y, around, style.colour),
+                **named.enter(name),
+            )
+            figure.add_trace(trace, **place_of(place))
+    few = max(row.whole.counted for _, rows in shown_arms for row in rows) <= 10
+    figure.update_xaxes(rangemode="tozero", dtick=1 if few else None, title_text="files in the finished library")
+    figure.update_yaxes(title_text=f"{plain(name_metric(metric).title)}, {unit_of(metric.unit)}", col=1)
+    return figure
+
+
+def is_tier3(condition: str) -> bool:
+    known = CONDITIONS.get(condition)
+    return known.tier3_required if known else condition.endswith(TIER3)
+
+
+def _counts(cell: MetricCell, group: Group) -> str:
+    metric = cell.metric
+    value, _ = scale_cell(cell)
+    mean = "no value" if value is None else f"{half_up(value, 1)}{' %' if metric.is_share else ''}"
+    counted = f"{cell.rate.passed}/{cell.rate.scored}" if metric.is_share else f"{cell.rate.scored} trials"
+    runs = f", {group.replicates} replicates" if group.replicates > 1 else ""
+    return f"{plain(metric.key)} {mean} ({counted}{runs})"
+
+
+SIZE_NOTES = (
+    "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
+    f"The no-skill run of the same model has 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
+    f"with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this is association.",
+    SIZE_NOT_PUBLISHED,
+)
+SIZE_CHART = Chart(
+    key="library-size",
+    title="Library size and success",
+    question="Does a larger library help?",
+    draw=draw_size,
+    lacks=lacks_libraries,
+    after="SkillEvolBench, figure 5",
+    uses_metric=True,
 )

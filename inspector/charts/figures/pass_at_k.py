@@ -12,27 +12,22 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.passing import LIMITS, PassPoint, count_solved_within, pass_curve
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from benchapp.stats.metrics.passing import LIMITS, count_solved_within, pass_curve
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import plural, write_interval
+from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
-from inspector.charts.lacking import lacks_samples
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, lacks_samples
 
 PAPER = "skillgenbench"
 MAX_K = 10
 NOT_PUBLISHED = "SkillGenBench's figure 7 is not published as numbers; its text prints some of its cells."
 COLUMNS = (
-    TableColumn("group", "group"),
-    TableColumn("k", "k"),
+    *name_columns("group", "k"),
     TableColumn("value", "pass@k, unbiased", "%"),
-    TableColumn("low", "95 % from", "%", lambda row: row.around and row.around[0]),
-    TableColumn("high", "to", "%", lambda row: row.around and row.around[1]),
+    *interval_columns("%"),
     TableColumn("tasks", "tasks with k scored samples", "tasks, all replicates"),
     TableColumn("samples", "their scored samples", "samples"),
     TableColumn("left_out", "tasks with fewer", "tasks, all replicates"),
@@ -56,7 +51,7 @@ class PassRow:
     any_passed: int | None = None
     any_tried: int | None = None
     url: str = ""
-    around: tuple[float, float] | None = None
+    around: Ends | None = None
 
     @property
     def point(self) -> ChartPoint:
@@ -75,20 +70,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    table = ChartTable.of(
-        COLUMNS,
-        (
-            *chain(*found.values()),
-            *(PassRow(label_of(row), f"SkillGenBench, {row.row}", 3, row.value) for row in published),
-        ),
-    )
+    own = [*chain(*found.values())]
+    printed = (PassRow(label_of(row), f"SkillGenBench, {row.row}", 3, row.value) for row in published)
+    table = ChartTable.of(COLUMNS, [*own, *printed])
     if not found:
         return ChartDrawing(lambda: _draw_printed(published), table, (NOT_PUBLISHED, LIMITS[0]))
     facets = split_panels(found)
     answers = tuple(
-        Answer(row.group, row.value, f"{half_up(row.value)} %", str(row.k))
-        for row in chain(*found.values())
-        if row.value is not None
+        Answer(row.group, row.value, f"{half_up(row.value)} %", str(row.k)) for row in own if row.value is not None
     )
     notes = (*_notes(bool(published)), *crowd_notes(facets))
     return ChartDrawing(lambda: _draw_curves(facets, found, published), table, notes, answers=answers)
@@ -98,45 +87,35 @@ def _draw_curves(
     facets: Sequence[LinePanel[Group]], found: Mapping[Group, Sequence[PassRow]], published: Sequence[PrintedNumber]
 ) -> go.Figure:
     figure = curves(facets, lambda group: [row.point for row in found[group]])
-    if published and len(facets) == 1:
-        _lay_over(figure, published)
+    if published and len(facets) == 1:  # open squares at k = 3, the only k the paper uses
+        figure.add_trace(_marks([ChartPoint(3, row.value, _write_printed_hover(row)) for row in published]))
+        figure.update_layout(showlegend=True)
     figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
     figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
     return figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
 
 
 def curve_of(sheet: ChartSheet, group: Group) -> list[PassRow]:
-    """k from 1 on while tasks have so many scored samples; nothing where none has two."""
+    """k from 1 on while tasks have k scored samples; empty where no task has two."""
     runs, url = sheet.comparison.of_group(group), sheet.trials_url(group)
     known = [point for point in pass_curve(runs, range(1, MAX_K + 1)) if not isnan(point.value)]
-    return [_row(group, runs, point, url) for point in known] if len(known) > 1 else []
-
-
-def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> PassRow:
-    counted = [count_solved_within(outcomes, point.k) for outcomes in runs]
-    passed, tried = (sum(column) for column in zip(*counted, strict=True))
-    numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
-    around = (100 * point.interval[0], 100 * point.interval[1]) if point.interval else None
-    return PassRow(group.label, "own", point.k, *numbers, url, around)
+    rows = []
+    for point in known if len(known) > 1 else ():
+        counted = [count_solved_within(outcomes, point.k) for outcomes in runs]
+        passed, tried = (sum(column) for column in zip(*counted, strict=True))
+        numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
+        rows.append(PassRow(group.label, "own", point.k, *numbers, url, in_percent(point.interval)))
+    return rows
 
 
 def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
     """pass@3 of a generator with a backbone, or averaged over backbones."""
-    return [
-        row
-        for row in sheet.published
-        if row.paper == PAPER and row.metric == "pass@3" and row.value is not None and row.condition
-    ]
+    rows = (row for row in sheet.published if row.paper == PAPER and row.metric == "pass@3")
+    return [row for row in rows if row.value is not None and row.condition]
 
 
 def label_of(row: PrintedNumber) -> str:
     return " · ".join(text for text in (row.condition, row.model, row.group) if text)
-
-
-def _lay_over(figure: go.Figure, published: Sequence[PrintedNumber]) -> None:
-    """Open squares at k = 3, the only k the paper uses."""
-    figure.add_trace(_marks([ChartPoint(3, row.value, _write_printed_hover(row)) for row in published]))
-    figure.update_layout(showlegend=True)
 
 
 def _draw_printed(published: Sequence[PrintedNumber]) -> go.Figure:

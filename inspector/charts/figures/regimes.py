@@ -16,18 +16,14 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.comparability import SETTINGS
 from benchapp.stats.metrics.metric import TrialMetric
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
-from inspector.charts.drawing.gain import difference_unit, scale_value
-from inspector.charts.drawing.palette import GRID, of_group
-from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import plural, unit_of
-from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, connect, lay_rows, scatter
-from inspector.charts.lacking import lacks_settings
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.drawing.palette import of_group
+from inspector.charts.drawing.panels import lines, plain
+from inspector.charts.drawing.quantities import Ends, difference_unit, plural, scale_value, unit_of
+from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
+from inspector.charts.sheet import ChartSheet, lacks_settings
 
-ROW = 38  # px
 NAMES = tuple(SETTINGS.values())
 
 
@@ -36,15 +32,14 @@ class SettingPair:
     """One method by one author for one agent, task-conditioned first. Values as shown, over the tasks scored in both settings."""
 
     metric: TrialMetric
-    groups: tuple[Group, Group]
+    group: Group
     difference: Difference
     urls: tuple[str, str]
 
     @property
     def label(self) -> str:
         """Its facts; the condition alone where nobody wrote."""
-        first = self.groups[0]
-        return " · ".join(filter(None, (first.condition, first.first.author)))
+        return " · ".join(filter(None, (self.group.condition, self.group.first.author)))
 
     @property
     def values(self) -> tuple[float, float]:
@@ -55,21 +50,23 @@ class SettingPair:
         return scale_value(self.metric, self.difference.delta)
 
     @property
-    def ends(self) -> tuple[float | None, float | None]:
-        around = self.difference.interval
-        return (scale_value(self.metric, around.low), scale_value(self.metric, around.high)) if around else (None, None)
+    def around(self) -> Ends | None:
+        found = self.difference.interval
+        return (scale_value(self.metric, found.low), scale_value(self.metric, found.high)) if found else None
 
     @property
     def url(self) -> str:
         return self.urls[0]
 
     def point(self, side: int, place: int) -> ChartPoint:
-        value, (low, high) = self.values[side], self.ends
         apart = f"task-conditioned minus task-agnostic: {render_signed(self.delta)} {difference_unit(self.metric)}"
+        if ends := self.around:
+            apart += f", 95 % {render_signed(ends[0])} to {render_signed(ends[1])}"
+        value = self.values[side]
         hover = lines(
             f"<b>{plain(self.label)}</b>",
             f"{NAMES[side]}: {half_up(value, 1)} {unit_of(self.metric.unit)}, {plural(self.difference.tasks, 'task')}",
-            apart if low is None or high is None else f"{apart}, 95 % {render_signed(low)} to {render_signed(high)}",
+            apart,
         )
         return ChartPoint(value, place, hover, self.urls[side])
 
@@ -80,14 +77,8 @@ def list_pairs(sheet: ChartSheet, metric: TrialMetric) -> list[SettingPair]:
     for group in sheet.groups:
         setting, experiment = group.first.setup.get("protocol"), group.first.experiment
         if setting in SETTINGS:
-            place = (
-                group.condition,
-                group.agent_model,
-                group.author_model,
-                group.author_agent,
-                group.harness,
-                experiment.suite_id,
-            )
+            by = group.condition, group.agent_model, group.author_model, group.author_agent, group.harness
+            place = *by, experiment.suite_id
             members.setdefault(place, {}).setdefault(str(setting), []).append(group)
     pairs = []
     for found in members.values():
@@ -97,7 +88,7 @@ def list_pairs(sheet: ChartSheet, metric: TrialMetric) -> list[SettingPair]:
             difference = sheet.comparison.between(own, other, metric)
             if difference is not None:
                 urls = sheet.trials_url(own, metric=metric), sheet.trials_url(other, metric=metric)
-                pairs.append(SettingPair(metric, (own, other), difference, urls))
+                pairs.append(SettingPair(metric, own, difference, urls))
     return pairs
 
 
@@ -105,9 +96,8 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     pairs = list_pairs(sheet, sheet.metric) if sheet.metric else []
     table = ChartTable.of(_name_columns(sheet.metric), pairs)
     if not pairs:
-        return ChartDrawing(
-            None, table, absent=f"No method of these runs was tried on the same tasks in both settings. {NOT_PUBLISHED}"
-        )
+        absent = f"No method of these runs was tried on the same tasks in both settings. {NOT_PUBLISHED}"
+        return ChartDrawing(None, table, absent=absent)
     answers = tuple(
         Answer(NAMES[side], pair.values[side], f"{half_up(pair.values[side], 1)}", pair.label)
         for pair in pairs
@@ -120,46 +110,27 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 def _name_columns(metric: TrialMetric | None) -> tuple[TableColumn, ...]:
     unit, apart = (unit_of(metric.unit), difference_unit(metric)) if metric else ("", "")
     return (
-        TableColumn("condition", "condition", read=lambda row: row.groups[0].condition),
-        TableColumn("author", "author", read=lambda row: row.groups[0].first.author),
-        TableColumn("model", "agent model", read=lambda row: row.groups[0].agent_model),
-        TableColumn("harness", "harness", read=lambda row: row.groups[0].harness),
+        TableColumn("condition", "condition", read=lambda row: row.group.condition),
+        TableColumn("author", "author", read=lambda row: row.group.first.author),
+        TableColumn("model", "agent model", read=lambda row: row.group.agent_model),
+        TableColumn("harness", "harness", read=lambda row: row.group.harness),
         TableColumn("conditioned", NAMES[0], unit, lambda row: row.values[0]),
         TableColumn("agnostic", NAMES[1], unit, lambda row: row.values[1]),
         TableColumn("difference", "difference", apart, lambda row: row.delta),
-        TableColumn("low", "95 % from", apart, lambda row: row.ends[0]),
-        TableColumn("high", "to", apart, lambda row: row.ends[1]),
+        *interval_columns(apart),
         TableColumn("p", "p", read=lambda row: row.difference.test.p if row.difference.test else None),
         TableColumn("tasks", "tasks scored in both", read=lambda row: row.difference.tasks),
     )
 
 
 def _figure(pairs: Sequence[SettingPair]) -> go.Figure:
-    figure, _ = panels([""], across=1, height=max(LEAST_ROWS, len(pairs)) * ROW, legend=NAMES)
     sides = [[pair.point(side, place) for place, pair in enumerate(pairs)] for side in (0, 1)]
-    figure.add_trace(connect(list(zip(*sides, strict=True)), color=GRID, width=4))
-    looks = [of_group(pair.groups[0].condition) for pair in pairs]
-    for side, points, at in zip((0, 1), sides, ("top center", "bottom center"), strict=True):
-        shown = looks if side == 0 else [look.open for look in looks]
-        colours, symbols = [look.colour for look in shown], [look.symbol for look in shown]
-        figure.add_trace(
-            scatter(
-                points,
-                mode="markers+text",
-                name=NAMES[side],
-                marker={"color": colours, "symbol": symbols, "size": 10, "line": {"width": 2}},
-                text=[f"{half_up(point.x or 0, 1)}" for point in points],
-                textposition=at,
-                textfont={"size": 10},
-            )
-        )
-    figure.update_yaxes(
-        **lay_rows([pair.label for pair in pairs], least=LEAST_ROWS, longest=44), zeroline=False, showgrid=False
-    )
+    rows = [(pair.label, of_group(pair.group.condition)) for pair in pairs]
+    figure = draw_two_ends(rows, sides, NAMES, lambda value: f"{half_up(value, 1)}")
     metric = pairs[0].metric
     bounds = {"range": [-5, 105]} if metric.is_share else {"rangemode": "tozero"}
     figure.update_xaxes(title={"text": f"{metric.key}, {unit_of(metric.unit)}"}, **bounds)
-    return figure.update_layout(showlegend=True)
+    return figure
 
 
 NOT_PUBLISHED = "SkillGenBench's figure 4 is not published as numbers."

@@ -5,25 +5,22 @@ Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); Sk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
 from inspector.charts.drawing.quantities import plural
-from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from runner.authoring.pattern import PATTERNS
 from runner.base.var_folder import MANAGE
 
-OVERALL = "overall"
+AXES = (*PROFILE_GROUPS, "overall")
 UNREAD = f"Rules have read no library of these runs yet. A worker reads them, or {MANAGE} diagnose_libraries does."
 PAPER, TABLE = "skilllearnbench", "Table 5"
 NAMES = {"A": "A, instructions only", "B": "B, with scripts", "C": "C, with MCP or subagents"}
@@ -32,45 +29,45 @@ KINDS = kinds_of_part(*NAMES.values())
 
 @dataclass(frozen=True, slots=True)
 class ProfiledGroup:
-    """A group, or a row of a paper (`group` None): the part of its skills of each pattern in percent; of own runs the profile."""
+    """A group, or a row of a paper: the part of its skills of each pattern in percent; of own runs the profile and its axes in percent."""
 
     label: str
     source: str
     patterns: Mapping[str, float]
     profile: LibraryProfile | None = None
+    axes: Mapping[str, float | None] = field(default_factory=dict)
     url: str = ""
 
-    def read_axis(self, axis: str) -> float | None:
-        if self.profile is None or self.profile.overall is None:
-            return None
-        share = (
-            self.profile.overall if axis == OVERALL else dict(zip(PROFILE_GROUPS, self.profile.axes, strict=True))[axis]
-        )
-        return round(100 * share, 10)
+    @property
+    def counts(self) -> str:
+        if self.profile is None:
+            return ""
+        read, libraries = self.profile.read, plural(self.profile.libraries, "library", "libraries")
+        return f"{plural(self.profile.skills, 'skill')} of {read} read of {libraries}"
 
 
 def list_profiled(sheet: ChartSheet) -> list[ProfiledGroup]:
-    """The groups of which rules have read a library that holds a skill."""
+    """The groups with a library that rules have read and that holds a skill."""
     wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
     read = read_skills(run for group in wanted for run in group.runs)
-    found = ((group, average_profile([read[run.pk] for run in group.runs])) for group in wanted)
-    return [_build_own(sheet, group, profile) for group, profile in found if profile.skills]
-
-
-def _build_own(sheet: ChartSheet, group: Group, profile: LibraryProfile) -> ProfiledGroup:
-    parts: dict[str, float] = {pattern: 100 * profile.patterns[pattern] / profile.skills for pattern in PATTERNS}
-    return ProfiledGroup(group.label, "own", parts, profile, sheet.trials_url(group))
-
-
-def _read_counts(profile: LibraryProfile) -> str:
-    return f"{plural(profile.skills, 'skill')} of {profile.read} read of {plural(profile.libraries, 'library', 'libraries')}"
+    rows = []
+    for group in wanted:
+        profile = average_profile([read[run.pk] for run in group.runs])
+        if profile.skills:
+            parts: dict[str, float] = {
+                pattern: 100 * profile.patterns[pattern] / profile.skills for pattern in PATTERNS
+            }
+            axes: dict[str, float | None] = dict.fromkeys(AXES)
+            if profile.overall is not None:
+                axes = {
+                    axis: round(100 * part, 10)
+                    for axis, part in zip(AXES, (*profile.axes, profile.overall), strict=True)
+                }
+            rows.append(ProfiledGroup(group.label, "own", parts, profile, axes, sheet.trials_url(group)))
+    return rows
 
 
 # --- six axes -------------------------------------------------------------------------------------------------------------
-
-
-def _read(axis: str) -> Callable[[ProfiledGroup], float | None]:
-    return lambda row: row.read_axis(axis)
 
 
 COUNTS = (
@@ -78,10 +75,9 @@ COUNTS = (
     TableColumn("read", "libraries read", read=lambda row: row.profile and row.profile.read),
     TableColumn("libraries", "libraries", read=lambda row: row.profile and row.profile.libraries),
 )
-AXES = (*PROFILE_GROUPS, OVERALL)
 AXES_COLUMNS = (
     TableColumn("group", "group", read=lambda row: row.label),
-    *(TableColumn(axis, axis, "%", _read(axis)) for axis in AXES),
+    *(TableColumn(axis, axis, "%", entry("axes", axis)) for axis in AXES),
     *COUNTS,
 )
 
@@ -91,7 +87,12 @@ def draw_axes(sheet: ChartSheet) -> ChartDrawing:
     table = ChartTable.of(AXES_COLUMNS, rows)
     if not rows:
         return ChartDrawing(None, table, absent=UNREAD)
-    cells = {(row.label, axis): _build_cell(row, axis) for row in rows[:MAX_BARS] for axis in AXES}
+    cells = {}
+    for row in rows[:MAX_BARS]:
+        for axis, value in row.axes.items():
+            text = "" if value is None else str(half_up(value))
+            hover = lines(f"<b>{plain(row.label)}</b>, {axis}", f"{text} % of the cues", row.counts)
+            cells[row.label, axis] = HeatCell(value, text, hover, row.url)
     labels = [row.label for row in rows[:MAX_BARS]]
     picture = Heats([Heat("", cells)], labels, AXES, Scale(0, 100, diverging=False, unit="%"), across=1)
     answers = tuple(
@@ -100,13 +101,6 @@ def draw_axes(sheet: ChartSheet) -> ChartDrawing:
         if cell.value is not None
     )
     return ChartDrawing(picture, table, (*NOTES, *note_crowd(len(rows), "groups")), answers=answers)
-
-
-def _build_cell(row: ProfiledGroup, axis: str) -> HeatCell:
-    value = row.read_axis(axis)
-    text = "" if value is None else str(half_up(value))
-    counts = _read_counts(row.profile) if row.profile else ""
-    return HeatCell(value, text, lines(f"<b>{plain(row.label)}</b>, {axis}", f"{text} % of the cues", counts), row.url)
 
 
 NOTES = (
@@ -130,13 +124,12 @@ AXES_CHART = Chart(
 # --- patterns -------------------------------------------------------------------------------------------------------------
 
 
-def _read_pattern(pattern: str) -> Callable[[ProfiledGroup], float | None]:
-    return lambda row: row.patterns.get(pattern)
-
-
 PATTERN_COLUMNS = (
     TableColumn("group", "group", read=lambda row: row.label),
-    *(TableColumn(f"pattern_{pattern.lower()}", NAMES[pattern], "%", _read_pattern(pattern)) for pattern in PATTERNS),
+    *(
+        TableColumn(f"pattern_{pattern.lower()}", NAMES[pattern], "%", entry("patterns", pattern))
+        for pattern in PATTERNS
+    ),
     *COUNTS,
     TableColumn("source", "source"),
 )
@@ -162,17 +155,13 @@ def draw_patterns(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _build_bar(row: ProfiledGroup) -> Bar:
-    counts = _read_counts(row.profile) if row.profile else "average of six models"
-    parts = tuple(
-        BarPart(NAMES[pattern], value, str(half_up(value, 1)), _say_part(row, pattern, value, counts), row.url)
-        for pattern, value in row.patterns.items()
-        if value
-    )
-    return Bar(row.label, parts, plural(row.profile.skills, "skill") if row.profile else "")
-
-
-def _say_part(row: ProfiledGroup, pattern: str, value: float, counts: str) -> str:
-    return lines(f"<b>{plain(row.label)}</b>", f"{half_up(value, 1)} % {NAMES[pattern]}", counts)
+    counts = row.counts or "average of six models"
+    parts = []
+    for pattern, value in row.patterns.items():
+        if value:
+            hover = lines(f"<b>{plain(row.label)}</b>", f"{half_up(value, 1)} % {NAMES[pattern]}", counts)
+            parts.append(BarPart(NAMES[pattern], value, str(half_up(value, 1)), hover, row.url))
+    return Bar(row.label, tuple(parts), plural(row.profile.skills, "skill") if row.profile else "")
 
 
 def _list_printed(rows: Sequence[PrintedNumber]) -> list[ProfiledGroup]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -12,8 +12,7 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.outcomes import Floats
 from benchapp.stats.metrics.spending import Spending, spending_of
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.contrast import Answer
+from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry, name_columns
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural, tokens
@@ -29,47 +28,39 @@ AGENT, AUTHOR = "agent", "author"
 KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT)
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
 PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models."
-Amounts = tuple[float | None, float | None, float | None]  # input, of it from the cache, output
+Amounts = Sequence[float | None]  # input, of it from the cache, output; per run also cost and estimated cost
 UNKNOWN: Amounts = (None, None, None)
 COLUMNS = (
-    TableColumn("group", "group"),
-    TableColumn("who", "who"),
-    TableColumn("runs", "runs"),
-    TableColumn("things", "attempts or calls", "all runs"),
-    TableColumn("tokens_known", "of them with tokens"),
-    TableColumn("input", "input", "tokens per run"),
-    TableColumn("cached", "of it from the cache", "tokens per run"),
-    TableColumn("output", "output", "tokens per run"),
-    TableColumn("cost_known", "of them with a whole cost"),
-    TableColumn("cost", "cost", "USD per run"),
-    TableColumn("estimated", "estimated cost of the others", "USD per run"),
-    TableColumn("trials", "trials of the metric with tokens", read=lambda row: row.trials),
-    TableColumn("trial_input", "input", "tokens per trial", lambda row: row.per_trial[0]),
-    TableColumn("trial_cached", "of it from the cache", "tokens per trial", lambda row: row.per_trial[1]),
-    TableColumn("trial_output", "output", "tokens per trial", lambda row: row.per_trial[2]),
+    *name_columns("group", "who", "runs"),
+    TableColumn("things", "attempts or calls", "all runs", lambda row: row.spent and row.spent.things),
+    TableColumn("tokens_known", "of them with tokens", read=lambda row: row.spent and row.spent.tokens_known),
+    TableColumn("input", "input", "tokens per run", entry("per_run", 0)),
+    TableColumn("cached", "of it from the cache", "tokens per run", entry("per_run", 1)),
+    TableColumn("output", "output", "tokens per run", entry("per_run", 2)),
+    TableColumn("cost_known", "of them with a whole cost", read=lambda row: row.spent and row.spent.cost_known),
+    TableColumn("cost", "cost", "USD per run", entry("per_run", 3)),
+    TableColumn("estimated", "estimated cost of the others", "USD per run", entry("per_run", 4)),
+    TableColumn("trials", "trials of the metric with tokens"),
+    TableColumn("trial_input", "input", "tokens per trial", entry("per_trial", 0)),
+    TableColumn("trial_cached", "of it from the cache", "tokens per trial", entry("per_trial", 1)),
+    TableColumn("trial_output", "output", "tokens per trial", entry("per_trial", 2)),
     TableColumn("source", "source"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `things` counts attempts or
-    calls of all runs, `tokens_known` and `cost_known` those that report them. `per_trial`: input, cached and output of the agent, over
-    the `trials` of the metric that report tokens. `bar` draws `per_trial`; of the author its tokens per run."""
+    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `spent`: in all runs, with how
+    many attempts or calls report it. `per_trial`: of the agent, over the `trials` of the metric that report tokens. `bar` draws
+    `per_trial`; of the author its tokens per run."""
 
     group: str
     who: str
     source: str
-    input: float | None
-    cached: float | None
-    output: float | None
     bar: Bar
+    per_run: Amounts
     runs: int | None = None
-    things: int | None = None
-    tokens_known: int | None = None
-    cost_known: int | None = None
-    cost: float | None = None
-    estimated: float | None = None
+    spent: Spending | None = None
     url: str = ""
     trials: int | None = None
     per_trial: Amounts = UNKNOWN
@@ -85,17 +76,17 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         BarPanel(title, axis, tuple(row.bar for row in rows))
         for (title, axis), rows in zip(axes, zip(*own[:MAX_BARS], strict=True), strict=False)
     ]
-    laid_over = BarPanel(
-        "Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(row.bar for row in printed)
-    )
-    picture = Bars(panels, KINDS, across=len(panels) or 1, laid_over=[laid_over] if printed else [])
-    rows = (*(row for row in chain(*own) if row.things), *printed)
+    solving, unit = "Published: SkillLearnBench, solving", "tokens per instance, as printed"
+    laid_over = [BarPanel(solving, unit, tuple(row.bar for row in printed))] if printed else []
+    picture = Bars(panels, KINDS, across=len(panels) or 1, laid_over=laid_over)
+    rows = (*(row for row in chain(*own) if row.spent and row.spent.things), *printed)
     answers = tuple(Answer(agent.group, agent.bar.length, tokens(agent.bar.length)) for agent, _ in own if agent.trials)
-    return ChartDrawing(picture, ChartTable.of(COLUMNS, rows), _notes(len(own), bool(printed)), answers=answers)
+    notes = (*NOTES, *([PRINTED] if printed else []), *note_crowd(len(own), "groups"))
+    return ChartDrawing(picture, ChartTable.of(COLUMNS, rows), notes, answers=answers)
 
 
 def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
-    """Agent and author of every group for which an attempt or a call was billed."""
+    """Agent and author of every group with a billed attempt or call."""
     comparison = sheet.comparison
     spent = spending_of(comparison.runs, comparison.choices.as_of)
     found = []
@@ -103,13 +94,28 @@ def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
         of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
         agent = sum((each.agent for each in of_runs), Spending())
         author = sum((each.author for each in of_runs), Spending())
-        if agent.things or author.things:
-            url = sheet.trials_url(group, metric=sheet.metric)
-            trials, per_trial = _measure_trials(sheet, group)
-            bar = _build_bar(group, per_trial, f"agent, {plural(trials, 'trial')}", url) if trials else None
-            solving = _build_row(group, AGENT, agent, bar or Bar(group.label, (), "unknown"), url)
-            found.append((replace(solving, trials=trials, per_trial=per_trial), _build_author(group, author, url)))
+        if not agent.things and not author.things:
+            continue
+        label, runs, url = group.label, group.replicates, sheet.trials_url(group, metric=sheet.metric)
+        trials, per_trial = _measure_trials(sheet, group)
+        bar = Bar(label, (), "unknown")
+        if trials:
+            bar = _build_bar(label, per_trial, f"agent, {plural(trials, 'trial')}", url)
+        solving = TokenRow(label, AGENT, "own", bar, _per_run(agent, runs), runs, agent, url, trials, per_trial)
+        per_run = _per_run(author, runs)
+        bar = Bar(label, (), "unknown" if author.things else "no call")
+        if author.tokens_known:
+            who = f"author, reported by {author.tokens_known:,} of {plural(author.things, 'call')}"
+            known = author.tokens_known
+            partly = f" of {known:,}/{author.things:,}" if known < author.things else ""
+            bar = _build_bar(label, per_run[:3], who, "", partly)
+        found.append((solving, TokenRow(label, AUTHOR, "own", bar, per_run, runs, author, url)))
     return found
+
+
+def _per_run(spent: Spending, runs: int) -> list[float | None]:
+    amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd, spent.estimated_usd)
+    return [None if each is None else each / runs for each in amounts]
 
 
 def _measure_trials(sheet: ChartSheet, group: Group) -> tuple[int, Amounts]:
@@ -134,46 +140,17 @@ def _mean(amounts: Floats) -> float:
     return float(np.nansum(amounts)) / len(amounts)
 
 
-def _build_author(group: Group, spent: Spending, url: str) -> TokenRow:
-    amounts = _per_run(group, spent)[:3]
-    who = f"author, {_count_known(spent)}"
-    if spent.tokens_known:
-        bar = _build_bar(group, amounts, who, "", _partly(spent.tokens_known, spent.things))
-    else:
-        bar = Bar(group.label, (), "unknown" if spent.things else "no call")
-    return _build_row(group, AUTHOR, spent, bar, url)
-
-
-def _per_run(group: Group, spent: Spending) -> list[float | None]:
-    amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd, spent.estimated_usd)
-    return [None if each is None else each / group.replicates for each in amounts]
-
-
-def _build_row(group: Group, who: str, spent: Spending, bar: Bar, url: str) -> TokenRow:
-    fresh, cached, output, cost, estimated = _per_run(group, spent)
-    counts = (group.replicates, spent.things, spent.tokens_known, spent.cost_known)
-    return TokenRow(group.label, who, "own", fresh, cached, output, bar, *counts, cost, estimated, url)
-
-
-def _build_bar(group: Group, amounts: Sequence[float | None], who: str, url: str, after: str = "") -> Bar:
+def _build_bar(label: str, amounts: Amounts, who: str, url: str, after: str = "") -> Bar:
     total, cached, output = amounts
     means = [(UNTOLD, total), (OUTPUT, output)]
     if cached is not None and total is not None:
         means = [(FRESH, max(0.0, total - cached)), (CACHED, cached), (OUTPUT, output)]
     parts = tuple(
-        BarPart(name, mean, tokens(mean), lines(plain(group.label), who, f"{mean:,.0f} {name}"), url)
+        BarPart(name, mean, tokens(mean), lines(plain(label), who, f"{mean:,.0f} {name}"), url)
         for name, mean in means
         if mean
     )
-    return Bar(group.label, parts, tokens(sum(part.value or 0 for part in parts)) + after)
-
-
-def _partly(known: int, things: int) -> str:
-    return f" of {known:,}/{things:,}" if known < things else ""
-
-
-def _count_known(spent: Spending) -> str:
-    return f"reported by {spent.tokens_known:,} of {plural(spent.things, 'call')}"
+    return Bar(label, parts, tokens(sum(part.value or 0 for part in parts)) + after)
 
 
 def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
@@ -182,32 +159,26 @@ def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
     for row in published:
         if row.paper == PAPER and row.table == TABLE and row.unit == "k tokens":
             cells.setdefault(row.row, {})[row.metric] = row
-    return [_build_printed_row(label, of_label) for label, of_label in cells.items()]
+    found = []
+    for label, of_label in cells.items():
+        counts = {metric: 1000 * cell.value for metric, cell in of_label.items() if cell.value is not None}
+        parts = []
+        for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens")):
+            if metric in counts:
+                text = of_label[metric].printed
+                parts.append(BarPart(name, counts[metric], text, lines(plain(label), f"{text} {name}")))
+        bar = Bar(label, tuple(parts), of_label["tokens"].printed if "tokens" in of_label else "")
+        per_run = (counts.get("input_tokens"), None, counts.get("output_tokens"), None, None)
+        found.append(TokenRow(label, AGENT, f"SkillLearnBench, {TABLE}; per instance, not per run", bar, per_run))
+    return found
 
 
-def _build_printed_row(label: str, cells: dict[str, PrintedNumber]) -> TokenRow:
-    counts = {metric: 1000 * cell.value for metric, cell in cells.items() if cell.value is not None}
-    parts = tuple(
-        BarPart(name, counts[metric], cell.printed, lines(plain(label), f"{cell.printed} {name}"))
-        for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens"))
-        if metric in counts and (cell := cells[metric])
-    )
-    source = f"SkillLearnBench, {TABLE}; per instance, not per run"
-    bar = Bar(label, parts, cells["tokens"].printed if "tokens" in cells else "")
-    return TokenRow(label, AGENT, source, counts.get("input_tokens"), None, counts.get("output_tokens"), bar)
-
-
-def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
-    return (
-        "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole runs, every "
-        "billed attempt and call; runs with more phases have more trials.",
-        "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the others' "
-        "input counts as not cached.",
-        *([PRINTED] if published else []),
-        *note_crowd(groups_total, "groups"),
-    )
-
-
+NOTES = (
+    "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole runs, every "
+    "billed attempt and call; runs with more phases have more trials.",
+    "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the others' "
+    "input counts as not cached.",
+)
 CHART = Chart(
     key="tokens",
     title="Tokens and cost",

@@ -17,8 +17,7 @@ from benchapp.stats.inference.shares import half_up
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.lacking import WITHOUT_LIBRARY
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_two_sided
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import next_url, paginate, render_page

@@ -32,7 +32,7 @@ from benchapp.judges.judging_orders import JudgingWish, judge_slice, order_judgi
 from benchapp.models import Episode, Experiment, JudgingOrder, KeyPoint, ModelCall, Probe, Run, Task, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.record.writing.human_acts import NotPossible
-from inspector.charts.figures.learning_curve import CHART
+from inspector.charts.figures.rounds import CURVE_CHART as CHART
 from tests.worlds.charted import drawn
 
 pytestmark = pytest.mark.django_db

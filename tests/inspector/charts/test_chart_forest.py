@@ -99,7 +99,7 @@ def test_it_recomputes_published_differences_and_prints_no_interval() -> None:
     assert row.against == "no-skill LSR"
     assert row.delta == pytest.approx(row.own - row.other)
     assert row.other == 38.9
-    assert not row.has_interval
+    assert row.low is None
     labels = [row.label for row in list_published_rows(read_published_rows("skillevolbench"), "ESR", "no-skill")]
     assert len(labels) == len(set(labels)) > 50
     assert not list(list_published_rows(read_published_rows("skillevolbench"), "ESR", "model:x"))

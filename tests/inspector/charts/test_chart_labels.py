@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.charts.drawing.labels import AWAY, HIGH, LETTER, MARK, MarkLabel, labels_of, spread
+from inspector.charts.drawing.chart_pairs import AWAY, HIGH, LETTER, MARK, MarkLabel, labels_of, spread
 
 SPOTS = st.lists(st.tuples(st.floats(0, 300), st.floats(0, 200)), min_size=1, max_size=12)
 

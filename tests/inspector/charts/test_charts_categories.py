@@ -45,7 +45,7 @@ def fail_one(environment: str) -> None:
 def test_it_tells_environments_apart() -> None:
     make_pair()
     fail_one("E2")
-    records = drawn(categories.CHART, "metric=ESR").table.records()
+    records = drawn(categories.CATEGORIES_CHART, "metric=ESR").table.records()
     found = {(record["category"], record["group"]): record for record in records}
     first, second = found["Environment E1", "selfgen-always"], found["Environment E2", "selfgen-always"]
     assert (first["passed"], first["scored"], second["passed"], second["scored"]) == (4, 6, 3, 6)
@@ -55,7 +55,7 @@ def test_it_tells_environments_apart() -> None:
 
 def test_it_draws_the_values_of_the_table_and_leads_to_the_trials() -> None:
     make_pair()
-    drawing = drawn(categories.CHART, "metric=ESR&option=by:family")
+    drawing = drawn(categories.CATEGORIES_CHART, "metric=ESR&option=by:family")
     bars = [trace for trace in drawing.figure.data if trace.type == "bar" and trace.name == "selfgen-always"]
     own = [record["value"] for record in drawing.table.records() if record["group"] == "selfgen-always"]
     assert [bar.x[0] for bar in bars] == own
@@ -66,14 +66,14 @@ def test_it_draws_the_values_of_the_table_and_leads_to_the_trials() -> None:
 def test_it_takes_the_mean_of_replicates_and_adds_their_counts() -> None:
     experiment = make_pair()
     make_learning_run(experiment, replicate=2, outcomes=(F, F, F, T, None, None, F, F, F))
-    records = drawn(categories.CHART, "metric=ESR").table.records()
+    records = drawn(categories.CATEGORIES_CHART, "metric=ESR").table.records()
     own = next(record for record in records if record["group"] == "selfgen-always")
     assert own["value"] == pytest.approx(100 * (4 / 6 + 2 / 2) / 2)
     assert (own["passed"], own["scored"], own["planned"], own["runs"]) == (6, 8, 12, 2)
 
 
 def test_it_lays_the_printed_categories_over() -> None:
-    drawing = drawn(categories.CHART, "published=skilllearnbench")
+    drawing = drawn(categories.CATEGORIES_CHART, "published=skilllearnbench")
     printed = [row for row in read_published_rows("skilllearnbench") if row.table == "Table 3" and row.group]
     told = {(record["category"], record["group"].split(" (")[0]): record["value"] for record in drawing.table.records()}
     assert told == {(row.group, row.row): row.value for row in printed}
@@ -83,7 +83,7 @@ def test_it_lays_the_printed_categories_over() -> None:
 def test_it_lays_the_printed_seed_counts_over_where_own_groups_differ_in_them() -> None:
     suite = make_suite(environments=1, families=1)
     make_learning_run(make_experiment(suite=suite), condition="one-shot@3")
-    drawing = drawn(categories.CHART, "published=skilllearnbench")
+    drawing = drawn(categories.CATEGORIES_CHART, "published=skilllearnbench")
     records = drawing.table.records()
     assert "Published seed counts (Table 4): skills by Claude Sonnet 4.6 alone." in drawing.notes
     found = {record["group"]: record["value"] for record in records if "seed instance" in record["group"]}
@@ -97,7 +97,7 @@ def test_it_lays_the_printed_seed_counts_over_where_own_groups_differ_in_them() 
 
 def test_it_says_that_tasks_have_no_category() -> None:
     make_trial(make_unordered_episode(), phase="evaluation")
-    assert "has no environment for the tasks" in drawn(categories.CHART).absent
+    assert "has no environment for the tasks" in drawn(categories.CATEGORIES_CHART).absent
     assert "belong to no family" in drawn(instances.INSTANCES_CHART).absent
 
 
@@ -127,7 +127,7 @@ def test_it_needs_a_metric_that_counts_passes() -> None:
     assert "counts passed tasks" in drawn(instances.INSTANCES_CHART, "metric=turns").absent
 
 
-@pytest.mark.parametrize("chart", [categories.CHART, instances.INSTANCES_CHART], ids=lambda chart: chart.key)
+@pytest.mark.parametrize("chart", [categories.CATEGORIES_CHART, instances.INSTANCES_CHART], ids=lambda chart: chart.key)
 def test_it_asks_no_more_for_more_runs(chart: object) -> None:
     experiment = make_pair()
     few = queries_of(chart)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment, Trial
-from inspector.charts.figures.gains import CHART
+from inspector.charts.figures.gains import GAINS_CHART as CHART
 from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite

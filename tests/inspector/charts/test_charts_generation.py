@@ -6,7 +6,7 @@ import pytest
 
 from benchapp.models import Blob, ModelCall, Run
 from benchapp.stats.comparing.author_budgets import budget_of
-from inspector.charts.figures import generation
+from inspector.charts.figures import budgets
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import START, make_episode, make_experiment, make_run, make_task, make_trial
 
@@ -62,7 +62,7 @@ def test_it_draws_a_line_per_method_and_a_panel_per_author() -> None:
     make_budget_run(experiment, "naive-prompt@2000", (F, F), (F, F), author_model="a")
     make_budget_run(experiment, "iterative@8000", (T, T), (F, T), author_model="b")
     make_budget_run(experiment, "naive-prompt", (T, T), author_model="a")
-    drawing = drawn(generation.CHART)
+    drawing = drawn(budgets.GENERATION_CHART)
     told = [(row["method"], row["author"], row["budget"], row["value"]) for row in drawing.table.records()]
     assert told == [
         ("naive-prompt", "a", 2000, 0.0),
@@ -77,7 +77,7 @@ def test_it_draws_a_line_per_method_and_a_panel_per_author() -> None:
 
 def test_the_band_and_the_table_hold_the_same_interval() -> None:
     make_budget_run(make_experiment(), "naive-prompt@8000", (F, T), (F, F), (T, T), (F, F), (F, None))
-    drawing = drawn(generation.CHART)
+    drawing = drawn(budgets.GENERATION_CHART)
     (row,) = drawing.table.records()
     assert (row["solved"], row["complete"], row["planned"]) == (2, 4, 5)
     band = next(trace for trace in drawing.figure.data if trace.fill == "toself")
@@ -91,25 +91,25 @@ def test_it_tells_what_the_author_spent_and_not_what_a_judge_did() -> None:
     spend(run, 3000, 900)
     spend(run, 100, purpose="generator")
     spend(run, 500, purpose="judge")
-    assert drawn(generation.CHART).table.records()[0]["spent"] == 4000
+    assert drawn(budgets.GENERATION_CHART).table.records()[0]["spent"] == 4000
 
 
 def test_an_answer_that_tells_no_tokens_leaves_the_sum_unknown() -> None:
     run = make_budget_run(make_experiment(), "naive-prompt@8000", (F, T))
     spend(run, 3000, None)
-    record = drawn(generation.CHART).table.records()[0]
+    record = drawn(budgets.GENERATION_CHART).table.records()[0]
     assert (record["spent"], record["libraries"]) == (None, 1)
 
 
 def test_without_a_budget_it_says_so() -> None:
     make_budget_run(make_experiment(), "naive-prompt", (F, T))
-    assert "had a budget" in drawn(generation.CHART).absent
+    assert "had a budget" in drawn(budgets.GENERATION_CHART).absent
 
 
 def test_it_asks_no_more_for_more_budgets() -> None:
     experiment = make_experiment()
     make_budget_run(experiment, "naive-prompt@2000", (F, T))
-    few = queries_of(generation.CHART)
+    few = queries_of(budgets.GENERATION_CHART)
     for budget in (4000, 8000, 16_000):
         make_budget_run(experiment, f"naive-prompt@{budget}", (F, T))
-    assert queries_of(generation.CHART) == few
+    assert queries_of(budgets.GENERATION_CHART) == few

@@ -12,8 +12,9 @@ from benchapp.models import Episode, Experiment, Probe, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawn_chart import draw_chart
-from inspector.charts.figures.learning_curve import CHART, lacks_rounds
-from inspector.charts.figures.rounds import CHART as ROUNDS
+from inspector.charts.figures.rounds import CURVE_CHART as CHART
+from inspector.charts.figures.rounds import ROUNDS_CHART as ROUNDS
+from inspector.charts.figures.rounds import lacks_rounds
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 from tests.worlds.probe_factories import make_probe, measure_round

@@ -8,7 +8,7 @@ import pytest
 
 from benchapp.models import Episode, Experiment
 from inspector.charts.chart import ChartDrawing
-from inspector.charts.figures.library_size import CHART, is_tier3
+from inspector.charts.figures.libraries import SIZE_CHART, is_tier3
 from tests.worlds.charted import CODES, drawn, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_snapshot, make_suite
@@ -45,7 +45,7 @@ def marks(drawing: ChartDrawing) -> dict[str, Any]:
 
 def test_it_adds_up_the_libraries_of_a_run() -> None:
     make_world()
-    found = marks(drawn(CHART))
+    found = marks(drawn(SIZE_CHART))
     assert {name: (trace.x[0], round(trace.y[0], 4)) for name, trace in found.items()} == {
         "No skill": (0, 33.3333),
         "Self, always": (4, 66.6667),  # a SKILL.md in each of four families
@@ -55,7 +55,7 @@ def test_it_adds_up_the_libraries_of_a_run() -> None:
 
 def test_it_fills_tier3_alone_and_gives_every_condition_its_own_colour() -> None:
     make_world()
-    found = marks(drawn(CHART))
+    found = marks(drawn(SIZE_CHART))
     plain, tier3 = found["Self, always"].marker, found["Self, with files"].marker
     assert (plain.symbol, tier3.symbol) == ("square-open", "diamond")
     assert plain.color != tier3.color
@@ -64,14 +64,14 @@ def test_it_fills_tier3_alone_and_gives_every_condition_its_own_colour() -> None
 
 def test_it_draws_no_line_between_two_marks() -> None:
     make_world()
-    figure = drawn(CHART).figure
+    figure = drawn(SIZE_CHART).figure
     assert figure is not None
     assert {trace.mode for trace in figure.data} == {"markers"}
 
 
 def test_it_says_in_the_table_what_it_draws() -> None:
     make_world()
-    drawing = drawn(CHART)
+    drawing = drawn(SIZE_CHART)
     records = {record["condition"]: record for record in drawing.table.records()}
     for label, trace in marks(drawing).items():
         name = CODES[label]
@@ -84,26 +84,26 @@ def test_it_says_in_the_table_what_it_draws() -> None:
 def test_it_leaves_tainted_libraries_out() -> None:
     make_world()
     Episode.objects.filter(run__condition="selfgen-always-tier3", key="E1").update(is_tainted=True)
-    assert marks(drawn(CHART))["Self, with files"].x == (4,)
+    assert marks(drawn(SIZE_CHART))["Self, with files"].x == (4,)
 
 
 def test_it_does_not_draw_a_library_whose_runs_were_not_scored() -> None:
     experiment = make_world()
     make_learning_run(experiment, condition="curated-static", outcomes=(None,) * 9)
-    drawing = drawn(CHART)
+    drawing = drawn(SIZE_CHART)
     assert "Human, as is" not in marks(drawing)
     assert {record["condition"]: record["value"] for record in drawing.table.records()}["curated-static"] is None
 
 
 def test_it_says_what_is_missing() -> None:
-    assert drawn(CHART).absent.startswith("No run is chosen.")
+    assert drawn(SIZE_CHART).absent.startswith("No run is chosen.")
     make_learning_run(condition="no-skill", outcomes=BASE)
-    assert drawn(CHART).absent == "None of the chosen runs has both a library and a value for ESR."
+    assert drawn(SIZE_CHART).absent == "None of the chosen runs has both a library and a value for ESR."
 
 
 def test_it_asks_no_more_of_the_database_for_more_runs() -> None:
     experiment = make_world()
-    few = queries_of(CHART)
+    few = queries_of(SIZE_CHART)
     for replicate in (2, 3):
         make_learning_run(experiment, condition="selfgen-always", replicate=replicate, outcomes=OWN)
-    assert queries_of(CHART) == few
+    assert queries_of(SIZE_CHART) == few

@@ -8,8 +8,8 @@ import pytest
 
 from benchapp.models import Run
 from benchapp.papers.loading import read_published_rows
-from inspector.charts.figures import budget_chart, pass_at_k
-from inspector.charts.figures.budget_chart import budgets_over
+from inspector.charts.figures import budgets, pass_at_k
+from inspector.charts.figures.budgets import budgets_over
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import make_run, make_task, make_trial, make_unordered_episode
 
@@ -68,7 +68,7 @@ def make_spent(run: Run, *trials: tuple[int | None, bool | None]) -> None:
 
 def test_it_counts_what_was_solved_within_each_budget() -> None:
     make_spent(make_run(), (1000, T), (2000, F), (4000, T), (8000, T), (None, T), (500, None))
-    drawing = drawn(budget_chart.CHART)
+    drawing = drawn(budgets.BUDGET_CHART)
     records = drawing.table.records()
     assert {(record["trials"], record["unknown"]) for record in records} == {(4, 1)}
     for record in records:
@@ -79,8 +79,8 @@ def test_it_counts_what_was_solved_within_each_budget() -> None:
 
 def test_it_counts_output_alone_when_asked() -> None:
     make_trial(make_unordered_episode(), phase="evaluation", attempt={"input_tokens": None, "output_tokens": 300})
-    assert "reports its tokens" in drawn(budget_chart.CHART).absent
-    assert drawn(budget_chart.CHART, "option=tokens:output").table.records()[-1]["budget"] == 300
+    assert "reports its tokens" in drawn(budgets.BUDGET_CHART).absent
+    assert drawn(budgets.BUDGET_CHART, "option=tokens:output").table.records()[-1]["budget"] == 300
 
 
 def test_it_chooses_budgets_from_the_least_to_the_most() -> None:
@@ -94,13 +94,13 @@ def test_it_chooses_budgets_from_the_least_to_the_most() -> None:
 
 
 def test_it_draws_printed_plateaus_and_says_what_they_are() -> None:
-    drawing = drawn(budget_chart.CHART, "published=skillgenbench")
+    drawing = drawn(budgets.BUDGET_CHART, "published=skillgenbench")
     ends = {(trace.x[0], trace.x[1]) for trace in drawing.figure.data}
     assert ends == {(18.0, 20.0), (10.0, 17.0)}
     assert any("does not publish the numbers" in note for note in drawing.notes)
 
 
-@pytest.mark.parametrize("chart", [pass_at_k.CHART, budget_chart.CHART], ids=lambda chart: chart.key)
+@pytest.mark.parametrize("chart", [pass_at_k.CHART, budgets.BUDGET_CHART], ids=lambda chart: chart.key)
 def test_it_asks_no_more_for_more_tasks(chart: object) -> None:
     run = make_run()
     make_samples(run, (T, F))

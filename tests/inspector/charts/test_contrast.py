@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inspector.charts import CHARTS
-from inspector.charts.contrast import Answer, say_alike, write_finding
+from inspector.charts.cards import say_alike, write_finding
+from inspector.charts.chart import Answer
 
 GROWN = (
     Answer("curated-static", 3, "3", "skills a library"),
