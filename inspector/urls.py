@@ -46,7 +46,7 @@ from inspector.pages.review.codebooks import codebooks_view, codes_view, version
 from inspector.pages.review.coding import coding_view, resolution_view
 from inspector.pages.review.exhibits import exhibits_view
 from inspector.pages.review.queues import new_queue_view, queues_view
-from inspector.pages.review.results import agreement_view, results_view
+from inspector.pages.review.results import agreement_view, disagreements_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
@@ -215,8 +215,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("results/<slug:key>.<str:form>", results_view.results_chart, "results-chart"),
         page("agreement/", agreement_view.agreement, "agreement"),
         part("agreement/keep/", agreement_view.agreement_keep, "agreement-keep"),
-        page("disagreements/", agreement_view.disagreements, "disagreements"),
-        part("disagreements/open/", agreement_view.disagreements_open, "disagreements-open"),
+        page("disagreements/", disagreements_view.disagreements, "disagreements"),
+        part("disagreements/open/", disagreements_view.disagreements_open, "disagreements-open"),
         page("suggestions/", suggestions_view.suggestions, "suggestions"),
         part("suggestions/run/", suggestions_view.suggestions_run, "suggestions-run"),
     ],

@@ -17,7 +17,7 @@ from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
 from inspector.pages.review.codebooks.codebooks import describe_acts
-from inspector.pages.review.queues.kept_filter import kept_filter
+from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 

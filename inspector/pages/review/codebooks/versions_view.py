@@ -22,7 +22,7 @@ from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.codebooks.codebooks import change_groups, code_rows, counted_queues
-from inspector.pages.review.queues.kept_filter import kept_filter
+from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
