@@ -42,7 +42,7 @@ from inspector.pages.overview import overview_view
 from inspector.pages.people import activity_view, comments_view, login_view, people_view, sso_view
 from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
-from inspector.pages.review.codebooks import codebooks_view, codes_view, versions_view
+from inspector.pages.review.codebooks import changes_view, codebooks_view, versions_view
 from inspector.pages.review.coding import coding_view, resolution_view
 from inspector.pages.review.exhibits import exhibits_view
 from inspector.pages.review.queues import new_queue_view, queues_view
@@ -234,13 +234,13 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "review/versions/<uuid:public_id>/": [
         page("", versions_view.version, "codebook-version"),
-        page("diff/", versions_view.version_diff, "codebook-diff"),
-        page("carry/<uuid:queue_id>/", versions_view.version_carry, "codebook-carry"),
+        page("diff/", changes_view.version_diff, "codebook-diff"),
+        page("carry/<uuid:queue_id>/", changes_view.version_carry, "codebook-carry"),
         part("codebook.<str:form>", versions_view.version_export, "codebook-export"),
         part("freeze/", versions_view.version_freeze, "codebook-freeze"),
         part("discard/", versions_view.version_discard, "codebook-discard"),
         part("clone/", versions_view.version_clone, "codebook-clone"),
-        part("add/", codes_view.code_add, "code-add"),
+        part("add/", versions_view.code_add, "code-add"),
     ],
     "review/codebooks/": [
         page("", codebooks_view.codebooks, "codebooks"),
@@ -252,11 +252,11 @@ ROUTES: dict[str, list[Routes]] = {
         page("", review_view.review, "review"),
         page("queues/new/", new_queue_view.queue_new, "queue-new"),
         part("queues/new/forget/", new_queue_view.queue_forget, "queue-forget"),
-        part("codes/<uuid:public_id>/<slug:act>/", codes_view.code_act, "code-act"),
-        part("examples/<uuid:public_id>/remove/", codes_view.example_remove, "example-remove"),
+        part("codes/<uuid:public_id>/<slug:act>/", versions_view.code_act, "code-act"),
+        part("examples/<uuid:public_id>/remove/", versions_view.example_remove, "example-remove"),
         part(
             "reviews/<uuid:review_id>/marks/<uuid:mark_id>/example-of/<uuid:code_id>/",
-            codes_view.mark_example,
+            versions_view.mark_example,
             "mark-example",
         ),
     ],

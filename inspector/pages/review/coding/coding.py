@@ -45,7 +45,7 @@ class CodeLine(Shaped):
 class CodingPanel:
     """`review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
     `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they submitted,
-    once that may be shown."""
+    as soon as it may be shown."""
 
     limits: ClassVar = {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
     confidences: ClassVar = [(value, label.lower()) for value, label in Review.Confidence.choices]
@@ -149,7 +149,7 @@ def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLi
 
 
 def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
-    """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
+    """`item` with its queue, version and codebook loaded. The number of queries does not grow with the reviews."""
     marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
     reviews = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
     if hidden.labels:

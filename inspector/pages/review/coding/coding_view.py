@@ -39,8 +39,7 @@ from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
 from benchapp.stats.comparing.condition_names import name_condition
 from inspector.pages.review.coding.coding import coding_of
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
-from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item, read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import item_closed_to
@@ -50,7 +49,7 @@ MAX_BODY = 4 * 1024 * 1024
 
 
 class Saved(BaseModel):
-    """What the page sends: who wrote it (the login may have changed meanwhile), from which revision, and the draft."""
+    """What the page sends: who wrote it (the login may have changed since), the revision it starts from, and the draft."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -189,7 +188,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @needs(User.Level.REVIEWER)
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
+    """The condition the reviewer thinks it was; "" for not knowing. It is final, and what was hidden is shown."""
     found = load_item(public_id)
     if not_json := _refuse_form(request):
         return not_json
@@ -223,7 +222,7 @@ def propose(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _refuse_form(request: HttpRequest) -> JsonResponse | None:
-    """A form is no draft; the body of one that carries files cannot even be read again."""
+    """A form is not a draft; the body of one that carries files cannot even be read again."""
     if request.content_type == "application/json":
         return None
     return JsonResponse({"error": "Send application/json."}, status=415)

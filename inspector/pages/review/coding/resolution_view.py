@@ -51,7 +51,7 @@ RESOLUTION = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What the form shows as chosen: what stands, what was just sent, or what all reviews share."""
+    """What the form shows as chosen: the current resolution, what was just sent, or what all reviews share."""
 
     codes: frozenset[UUID]
     category: str = ""
@@ -61,7 +61,7 @@ class Filled:
 
 
 class ResolveForm(forms.Form):
-    """What the page sends. `seen`: the resolution that stood when it was opened, empty for none."""
+    """What the page sends. `seen`: the resolution that was current when it was opened, empty for none."""
 
     category = forms.ChoiceField(
         choices=Resolution.Category.choices, error_messages={"required": "Choose why they differ."}
@@ -85,7 +85,7 @@ class ResolveForm(forms.Form):
         return AdjudicatorVerdict(frozenset(given["codes"]), *(given[name] for name in names))
 
     def read_sent(self) -> Filled:
-        """What was sent, also where it cannot stand."""
+        """What was sent, valid or not."""
         codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
         category, attribution, memo = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
         return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)

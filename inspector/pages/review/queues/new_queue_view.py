@@ -35,7 +35,6 @@ from benchapp.review.queues.queue_making import (
 )
 from benchapp.stats.comparing.axis_facets import AXES, facets_of
 from benchapp.stats.metrics.amounts import render_rough_duration
-from inspector.pages.review.offered_rows import offer_rows
 from inspector.pages.review.queues.queue_selection import (
     AT_ONCE,
     SHOWN,
@@ -183,6 +182,10 @@ def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
+def frozen_versions() -> QuerySet[CodebookVersion]:
+    return CodebookVersion.objects.exclude(frozen_at=None).select_related("codebook").order_by("codebook", "-number")
+
+
 class CodebookField(forms.ModelChoiceField):  # type: ignore[type-arg]
     """A frozen version, or a starter ("starter:skillflow") whose copy is frozen when the queue is made."""
 
@@ -210,7 +213,9 @@ class DrawForm(forms.Form):
 
     def __init__(self, given: QueryDict) -> None:
         super().__init__(given)
-        offer_rows(self, "reviewers", may_review())
+        people = self.fields["reviewers"]
+        assert isinstance(people, forms.ModelMultipleChoiceField)
+        people.queryset = may_review()
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -253,7 +258,7 @@ class QueueForm(DrawForm):
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     version = CodebookField(
-        queryset=CodebookVersion.objects.none(),
+        queryset=frozen_versions(),
         to_field_name="public_id",
         error_messages={"required": "Choose a frozen version of a codebook."},
     )
@@ -263,10 +268,6 @@ class QueueForm(DrawForm):
     hides_conditions = forms.BooleanField(required=False)
     hides_models = forms.BooleanField(required=False)
     reservation = forms.IntegerField(min_value=1, max_value=MINUTES)
-
-    def __init__(self, given: QueryDict) -> None:
-        super().__init__(given)
-        offer_rows(self, "version", frozen_versions())
 
     def spec(self, selection: Population, user: User) -> QueueSpec:
         """A chosen starter becomes a codebook here: make the queue in the same transaction."""
@@ -308,7 +309,7 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
 
 def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> QueryDict:
     """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against what it
-    proposes. It proposes to hide what differs, and nothing of the record from somebody who is alone: hiding closes pages,
+    proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding closes pages,
     and here they would close to the only person who reads them."""
     selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
@@ -356,7 +357,7 @@ def proposes_to_hide_conditions(what: str, version: str, selection: Population) 
 
 
 def propose_name(what: str, selection: Population) -> str:
-    """What it reviews, and of which experiments: "Trials that failed: Example"."""
+    """What it reviews, and the experiments it comes from: "Trials that failed: Example"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
     return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
@@ -377,14 +378,14 @@ class SkillCodes:
 
 
 def _read_skill_codes(given: QueryDict) -> SkillCodes:
-    """Of the form as it stands, complete or not. Two queries, none where trials are not reviewed or a starter is chosen."""
+    """Of the form as it is, complete or not. Two queries, none where trials are not reviewed or a starter is chosen."""
     if not given.get("what", "").startswith(Queue.Unit.TRIAL):  # decisions and libraries are about nothing else
         return SkillCodes([], 0, are_hidden=False)
     return SkillCodes(*_judging_skills(given.get("version", "")), are_hidden=bool(given.get("hides_conditions")))
 
 
 def _judging_skills(value: str) -> tuple[list[str], int]:
-    """(names of the codes that judge skills, codes in all) of a frozen version or of a starter."""
+    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter."""
     if starter := find_starter(value):
         return list(judging_texts(starter.text)), starter.codes_total
     try:
@@ -402,13 +403,9 @@ def find_starter(value: object) -> Starter | None:
 
 
 def offered_starters() -> list[Starter]:
-    """Those of which no copy is frozen yet."""
+    """Those without a frozen copy."""
     copies = set(frozen_versions().values_list("codebook__cloned_from", flat=True))
     return [starter for starter in starters().values() if f"starter {starter.key}" not in copies]
-
-
-def frozen_versions() -> QuerySet[CodebookVersion]:
-    return CodebookVersion.objects.exclude(frozen_at=None).select_related("codebook").order_by("codebook", "-number")
 
 
 def _choose_team(people: Sequence[str], user: User) -> Sequence[str]:

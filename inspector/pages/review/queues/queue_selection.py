@@ -94,7 +94,7 @@ class KeptFilter:
 
 
 def kept_filter(request: HttpRequest) -> KeptFilter | None:
-    """None where nothing is kept, or what is kept means nothing any more."""
+    """None where nothing is kept, or what is kept no longer means anything."""
     query = request.COOKIES.get(COOKIE, "")
     if not query or len(query) > LONGEST:
         return None

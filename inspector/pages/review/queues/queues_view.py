@@ -142,8 +142,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
-    """Status of each item; of those about which this person has still to answer without knowing what others said, only what
-    they did themselves. Else somebody who splits one code and carries the queue over would see whose reviews became drafts
+    """Status of each item; while this person has still to answer it without knowing what others said, only what they did
+    themselves. Else somebody who splits one code and carries the queue over would see whose reviews became drafts
     again, and so what they had said."""
     drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
     own = set(drafts.values_list("item", flat=True)) if unsaid else set()
@@ -247,7 +247,7 @@ class QueueDraw(Shaped):
     controls: int
     overlap: int
     inclusion: float | None  # of all items but controls, where it is one number
-    trials_query: str  # for Compare's list of trials; empty where it would tell or does not apply
+    trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
 
     json_shape = JsonShape(
         *("from=says", "selection=chips", "parts_hidden=masked"),

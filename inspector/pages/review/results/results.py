@@ -254,7 +254,7 @@ class Results:
 
     def examples(self, user: User) -> dict[int, list[Example]]:
         """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
-        ones first, a trial once. Nothing of a trial that is still closed to this person."""
+        ones first, a trial once. Never a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.trial != example.trial for each in found[code]):
@@ -312,7 +312,7 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
 
 
 def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
-    """Without labels that a resolution left out: what does not count is no example."""
+    """Without labels that a resolution left out: what does not count is not an example."""
     resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
     members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
     # of a resolved item the codes that count: its resolution's, and those above them
