@@ -42,11 +42,11 @@ from inspector.pages.overview import overview_view
 from inspector.pages.people import activity_view, comments_view, login_view, people_view, sso_view
 from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
-from inspector.pages.review.codebooks import codebooks_view, codes_view, versions_view
+from inspector.pages.review.codebooks import changes_view, codebooks_view, versions_view
 from inspector.pages.review.coding import coding_view, resolution_view
 from inspector.pages.review.exhibits import exhibits_view
 from inspector.pages.review.queues import new_queue_view, queues_view
-from inspector.pages.review.results import agreement_view, results_view
+from inspector.pages.review.results import agreement_view, disagreements_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
@@ -215,8 +215,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("results/<slug:key>.<str:form>", results_view.results_chart, "results-chart"),
         page("agreement/", agreement_view.agreement, "agreement"),
         part("agreement/keep/", agreement_view.agreement_keep, "agreement-keep"),
-        page("disagreements/", agreement_view.disagreements, "disagreements"),
-        part("disagreements/open/", agreement_view.disagreements_open, "disagreements-open"),
+        page("disagreements/", disagreements_view.disagreements, "disagreements"),
+        part("disagreements/open/", disagreements_view.disagreements_open, "disagreements-open"),
         page("suggestions/", suggestions_view.suggestions, "suggestions"),
         part("suggestions/run/", suggestions_view.suggestions_run, "suggestions-run"),
     ],
@@ -234,13 +234,13 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "review/versions/<uuid:public_id>/": [
         page("", versions_view.version, "codebook-version"),
-        page("diff/", versions_view.version_diff, "codebook-diff"),
-        page("carry/<uuid:queue_id>/", versions_view.version_carry, "codebook-carry"),
+        page("diff/", changes_view.version_diff, "codebook-diff"),
+        page("carry/<uuid:queue_id>/", changes_view.version_carry, "codebook-carry"),
         part("codebook.<str:form>", versions_view.version_export, "codebook-export"),
         part("freeze/", versions_view.version_freeze, "codebook-freeze"),
         part("discard/", versions_view.version_discard, "codebook-discard"),
         part("clone/", versions_view.version_clone, "codebook-clone"),
-        part("add/", codes_view.code_add, "code-add"),
+        part("add/", versions_view.code_add, "code-add"),
     ],
     "review/codebooks/": [
         page("", codebooks_view.codebooks, "codebooks"),
@@ -252,11 +252,11 @@ ROUTES: dict[str, list[Routes]] = {
         page("", review_view.review, "review"),
         page("queues/new/", new_queue_view.queue_new, "queue-new"),
         part("queues/new/forget/", new_queue_view.queue_forget, "queue-forget"),
-        part("codes/<uuid:public_id>/<slug:act>/", codes_view.code_act, "code-act"),
-        part("examples/<uuid:public_id>/remove/", codes_view.example_remove, "example-remove"),
+        part("codes/<uuid:public_id>/<slug:act>/", versions_view.code_act, "code-act"),
+        part("examples/<uuid:public_id>/remove/", versions_view.example_remove, "example-remove"),
         part(
             "reviews/<uuid:review_id>/marks/<uuid:mark_id>/example-of/<uuid:code_id>/",
-            codes_view.mark_example,
+            versions_view.mark_example,
             "mark-example",
         ),
     ],

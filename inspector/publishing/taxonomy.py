@@ -17,9 +17,9 @@ from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.results.review_exports import TAXONOMY, taxonomy_rows, taxonomy_table
 from benchapp.review.review_access import asked_elsewhere, still_to_code
 from inspector.pages.compare.report import static_text
+from inspector.pages.review.results.causes import cell_text
 from inspector.pages.review.results.results import parse_choices, results_of
 from inspector.pages.review.results.results_charts import PER_SAID
-from inspector.pages.review.results.results_page import cell_text
 from inspector.publishing.site_files import PublishingError
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Codebook, Experiment, Queue, Run, User
+from benchapp.models import Codebook, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
@@ -23,7 +22,7 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 DRAFTS = 10
-OFFERED = 2  # experiments: beside one's own newest, the example
+OFFERED = 2  # experiments: one's own newest and the example
 CODEBOOKS = 12
 DRAFT = JsonShape(
     *("queue=item.queue.name", ("item", lambda draft: draft.item.ordinal + 1)),
@@ -46,6 +45,10 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queues": [{**QUEUE.read(each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows],
         "next": next_url(request, page),
     }
+    codebooks = Codebook.objects.annotate(
+        frozen=Max("versions__number", filter=Q(versions__frozen_at__isnull=False)),
+        drafts=Count("versions", filter=Q(versions__frozen_at=None)),
+    ).order_by("name")
     context = {
         "page": page,
         "mine": waiting,
@@ -53,7 +56,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": [(each, unresolved.get(each.queue.pk, 0), each.queue.pk in early) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
-        "codebooks": _codebooks(),
+        "codebooks": codebooks[:CODEBOOKS],
         "units": UNITS,
         "offers": [] if rows else _offer_starts(),
     }
@@ -61,14 +64,14 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _waiting(user: User) -> list[QueueProgress]:
-    """Open queues in which something is left for this person, the oldest first: what was asked for first."""
+    """Open queues with something left for this person, the oldest first: what was asked for first."""
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
     return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
 
 
 def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:
     """Those of these queues whose reviews are all in, with how many open disagreements this person may settle: as
-    `explain_barred` says of one item, nobody but an admin settles what they answered themselves."""
+    in `explain_barred`, nobody but an admin settles what they answered themselves."""
     ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
     if not ready or not user.may(User.Level.REVIEWER):
         return []
@@ -76,36 +79,18 @@ def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]
     return [(queue, counts[queue.pk]) for queue in ready if counts.get(queue.pk)]
 
 
-@dataclass(frozen=True, slots=True)
-class FirstReview:
-    """The failures of an experiment that somebody without a queue can code at once. `query`: of the form, empty where
-    it opens with them."""
-
-    experiment: Experiment
-    failed: int
-    drawn: int
-    query: str
-
-
-def _offer_starts() -> list[FirstReview]:
-    """Of the experiments that ended last; none where none that ended has a failed trial."""
+def _offer_starts() -> list[dict[str, object]]:
+    """Failures that somebody without a queue can code at once, of the experiments that ended last; none where none that ended
+    has a failed trial. query: of the form, empty where it opens with them."""
     found = list(list_failing()[:OFFERED])
     runs = Run.objects.filter(experiment__in=found).only("public_id", "revision", "status", "experiment_id")
     tallies, failed = tally_by_phase(runs), Counter[int]()
     for run in runs:
         failed[run.experiment_id] += sum(tally.scored - tally.passed for tally in tallies[run.pk].values())
-    return [_offer_start(each, failed[each.pk], is_newest=not place) for place, each in enumerate(found)]
-
-
-def _offer_start(experiment: Experiment, failed: int, *, is_newest: bool) -> FirstReview:
-    population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
-    return FirstReview(experiment, failed, min(failed, AT_ONCE), "" if is_newest else f"?{population.query()}")
-
-
-def _codebooks() -> list[Codebook]:
-    return list(
-        Codebook.objects.annotate(
-            frozen=Max("versions__number", filter=Q(versions__frozen_at__isnull=False)),
-            drafts=Count("versions", filter=Q(versions__frozen_at=None)),
-        ).order_by("name")[:CODEBOOKS]
-    )
+    offers: list[dict[str, object]] = []
+    for experiment in found:
+        population = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed")
+        total = failed[experiment.pk]
+        query = f"?{population.query()}" if offers else ""
+        offers.append({"experiment": experiment, "failed": total, "drawn": min(total, AT_ONCE), "query": query})
+    return offers

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
-from inspector.pages.review.results.agreement import judge_alpha
+from inspector.pages.review.results.agreement_view import judge_alpha
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user

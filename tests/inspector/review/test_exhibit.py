@@ -10,8 +10,7 @@ from django.urls import reverse
 from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
 from benchapp.stats.metrics.metric_names import name_role
-from inspector.pages.review.exhibits.exhibit import Exhibit, _facts, exhibit_of, load_item
-from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
+from inspector.pages.review.exhibits.exhibit import Exhibit, _read_run, exhibit_of, load_item, read_exhibit
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import (
@@ -69,7 +68,7 @@ def checked_trial() -> Trial:
 def test_the_author_is_hidden_with_the_condition_because_only_some_have_one() -> None:
     run = make_run(condition="selfgen-always", author_model="the-author")
     told = {
-        (conditions, models): [fact.value for fact in _facts(run, Hidden(conditions, models, False, False))]
+        (conditions, models): [value for _, value in _read_run(run, Hidden(conditions, models, False, False))]
         for conditions in (True, False)
         for models in (True, False)
     }

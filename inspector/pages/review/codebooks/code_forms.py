@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.models import Code, CodebookVersion, Decision, Trial, User
@@ -10,7 +11,6 @@ from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_NAME, MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example
-from inspector.pages.review.offered_rows import offer_rows
 
 MIN_PARTS, MAX_PARTS = 2, 6
 TEXTS = {"definition": "Definition", "include": "Label it when", "exclude": "Not when, and what instead"}
@@ -26,6 +26,11 @@ def _text(label: str, *, rows: int = 3) -> forms.CharField:
 
 def _read_texts(code: Code) -> dict[str, object]:
     return {name: getattr(Wording.of(code), name) for name in ("name", *TEXTS)}
+
+
+def _choose_code(codes: QuerySet[Code], label: str, nothing: str) -> forms.Field:
+    """`nothing`: what it means to choose none."""
+    return forms.ModelChoiceField(codes, required=False, to_field_name="public_id", empty_label=nothing, label=label)
 
 
 class CodeForm(forms.Form):
@@ -55,18 +60,14 @@ class WordingForm(CodeForm):
 
 
 class AddForm(WordingForm):
-    """`code` is None here: the version comes with `apply_to`."""
+    """Unlike the others it starts from a version, without a code."""
 
     title, button = "Add", "Add code"
-    parent = forms.ModelChoiceField(
-        Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top"
-    )
 
     def __init__(self, version: CodebookVersion, sent: QueryDict | None = None) -> None:
         super().__init__(None, sent)
         self.version = version
-        self.fields["parent"].label = "Below"
-        offer_rows(self, "parent", version.codes.all())
+        self.fields["parent"] = _choose_code(version.codes.all(), "Below", "at the top")
 
     def apply(self, user: User) -> str:
         self.code = codes.add(self.version, self.wording(), user, parent=self.cleaned_data["parent"])
@@ -91,17 +92,12 @@ class EditForm(WordingForm):
 class MoveForm(CodeForm):
     code: Code
     title, button = "Move", "Move"
-    parent = forms.ModelChoiceField(
-        Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top", label="Below"
-    )
-    before = forms.ModelChoiceField(
-        Code.objects.none(), required=False, to_field_name="public_id", empty_label="last", label="Before"
-    )
 
     def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
         super().__init__(code, sent, initial={"parent": code.parent and code.parent.public_id})
-        for name in ("parent", "before"):
-            offer_rows(self, name, code.version.codes.exclude(pk=code.pk))
+        others = code.version.codes.exclude(pk=code.pk)
+        self.fields["parent"] = _choose_code(others, "Below", "at the top")
+        self.fields["before"] = _choose_code(others, "Before", "last")
 
     def apply(self, user: User) -> str:
         parent, before = self.cleaned_data["parent"], self.cleaned_data["before"]
@@ -139,18 +135,17 @@ class MergeForm(WordingForm):
     code: Code
     title, button = "Merge", "Merge"
     about = "All their labels follow automatically, even where the words change."
-    others = forms.ModelMultipleChoiceField(
-        Code.objects.none(),
-        to_field_name="public_id",
-        widget=forms.CheckboxSelectMultiple,
-        label="Merge with",
-        error_messages={"required": "Choose at least one other code."},
-    )
-    field_order = ("others", "name", *TEXTS)
 
     def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
         super().__init__(code, sent, initial=_read_texts(code))
-        offer_rows(self, "others", code.version.codes.exclude(pk=code.pk))
+        self.fields["others"] = forms.ModelMultipleChoiceField(
+            code.version.codes.exclude(pk=code.pk),
+            to_field_name="public_id",
+            widget=forms.CheckboxSelectMultiple,
+            label="Merge with",
+            error_messages={"required": "Choose at least one other code."},
+        )
+        self.order_fields(("others", "name", *TEXTS))
 
     def apply(self, user: User) -> str:
         merged = [self.code, *self.cleaned_data["others"]]
@@ -176,7 +171,7 @@ class ExampleForm(CodeForm):
         "A place that shows what the code means. Marks of submitted reviews can be added from the coding screen too."
     )
     trial = forms.ModelChoiceField(
-        Trial.objects.none(),
+        Trial.objects.filter(episode__run__experiment__deleted_at=None),
         required=False,
         to_field_name="public_id",
         widget=forms.TextInput({"autocomplete": "off"}),
@@ -184,7 +179,7 @@ class ExampleForm(CodeForm):
         error_messages={"invalid_choice": "There is no such trial."},
     )
     decision = forms.ModelChoiceField(
-        Decision.objects.none(),
+        Decision.objects.filter(episode__run__experiment__deleted_at=None),
         required=False,
         to_field_name="public_id",
         widget=forms.TextInput({"autocomplete": "off"}),
@@ -195,12 +190,6 @@ class ExampleForm(CodeForm):
     quote = forms.CharField(required=False, max_length=MAX_QUOTE, widget=forms.Textarea({"rows": 2}), label="Quote")
     note = forms.CharField(required=False, max_length=MAX_TEXT, widget=forms.Textarea({"rows": 2}), label="Note")
     is_counter = forms.BooleanField(required=False, label="Shows what the code does not mean")
-
-    def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
-        super().__init__(code, sent)
-        standing = {"episode__run__experiment__deleted_at": None}
-        offer_rows(self, "trial", Trial.objects.filter(**standing))
-        offer_rows(self, "decision", Decision.objects.filter(**standing))
 
     def apply(self, user: User) -> str:
         add_example(self.code, user, **self.cleaned_data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -16,14 +18,14 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
-from inspector.pages.review.codebooks.codebooks import describe_acts
-from inspector.pages.review.queues.kept_filter import kept_filter
+from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 ACTS_PER_PAGE = 50
 
+Detail = dict[str, Any]  # of an act in the log, as JSON
 CODEBOOK = JsonShape(
     *("id=public_id", "name"),
     ("versions", lambda codebook: JsonShape("number", "frozen_at", "id=public_id").read_all(codebook.versions.all())),
@@ -75,7 +77,7 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"“{codebook.name}” is a draft now. Change what you need, then freeze it.")
             return redirect(codebook.versions.get())
-    return _page(request, as_json=False, form=form, faults=faults, status=422)
+    return _page(request, form=form, faults=faults, status=422)
 
 
 @require_safe
@@ -88,7 +90,7 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     )
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
-    history = describe_acts(page)
+    history = [(act, _describe_act(act.verb, act.detail)) for act in page]
     data = {
         "id": found.public_id,
         "name": found.name,
@@ -121,7 +123,7 @@ def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _page(
     request: HttpRequest,
     *,
-    as_json: bool,
+    as_json: bool = False,
     form: StartForm | None = None,
     faults: list[str] | None = None,
     status: int = 200,
@@ -146,3 +148,57 @@ def _page(
         "max_kib": MAX_BYTES // 1024,
     }
     return render_page(request, "review/codebooks.html", data=data, context=context, as_json=as_json, status=status)
+
+
+# --- who did what ------------------------------------------------------------------------------------------------------
+
+
+def _describe_act(verb: str, detail: Detail) -> str:
+    """An act on a codebook as a sentence without its actor: "renamed “a” to “b” in v2"."""
+    found = SENTENCES[verb](detail) if verb in SENTENCES else verb
+    if "version" not in detail or verb in WITH_VERSION:
+        return found
+    return f"{found} in v{detail['version']}"
+
+
+SENTENCES: dict[str, Callable[[Detail], str]] = {
+    "codebook.started": lambda detail: "began the codebook",
+    "codebook.cloned": lambda detail: f"began the codebook with {detail.get('codes', 0)} codes of a {_source(detail)}",
+    "codebook.drafted": lambda detail: f"began the draft of {_version(detail)}",
+    "codebook.discarded": lambda detail: f"discarded the draft of {_version(detail)}",
+    "codebook.frozen": lambda detail: f"froze {_version(detail)} with {detail.get('codes', 0)} codes",
+    "code.added": lambda detail: f"added {_code(detail)}",
+    "code.renamed": lambda detail: f"renamed {_code(detail)} to “{detail.get('to', '')}”",
+    "code.redefined": lambda detail: f"changed the {', '.join(detail.get('texts', {}))} of {_code(detail)}",
+    "code.moved": lambda detail: f"moved {_code(detail)} {_below(detail.get('parent', ''))}",
+    "code.split": lambda detail: f"split {_code(detail)} into {_names(detail.get('into', []))}",
+    "code.merged": lambda detail: f"merged {_names(detail.get('codes', []))} into “{detail.get('into', '')}”",
+    "code.retired": lambda detail: f"retired {_code(detail)}",
+    "example.added": lambda detail: f"added an example of {_code(detail)}",
+    "example.removed": lambda detail: f"removed an example of {_code(detail)}",
+}
+
+
+WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.frozen"})
+
+
+def _version(detail: Detail) -> str:
+    return f"v{detail.get('version', '?')}"
+
+
+def _code(detail: Detail) -> str:
+    return f"“{detail.get('code', '')}”"
+
+
+def _source(detail: Detail) -> str:
+    """ "starter skillflow", "file", or "version of another codebook"."""
+    source = str(detail.get("from", "file"))
+    return source if source == "file" or source.startswith("starter ") else "version of another codebook"
+
+
+def _below(parent: str) -> str:
+    return f"below “{parent}”" if parent else "to another place"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"“{name}”" for name in names)

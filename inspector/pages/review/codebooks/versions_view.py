@@ -1,54 +1,89 @@
-"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; its differences, file and queues."""
+"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; acts on it, on its codes and on their
+examples; its file."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, Queue, User
-from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
+from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Label, Mark, Queue, Review, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import hidden_in
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone, discard, freeze, text_of
-from benchapp.review.codebooks.examples import hidden_examples, note_examples_seen
-from benchapp.review.codebooks.version_changes import VersionDiff
-from benchapp.review.review_access import asked_elsewhere, still_to_code
-from benchapp.review.seeing import note_seen
+from benchapp.review.codebooks.examples import add_from_mark, hidden_examples, note_examples_seen, remove_example
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import judging_skills
+from benchapp.review.review_access import answered_unseen, asked_elsewhere
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
-from inspector.pages.review.codebooks.codebooks import change_groups, code_rows, counted_queues
-from inspector.pages.review.queues.kept_filter import kept_filter
-from inspector.pages.review.queues.queues import load_queue, may_manage
+from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 
+KIND_WORDS = {
+    CodeOrigin.Kind.RENAMED: "renamed from",
+    CodeOrigin.Kind.REDEFINED: "redefined from",
+    CodeOrigin.Kind.MERGED: "merged from",
+    CodeOrigin.Kind.SPLIT: "split from",
+}
 VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_at", "digest?", "note")
-CODE_FATE = JsonShape(
-    "code=code.name", "kind=fate.kind", "becomes=fate.code.name", "must_look=fate.must_look", "labels"
-)
+ORIGIN = JsonShape("kind", "before=before.name")
 CONTENT_TYPES = {"yaml": "application/yaml", "json": "application/json"}
 
 
-class CodeFate(NamedTuple):
-    """What becomes of a code's labels. `labels` is None where their count is hidden."""
+@dataclass(frozen=True, slots=True)
+class ExampleView(Shaped):
+    """An example and the address of what it shows; "" where that is not in this record."""
+
+    example: CodeExample
+    url: str
+    place: str
+
+    json_shape = JsonShape(
+        *("id=example.public_id", "trial=example.trial", "decision=example.decision", "step=example.step"),
+        *("field=example.field", "quote=example.quote", "note=example.note", "is_counter=example.is_counter"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow(Shaped):
+    """A code as the tree shows it. `labels`: how many, None for a draft, which nothing can be labelled with."""
 
     code: Code
-    fate: Fate
+    parent: str | None  # name of the code above it
+    depth: int
+    origins: tuple[tuple[str, str], ...]  # (how, name in the version before), only what differs
+    is_new: bool  # the version before had nothing it follows from
     labels: int | None
+    examples: tuple[ExampleView, ...]
+    examples_hidden: int
+    key: str  # what one presses for it, "" where the signs ran out
+    judges_skills: bool  # so nobody can judge it while a queue hides skills
+
+    json_shape = JsonShape(
+        *("id=code.public_id", "name=code.name", "parent", "definition=code.definition", "include=code.include"),
+        "exclude=code.exclude",
+        ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
+        *("labels", "examples", "examples_hidden", "keys=key", "judges_skills"),
+    )
 
 
 @require_safe
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
-    return version_page(request, version_of(public_id), as_json=as_json)
+    return version_page(request, load_version(public_id), as_json=as_json)
 
 
-def version_of(public_id: UUID) -> CodebookVersion:
+def load_version(public_id: UUID) -> CodebookVersion:
     versions = CodebookVersion.objects.select_related("codebook", "previous", "frozen_by", "created_by")
     return get_object_or_404(versions, public_id=public_id)
 
@@ -65,11 +100,14 @@ def version_page(
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
     queues = list(found.queues.all())
-    counted = counted_queues(found, user_of(request)) if queues else set()
-    rows = code_rows(found, user_of(request), counted)
+    counted = _find_counted(found, user_of(request)) if queues else set()
+    rows = _read_codes(found, user_of(request), counted)
     shown = [each.example for row in rows for each in row.examples]
     note_examples_seen(user_of(request), shown)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
+    # queues of earlier versions that nobody carried over to this one yet
+    carriable = Queue.objects.filter(version__codebook=found.codebook, version__number__lt=found.number)
+    carriable = carriable.exclude(carried_to__version=found).select_related("version__codebook")
     siblings = list(found.codebook.versions.order_by("number"))
     form = form or _form(request, found, [row.code for row in rows])
     context = {
@@ -87,7 +125,7 @@ def version_page(
         "siblings": siblings,
         "queues": queues,
         "uncounted": [queue for queue in queues if queue.pk not in counted],
-        "carriable": _carriable(found) if found.is_frozen else [],
+        "carriable": carriable if found.is_frozen else [],
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
     }
@@ -97,7 +135,7 @@ def version_page(
 
 
 def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:
-    """The form that `?code=&do=` asks for; the one that adds a code where they say nothing that is there."""
+    """The form that `?code=&do=` asks for; the one that adds a code where they name no code of it."""
     if found.is_frozen:
         return None
     wanted = request.GET.get("code", "")
@@ -111,10 +149,60 @@ def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> Co
     return kind(code)
 
 
-def _carriable(found: CodebookVersion) -> list[Queue]:
-    """Queues of earlier versions that nobody carried over to this one yet."""
-    earlier = Queue.objects.filter(version__codebook=found.codebook, version__number__lt=found.number)
-    return list(earlier.exclude(carried_to__version=found).select_related("version__codebook"))
+def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
+    """Every code in reading order, with its labels in these queues. The same number of queries however many there are."""
+    codes = version.codes.prefetch_related(
+        "origins__before", "examples__trial__task", "examples__decision__episode__run"
+    )
+    ordered = in_order(codes)
+    hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
+    totals: dict[int, int] = {}
+    if version.is_frozen:
+        labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
+        labels = labels.filter(mark__review__item__queue__in=counted)
+        totals = dict(labels.order_by().values_list("code").annotate(Count("pk")))
+    names = {code.pk: code.name for code, _ in ordered}
+    keys, judging = keys_of(version), judging_skills(codes)
+    rows = []
+    for code, depth in ordered:
+        examples, origins = list(code.examples.all()), list(code.origins.all())
+        shown = tuple(_locate_example(example) for example in examples if example.pk not in hidden)
+        rows.append(
+            CodeRow(
+                code=code,
+                parent=names.get(code.parent_id or 0),
+                depth=depth,
+                origins=tuple(
+                    (KIND_WORDS[CodeOrigin.Kind(origin.kind)], origin.before.name)
+                    for origin in origins
+                    if origin.kind in KIND_WORDS
+                ),
+                is_new=version.previous_id is not None and not origins,
+                labels=totals.get(code.pk, 0) if version.is_frozen else None,
+                examples=shown,
+                examples_hidden=len(examples) - len(shown),
+                key=keys[code.pk],
+                judges_skills=code.pk in judging,
+            )
+        )
+    return rows
+
+
+def _find_counted(version: CodebookVersion, user: User) -> set[int]:
+    """Keys of the queues whose labels may be counted. None where somebody still answers unseen by others, for nobody: anyone
+    who watched the number grow would know who said what. Nor one that another queue hides from this person."""
+    queues = list(version.queues.exclude(pk__in=answered_unseen(version.queues.all())))
+    return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
+
+
+def _locate_example(example: CodeExample) -> ExampleView:
+    if example.trial:
+        step = f"?step={example.step}#step-{example.step}" if example.step else ""
+        place = example.trial.task.key + (f", step {example.step}" if example.step else "")
+        return ExampleView(example, reverse("trial", args=[example.trial.public_id]) + step, place)
+    if example.decision:
+        return ExampleView(example, example.decision.get_absolute_url(), f"decision {example.decision.number}")
+    return ExampleView(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
 
 
 # --- acts on the whole version ------------------------------------------------------------------------------------------
@@ -123,7 +211,7 @@ def _carriable(found: CodebookVersion) -> list[Queue]:
 @require_POST
 @needs(User.Level.REVIEWER)
 def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    found, note = version_of(public_id), request.POST.get("note", "")
+    found, note = load_version(public_id), request.POST.get("note", "")
     try:
         freeze(found, user_of(request), note)
     except CodebookRefused as refusal:
@@ -135,7 +223,7 @@ def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @needs(User.Level.REVIEWER)
 def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    found = version_of(public_id)
+    found = load_version(public_id)
     try:
         discard(found, user_of(request))
     except CodebookRefused as refusal:
@@ -148,7 +236,7 @@ def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @needs(User.Level.REVIEWER)
 def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    found = version_of(public_id)
+    found = load_version(public_id)
     try:
         made = clone(found, user_of(request), name=request.POST.get("name", ""))
     except CodebookRefused as refusal:
@@ -162,7 +250,7 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
     if form not in CONTENT_TYPES:
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
-    found = version_of(public_id)
+    found = load_version(public_id)
     examples = CodeExample.objects.filter(code__version=found)
     hidden = hidden_examples(user_of(request), examples)
     note_examples_seen(user_of(request), [each for each in examples if each.pk not in hidden])
@@ -172,84 +260,66 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=headers)
 
 
-# --- differences and carrying over ---------------------------------------------------------------------------------------
+# --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------
 
 
-@require_safe
-def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """Against the version that `?from=NUMBER` names, else against the one before."""
-    found = version_of(public_id)
-    earlier = list(found.codebook.versions.filter(number__lt=found.number).order_by("number"))
-    wanted = request.GET.get("from", "")
-    old = next((version for version in earlier if str(version.number) == wanted), found.previous)
-    groups = change_groups(VersionDiff(old, found)) if old else []
-    data = {
-        "codebook": found.codebook.name,
-        "from": old.number if old else None,
-        "to": found.number,
-        "changes": [change for group in groups for change in group.changes],
-        "next": None,
-    }
-    context = {"section": "codebook", "version": found, "old": old, "earlier": earlier, "groups": groups}
-    return render_page(request, "review/codebook_diff.html", data=data, context=context, as_json=as_json)
+@require_POST
+@needs(User.Level.REVIEWER)
+def code_add(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    version = load_version(public_id)
+    return _done(request, AddForm(version, request.POST), version.public_id)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(User.Level.REVIEWER, to_change=True)
-def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
-    found = version_of(public_id)
-    queue = load_queue(queue_id)
-    if request.method == "POST":
-        return _carry(request, queue, found)
+@require_POST
+@needs(User.Level.REVIEWER)
+def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
+    """edit, example, move, split, merge or retire."""
+    if act not in ACTS:
+        raise Http404(f"There are {', '.join(ACTS)}.")
+    code = get_object_or_404(Code.objects.select_related("version__codebook", "parent"), public_id=public_id)
+    return _done(request, ACTS[act](code, request.POST), code.version.public_id)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    example = get_object_or_404(CodeExample.objects.select_related("code__version__codebook"), public_id=public_id)
+    version = example.code.version
     try:
-        plan = CarryPlan(queue, found)
+        remove_example(example, user_of(request))
     except CodebookRefused as refusal:
-        raise Http404(str(refusal)) from refusal
-    return _carry_page(request, plan, as_json=as_json)
+        return version_page(request, version, refusal=str(refusal), status=422)
+    return redirect(version)
 
 
-def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
-    if not may_manage(queue, user_of(request)):
-        raise PermissionDenied(
-            "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
-        )
+@require_POST
+@needs(User.Level.REVIEWER)
+def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: UUID) -> HttpResponse:
+    """The place of a mark as example of a code; in the draft of the next version where the code's is frozen."""
+    marks = Mark.objects.select_related("review__item__queue__version", "review__item__trial", "review__item__decision")
+    mark = get_object_or_404(marks, review__public_id=review_id, public_id=mark_id)
+    code = get_object_or_404(Code.objects.select_related("version__codebook"), public_id=code_id)
+    item = mark.review.item
+    if hidden_in(item, user_of(request)).labels:
+        raise Http404("There is no such mark.")  # for anyone who still has to code the item unseen by others
     try:
-        made = carry(queue, found, user_of(request))
+        made = add_from_mark(mark, code, user_of(request), note=request.POST.get("note", ""))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
-        return redirect(queue)
-    messages.success(request, f"“{queue.name}” was carried over to {found} and closed.")
-    return redirect(made)
+        return redirect(item)
+    messages.success(request, f"Added as an example in the draft of {made[0].code.version}.")
+    return redirect(made[0].code.version)
 
 
-def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
-    user = user_of(request)
-    is_told = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
-    if is_told:
-        note_seen(user, plan.queue)
-    by_code, counts = _sort_fates(plan, is_told=is_told), plan.counts if is_told else None
-    data = {
-        "queue": plan.queue.public_id,
-        "from": plan.queue.version.number,
-        "to": plan.version.number,
-        "counts": counts,
-        "codes": CODE_FATE.read_all(by_code),
-        "next": None,
-    }
-    context = {
-        "section": "codebook",
-        "plan": plan,
-        "counts": counts,
-        "by_code": by_code,
-        "carried": plan.queue.carried_to.filter(version=plan.version).first(),
-        "may_carry": may_manage(plan.queue, user),
-    }
-    return render_page(request, "review/codebook_carry.html", data=data, context=context, as_json=as_json)
-
-
-def _sort_fates(plan: CarryPlan, *, is_told: bool) -> list[CodeFate]:
-    """What must be looked at first. Whoever still codes unseen by others is told no count: a draft that splits one code
-    would make them tell who gave that code."""
-    rows = sorted(plan.by_code(), key=lambda row: (not row[1].must_look, row[1].kind == "kept"))
-    return [CodeFate(code, fate, total if is_told else None) for code, fate, total in rows]
+def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpResponse:
+    refusal = "Nothing was changed." if not form.is_valid() else ""
+    if not refusal:
+        try:
+            messages.success(request, form.apply(user_of(request)))
+        except CodebookRefused as error:
+            refusal = str(error)
+    if refusal:
+        return version_page(request, load_version(version_id), form=form, refusal=refusal, status=422)
+    address = reverse("codebook-version", args=[version_id])
+    standing = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
+    return redirect(f"{address}#code-{form.code.public_id}" if standing and form.code else address)

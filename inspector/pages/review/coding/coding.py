@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from django.db.models import Prefetch
 from django.urls import reverse
@@ -40,27 +40,15 @@ class CodeLine(Shaped):
         *("exclude=code.exclude", "keys=key", "waits_for_skills=waits"),
     )
 
-    @property
-    def keys(self) -> list[str]:
-        return list(self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnProgress:
-    """How many items of the queue the person has finished."""
-
-    done: int
-    total: int
-
-    @property
-    def place(self) -> int:
-        return self.done + 1
-
 
 @dataclass(frozen=True, slots=True)
 class CodingPanel:
-    """`review`: the person's own, None before the first save. `team`: how far each is, once others are no secret. `others`: submitted reviews that may be shown now.
-    `has_place`: an answer of theirs can begin or go on."""
+    """`review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
+    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they submitted,
+    as soon as it may be shown."""
+
+    limits: ClassVar = {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
+    confidences: ClassVar = [(value, label.lower()) for value, label in Review.Confidence.choices]
 
     item: QueueItem
     user: User
@@ -71,7 +59,8 @@ class CodingPanel:
     has_place: bool
     is_held: bool
     hidden: Hidden
-    progress: OwnProgress
+    done: int
+    total: int
     team: tuple[tuple[User, int], ...]
     previous: str | None  # address of the item before it in the queue
     following: str | None
@@ -119,21 +108,12 @@ class CodingPanel:
     def number(self) -> int:
         return self.item.ordinal + 1
 
-    @property
-    def confidences(self) -> list[tuple[int, str]]:
-        return [(value, label.lower()) for value, label in Review.Confidence.choices]
-
-    @property
-    def limits(self) -> dict[str, int]:
-        return {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
-
-    @property
-    def own_marks(self) -> list[Mark]:
-        return list(self.review.marks.all()) if self.review else []
-
     def page(self) -> dict[str, object]:
         """What the page's script works with."""
         names = ("save", "submit", "skip", "release", "ahead", "guess", "propose")
+        known = {line.code.pk for line in self.codes}
+        labels = [label for mark in (self.review.marks.all() if self.review else ()) for label in mark.labels.all()]
+        others = {label.code.public_id: label.code.name for label in labels if label.code_id not in known}
         return {
             "item": str(self.item.public_id),
             "reviewer": self.user.get_username(),
@@ -148,7 +128,7 @@ class CodingPanel:
                 for line in self.codes
             ],
             "why_waiting": self.why_waiting,
-            "other_codes": self._foreign_codes(),
+            "other_codes": [{"id": str(key), "name": name} for key, name in others.items()],  # of a carried draft
             "urls": {
                 **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
                 "queue": self.item.queue.get_absolute_url(),
@@ -157,17 +137,6 @@ class CodingPanel:
                 "login": reverse("login"),
             },
         }
-
-    def _foreign_codes(self) -> list[dict[str, str]]:
-        """Codes of another version that a carried draft still carries."""
-        known = {line.code.pk for line in self.codes}
-        found = {
-            label.code.public_id: label.code
-            for mark in self.own_marks
-            for label in mark.labels.all()
-            if label.code_id not in known
-        }
-        return [{"id": str(key), "name": code.name} for key, code in found.items()]
 
 
 def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLine]:
@@ -180,14 +149,17 @@ def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLi
 
 
 def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
-    """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
-    reviews = list(_list_reviews(item, user, hidden))
+    """`item` with its queue, version and codebook loaded. The number of queries does not grow with the reviews."""
+    marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
+    reviews = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
+    if hidden.labels:
+        reviews = reviews.filter(reviewer=user)
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)
     own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
     asks = review is not None and asks_guess(item, review)
     without_skills = item.trial_id is not None and (hidden.conditions or lacks_skills(item))
-    beside = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
-    around = {each.ordinal: each.get_absolute_url() for each in beside}
+    neighbours = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
+    around = {each.ordinal: each.get_absolute_url() for each in neighbours}
     return CodingPanel(
         item=item,
         user=user,
@@ -198,21 +170,13 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
         has_place=has_place(item, user),
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
-        progress=OwnProgress(own.exclude(state=Review.State.DRAFT).count(), item.queue.items.count()),
+        done=own.exclude(state=Review.State.DRAFT).count(),
+        total=item.queue.items.count(),
         team=() if hidden.labels else tuple(team_of(item.queue)[:MAX_TEAM]),
         previous=around.get(item.ordinal - 1),
         following=around.get(item.ordinal + 1),
         first_pass=first_pass_of(item.queue),
         second_pass=second_pass_of(item.queue),
-        others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],
+        others=tuple(found for found in reviews if found.reviewer_id != user.pk and found.is_final)[:MAX_OTHERS],
         guess=tuple(guess_options(item)) if asks else (),
     )
-
-
-def _list_reviews(item: QueueItem, user: User, hidden: Hidden) -> Sequence[Review]:
-    """The person's own, and what others submitted unless that is hidden from them."""
-    marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
-    found = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
-    if hidden.labels:
-        return list(found.filter(reviewer=user))
-    return [review for review in found if review.reviewer_id == user.pk or review.is_final]

@@ -38,9 +38,8 @@ from benchapp.review.queues.claims import claim, give_back, hold
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
 from benchapp.stats.comparing.condition_names import name_condition
-from inspector.pages.review.coding.coding import CodingPanel, coding_of
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
-from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
+from inspector.pages.review.coding.coding import coding_of
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item, read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import item_closed_to
@@ -50,7 +49,7 @@ MAX_BODY = 4 * 1024 * 1024
 
 
 class Saved(BaseModel):
-    """What the page sends: who wrote it (the login may have changed meanwhile), from which revision, and the draft."""
+    """What the page sends: who wrote it (the login may have changed since), the revision it starts from, and the draft."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,7 +96,13 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         "queue": found.queue,
         "suggestions": [] if isinstance(suggestions, Hidden) else suggestions,
     }
-    data = _read_twin(request, coding, exhibit) if as_json else {}
+    data: dict[str, object] = {}
+    if as_json:
+        data = {
+            **ITEM.read(coding),
+            "evidence": read_exhibit(exhibit) if exhibit else None,
+            "next": _next_steps(request, exhibit),
+        }
     return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
 
 
@@ -183,7 +188,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @needs(User.Level.REVIEWER)
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
+    """The condition the reviewer thinks it was; "" for not knowing. It is final, and what was hidden is shown."""
     found = load_item(public_id)
     if not_json := _refuse_form(request):
         return not_json
@@ -205,20 +210,19 @@ def propose(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return not_json
     try:
         sent = Proposed.model_validate_json(request.body)
+        mark = Mark.objects.filter(review__item=found, review__reviewer=user_of(request), public_id=sent.mark).first()
+        if mark is None:
+            return JsonResponse({"error": "That mark is not saved."}, status=422)
+        code = propose_from_mark(mark, sent.name, user_of(request))
     except ValidationError as error:
         return JsonResponse({"error": _first_problem(error)}, status=422)
-    mark = Mark.objects.filter(review__item=found, review__reviewer=user_of(request), public_id=sent.mark).first()
-    if mark is None:
-        return JsonResponse({"error": "That mark is not saved."}, status=422)
-    try:
-        code = propose_from_mark(mark, sent.name, user_of(request))
     except CodebookRefused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"name": code.name, "version": str(code.version), "url": code.version.get_absolute_url()})
 
 
 def _refuse_form(request: HttpRequest) -> JsonResponse | None:
-    """A form is no draft; the body of one that carries files cannot even be read again."""
+    """A form is not a draft; the body of one that carries files cannot even be read again."""
     if request.content_type == "application/json":
         return None
     return JsonResponse({"error": "Send application/json."}, status=415)
@@ -247,14 +251,9 @@ def evidence_of(item: QueueItem, hidden: Hidden) -> ItemEvidence:
 def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
     """Where to go from an answered item, and which guess is asked for before."""
     following = claim(item.queue, user)
+    options = [(each, name_condition(each).title) for each in guess_options(item)] if asks_guess(item, review) else None
     return JsonResponse(
-        {
-            "state": review.state,
-            "next": following.get_absolute_url() if following else None,
-            "guess": [(each, name_condition(each).title) for each in guess_options(item)]
-            if asks_guess(item, review)
-            else None,
-        }
+        {"state": review.state, "next": following.get_absolute_url() if following else None, "guess": options}
     )
 
 
@@ -287,14 +286,6 @@ ITEM = JsonShape(
     *("codes", "state=review.state", "draft"),
     *(("others", lambda coding: REVIEW.read_all(coding.others)), ("guess", lambda coding: list(coding.guess) or None)),
 )
-
-
-def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, object]:
-    return {
-        **ITEM.read(coding),
-        "evidence": read_exhibit(exhibit) if exhibit else None,
-        "next": _next_steps(request, exhibit),
-    }
 
 
 def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:

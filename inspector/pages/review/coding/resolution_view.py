@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
 from django import forms
@@ -11,12 +14,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from benchapp.models import Attribution, QueueItem, Resolution, User
-from benchapp.record.json_shape import JsonShape
+from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import hidden_in
-from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items, count_open
+from benchapp.review.codebooks.code_keys import keys_of
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
+from benchapp.review.coding.answer_overlap import attribution_of
+from benchapp.review.coding.disagreements import after, code_names, compared_items, count_open
 from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.coding.resolutions import (
+    DISAGREED,
     MAX_MEMO,
     AdjudicatorVerdict,
     Superseded,
@@ -24,13 +32,16 @@ from benchapp.review.coding.resolutions import (
     explain_barred,
     resolve,
 )
-from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
-from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
+from inspector.pages.review.queues.queues import open_queue
+from inspector.pages.review.results.disagreements_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import PageLink, render_page
+from inspector.web.text.visible import visible
 
+FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
+MAX_QUOTE = 400
 RESOLUTION = JsonShape(
     *("id=public_id", "adjudicator=adjudicator.pseudonym", "category"),
     ("codes", lambda resolution: sorted(code.name for code in resolution.codes.all())),
@@ -38,8 +49,19 @@ RESOLUTION = JsonShape(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the form shows as chosen: the current resolution, what was just sent, or what all reviews share."""
+
+    codes: frozenset[UUID]
+    category: str = ""
+    attribution: str = ""
+    memo: str = ""
+    nothing_wrong: bool = False
+
+
 class ResolveForm(forms.Form):
-    """What the page sends. `seen`: the resolution that stood when it was opened, empty for none."""
+    """What the page sends. `seen`: the resolution that was current when it was opened, empty for none."""
 
     category = forms.ChoiceField(
         choices=Resolution.Category.choices, error_messages={"required": "Choose why they differ."}
@@ -58,18 +80,15 @@ class ResolveForm(forms.Form):
         self.order_fields(["codes"])
 
     def verdict(self) -> AdjudicatorVerdict:
-        said = self.cleaned_data
+        given = self.cleaned_data
         names = ("category", "attribution", "memo", "nothing_wrong")
-        return AdjudicatorVerdict(frozenset(said["codes"]), *(said[name] for name in names))
+        return AdjudicatorVerdict(frozenset(given["codes"]), *(given[name] for name in names))
 
     def read_sent(self) -> Filled:
-        """What was sent, also where it cannot stand."""
+        """What was sent, valid or not."""
         codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
         category, attribution, memo = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
         return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)
-
-    def list_problems(self) -> list[str]:
-        return [str(error) for errors in self.errors.values() for error in errors]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,42 +103,39 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
     if request.method == "POST":
-        return _answer(request, public_id=public_id, item=item)
+        return _answer(request, item)
     return _page(request, item, as_json=as_json)
 
 
-def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
+def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
-        return _page(request, item, sent=form.read_sent(), problems=form.list_problems(), status=400)
+        problems = [str(error) for errors in form.errors.values() for error in errors]
+        return _page(request, item, sent=form.read_sent(), problems=problems, status=400)
     try:
         resolve(item, user_of(request), form.verdict(), seen=form.cleaned_data["seen"])
     except Unresolvable as error:
         return _page(request, item, sent=form.read_sent(), problems=error.problems, status=400)
     except Superseded as error:
         return _page(request, item, sent=form.read_sent(), problems=[str(error)], status=409)
-    following, query, left = _following(request, item)
-    messages.success(request, f"Item {item.ordinal + 1} is settled. {_say_open(left)}")
-    if following is not None:
-        return HttpResponseRedirect(f"{_address(following, query)}#main")  # else the browser keeps the step of this one
+    following, query, left = _find_following(request, item)
+    still = f"{left} disagreement{'' if left == 1 else 's'} still open." if left else "No disagreement is open."
+    messages.success(request, f"Item {item.ordinal + 1} is settled. {still}")
+    if following:
+        return HttpResponseRedirect(f"{following}#main")  # else the browser keeps the step of this one
     return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
 
 
-def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
-    """(the next undecided one of the list the address names, that list's query, open disputes of the whole queue)."""
+def _find_following(request: HttpRequest, item: QueueItem) -> tuple[str, str, int]:
+    """(address of the next open item in the list that this address names, or "", query of that list, open disagreements of
+    the whole queue)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
+    query = query_of(wanted, codes)
     rows = compared_items(item.queue)
-    listed = [each for each in rows if wanted.takes(each)]
-    return after(listed, item.ordinal), query_of(wanted, codes), count_open(rows)
-
-
-def _say_open(count: int) -> str:
-    return f"{count} disagreement{'' if count == 1 else 's'} still open." if count else "No disagreement is open."
-
-
-def _address(compared: Compared, query: str) -> str:
-    return f"{reverse('resolve', args=[compared.item.public_id])}?{query}"
+    following = after([each for each in rows if wanted.takes(each)], item.ordinal)
+    address = f"{reverse('resolve', args=[following.item.public_id])}?{query}" if following else ""
+    return address, query, count_open(rows)
 
 
 def _page(
@@ -128,13 +144,16 @@ def _page(
     *,
     as_json: bool = False,
     sent: Filled | None = None,
-    problems: list[str] | None = None,
+    problems: Collection[str] = (),
     status: int = 200,
 ) -> HttpResponse:
     opened = was_opened(item.queue)
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
-    sheet = sheet_of(item, sent or read_standing(standing)) if opened else None
+    if standing is not None and sent is None:
+        codes = frozenset(code.public_id for code in standing.codes.all())
+        sent = Filled(codes, standing.category, standing.attribution, standing.memo, nothing_wrong=not codes)
+    sheet = _read_sheet(item, sent) if opened else {"reviews": []}
     reason = explain_barred(item, user_of(request))
     data = {
         "item": item.public_id,
@@ -143,17 +162,18 @@ def _page(
         "opened": opened,
         "may_resolve": not reason,
         "barred": reason,
-        "reviews": sheet.reviews if sheet else [],
+        "reviews": sheet["reviews"],
         "resolutions": RESOLUTION.read_all(made),
         "queue_url": PageLink("disagreements-json", item.queue.public_id),
         "next": None,
     }
     if as_json:
         return render_page(request, "", data=data, as_json=True, status=status)
-    following, query, left = _following(request, item)
+    following, query, left = _find_following(request, item)
     shown = request.GET.dict()
-    if sheet and sheet.disputed_step is not None and not shown.keys() & {"step", "first", "trajectory"}:
-        shown["step"] = str(sheet.disputed_step)
+    disputed = sheet.get("disputed_step")
+    if disputed is not None and not shown.keys() & {"step", "first", "trajectory"}:
+        shown["step"] = str(disputed)
     context = {
         "item_row": item,
         "queue_row": item.queue,
@@ -161,9 +181,144 @@ def _page(
         "sheet": sheet,
         "standing": standing,
         "superseded": [each for each in made if each is not standing],
-        "problems": problems or [],
-        "following": _address(following, query) if following else "",
+        "problems": problems,
+        "following": following,
         "left": left,
         "query": query,
     }
     return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
+
+
+# --- what is next to the evidence --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView(Shaped):
+    """One review. own: names of codes that not all reviews of the item have."""
+
+    review: Review
+    codes: list[str]
+    own: frozenset[str]
+    marks: list[dict[str, object]]
+    start: str  # public ids of its codes, as the form takes them
+    key: str
+
+    json_shape = JsonShape("reviewer=review.reviewer.pseudonym", "codes", ("marks", lambda view: len(view.marks)))
+
+
+def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
+    """The reviews with their marks and labels, and what may be chosen: five queries. all_codes, shared_codes: public ids to
+    start from. disputed_step: the first with a code that not all reviews gave, where the evidence opens."""
+    reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
+    final = list(reviews.prefetch_related("marks__labels__code"))
+    submitted = [review for review in final if review.state == Review.State.SUBMITTED]
+    sets = {
+        review.pk: frozenset(label.code for mark in review.marks.all() for label in mark.labels.all())
+        for review in submitted
+    }
+    shared = frozenset.intersection(*sets.values()) if sets else frozenset()
+    every: frozenset[Code] = frozenset().union(*sets.values())
+    if filled is None:
+        # the attribution where all reviews blame the same; empty where they do not, or where one is silent
+        blamed = {attribution_of(review.marks.all()) or "" for review in submitted}
+        filled = Filled(
+            frozenset(code.public_id for code in shared),
+            attribution=blamed.pop() if len(blamed) == 1 else "",
+            nothing_wrong=bool(sets) and not every,
+        )
+    steps = (
+        mark.step
+        for review in submitted
+        for mark in review.marks.all()
+        if mark.step is not None and any(label.code not in shared for label in mark.labels.all())
+    )
+    return {
+        "reviews": [
+            ReviewView(
+                review=review,
+                codes=[code.name for code in sorted(sets[review.pk], key=lambda code: (code.ordinal, code.pk))],
+                own=frozenset(code.name for code in sets[review.pk] - shared),
+                marks=[_read_mark(mark) for mark in review.marks.all()],
+                start=_join_ids(sets[review.pk]),
+                key=str(key),
+            )
+            for key, review in enumerate(submitted, start=FIRST_REVIEW)
+        ],
+        "skipped": [review for review in final if review.state == Review.State.SKIPPED],
+        "codes": _list_codes(item, sets.values(), filled),
+        "attributions": _list_attributions(submitted, filled),
+        "categories": _list_categories(filled, are_split=len(set(sets.values())) > 1),
+        "all_codes": _join_ids(every),
+        "shared_codes": _join_ids(shared),
+        "disputed_step": min(steps, default=None),
+        "memo": filled.memo,
+        "nothing_wrong": filled.nothing_wrong,
+    }
+
+
+def _join_ids(codes: Iterable[Code]) -> str:
+    return " ".join(sorted(str(code.public_id) for code in codes))
+
+
+def _read_mark(mark: Mark) -> dict[str, object]:
+    """query: of the page of the evidence that shows it."""
+    place = f"step {mark.step}" if mark.step is not None else visible(mark.path)
+    if mark.path and mark.start:
+        place = f"{place}, line {mark.start}"
+    return {
+        "codes": [label.code.name for label in mark.labels.all()],
+        "attribution": dict(Attribution.choices).get(mark.attribution, ""),
+        "query": f"step={mark.step}#step-{mark.step}" if mark.step is not None else "",
+        "place": place or "the whole item",
+        "quote": visible(mark.quote[:MAX_QUOTE]) + ("…" if len(mark.quote) > MAX_QUOTE else ""),
+        "memo": visible(mark.memo),
+        "is_first": mark.is_first_failure,
+    }
+
+
+def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[dict[str, object]]:
+    """said: how many of the reviews say it. barred: why the server would refuse it."""
+    said = Counter(code.pk for codes in sets for code in codes)
+    keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
+    parents = {code.parent_id for code, _ in ordered}
+    barred = judging_skills(code for code, _ in ordered) if lacks_skills(item) else frozenset()
+    return [
+        {
+            "value": str(code.public_id),
+            "text": code.name,
+            "key": keys[code.pk],
+            "is_chosen": code.public_id in filled.codes,
+            "depth": depth,
+            "said": said[code.pk],
+            "about": code.definition,
+            "include": code.include,
+            "exclude": code.exclude,
+            "is_group": code.pk in parents,
+            "barred": f"Not here: {NONE_MOUNTED}." if code.pk in barred else "",
+        }
+        for code, depth in ordered
+    ]
+
+
+def _list_attributions(reviews: list[Review], filled: Filled) -> list[dict[str, object]]:
+    said = Counter(
+        each for review in reviews for each in {mark.attribution for mark in review.marks.all() if mark.attribution}
+    )
+    return [
+        {"value": value, "text": text, "key": key, "is_chosen": value == filled.attribution, "said": said[value]}
+        for key, (value, text) in enumerate([*Attribution.choices, ("", "not given")], start=1)
+    ]
+
+
+def _list_categories(filled: Filled, *, are_split: bool) -> list[dict[str, object]]:
+    barred = {Resolution.Category.AGREED.value: DISAGREED} if are_split else {}
+    return [
+        {
+            "value": value,
+            "text": text,
+            "key": key,
+            "is_chosen": value == filled.category,
+            "barred": barred.get(value, ""),
+        }
+        for key, (value, text) in enumerate(Resolution.Category.choices, start=1)
+    ]

@@ -1,4 +1,5 @@
-"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides.
+"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides; and the
+same as its JSON twin has it, as masked and as folded.
 
 Nothing here names a row of the record: no public id, no run, no address but the item's own.
 """
@@ -7,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from benchapp.models import QueueItem, Run, Task, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Hidden, hidden_in
 from inspector.pages.review.exhibits.exhibited_library import (
     DecisionExhibit,
@@ -21,19 +24,20 @@ from inspector.pages.review.exhibits.exhibited_library import (
     exhibit_library,
 )
 from inspector.pages.review.exhibits.exhibited_trial import TrialExhibit, exhibit_trial
-from inspector.pages.review.exhibits.giveaways import cues_of
+from inspector.pages.review.exhibits.giveaways import list_cues
+from inspector.web.responses import PathLink
+from inspector.web.text.drawn_steps import FieldView
 from inspector.web.text.visible import visible
 
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    word: str
-    value: str
+MAX_TEXT = 20_000  # characters of one text that the page cuts as well
+MAX_PATHS = 500
+FINDING = ("rule", "severity", "path", "message")
+Facts = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """One of `trial`, `decision` and `library` is there. `facts`: what is known about the item and not hidden.
+    """One of `trial`, `decision` and `library` is set. `facts`: (word, value) of what is known about the item and not hidden.
 
     `address` leads to the page of the record that shows all of it; empty while anything is hidden.
     """
@@ -42,8 +46,8 @@ class Exhibit:
     hidden: Hidden
     title: str
     key: str
-    facts: tuple[Fact, ...]
-    cues: tuple[str, ...]
+    facts: Facts
+    cues: list[str]
     address: str
     piece_address: str  # answers with pieces of texts that were folded
     trial: TrialExhibit | None = None
@@ -69,28 +73,39 @@ def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit
     The number of queries depends on the unit and on the queue's switches, never on what they hide.
     """
     hidden = hidden_in(item, user)
-    cues = tuple(cues_of(item, hidden)) if hidden.facts else ()
-    pieces = reverse("review-field", args=[item.public_id])
+    trial, decision, library = None, None, None
     if item.trial is not None:
-        trial = item.trial
-        facts = (*_task_facts(trial.task), *_facts(trial.episode.run, hidden, phase=trial.phase))
-        address = "" if hidden.facts else trial.get_absolute_url()
-        shown = exhibit_trial(item, trial, hidden, query)
-        title, key = visible(trial.task.title), visible(trial.task.key)
-        return Exhibit("trial", hidden, title, key, facts, cues, address, pieces, trial=shown)
-    if item.decision is not None:
-        decision = item.decision
-        title = f"Decision about {visible(decision.family.name or decision.family.key)}"
-        facts = (Fact("family", visible(decision.family.key)), *_facts(decision.episode.run, hidden))
-        address = "" if hidden.facts else decision.get_absolute_url()
-        made = exhibit_decision(decision, hidden, query)
-        return Exhibit("decision", hidden, title, decision.family.key, facts, cues, address, pieces, decision=made)
-    snapshot, episode = item.library
-    library = reverse("library", args=[episode.run.public_id])
-    address = "" if hidden.facts else f"{library}?episode={episode.public_id}&to={snapshot.digest}"
-    files = exhibit_library(snapshot, episode, hidden, query)
-    title, key, facts = f"Library of {visible(episode.title)}", visible(episode.key), (*_facts(episode.run, hidden),)
-    return Exhibit("snapshot", hidden, title, key, facts, cues, address, pieces, library=files)
+        unit, task, run = "trial", item.trial.task, item.trial.episode.run
+        title, key = visible(task.title), visible(task.key)
+        facts = _read_task(task)
+        phase, address = item.trial.phase, item.trial.get_absolute_url()
+        trial = exhibit_trial(item, item.trial, hidden, query)
+    elif item.decision is not None:
+        unit, family, run = "decision", item.decision.family, item.decision.episode.run
+        title, key = f"Decision about {visible(family.name or family.key)}", family.key
+        facts = [("family", visible(family.key))]
+        phase, address = "", item.decision.get_absolute_url()
+        decision = exhibit_decision(item.decision, hidden, query)
+    else:
+        snapshot, episode = item.library
+        unit, run, facts = "snapshot", episode.run, []
+        title, key = f"Library of {visible(episode.title)}", visible(episode.key)
+        phase = ""
+        address = f"{reverse('library', args=[run.public_id])}?episode={episode.public_id}&to={snapshot.digest}"
+        library = exhibit_library(snapshot, episode, hidden, query)
+    return Exhibit(
+        unit=unit,
+        hidden=hidden,
+        title=title,
+        key=key,
+        facts=[*facts, *_read_run(run, hidden, phase=phase)],
+        cues=list_cues(item, hidden) if hidden.facts else [],
+        address="" if hidden.facts else address,
+        piece_address=reverse("review-field", args=[item.public_id]),
+        trial=trial,
+        decision=decision,
+        library=library,
+    )
 
 
 def load_item(public_id: UUID) -> QueueItem:
@@ -113,7 +128,7 @@ def load_item(public_id: UUID) -> QueueItem:
     return get_object_or_404(rows, public_id=public_id)
 
 
-def _task_facts(task: Task) -> list[Fact]:
+def _read_task(task: Task) -> Facts:
     family = task.family
     environment = family.environment if family else None
     pairs = [
@@ -121,14 +136,145 @@ def _task_facts(task: Task) -> list[Fact]:
         ("family", family.name if family else ""),
         ("role", task.role),
     ]
-    return [Fact(word, visible(value)) for word, value in pairs if value]
+    return [(word, visible(value)) for word, value in pairs if value]
 
 
-def _facts(run: Run, hidden: Hidden, *, phase: str = "") -> list[Fact]:
-    """A replay tells that its condition replays, so the phase is hidden with the condition; a harness mostly works with one maker's
+def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> Facts:
+    """A replay shows that its condition replays, so the phase is hidden with the condition; a harness mostly works with one maker's
     models, so it is hidden with the model. Only some conditions have an author, so it is hidden with either."""
     pairs = [] if hidden.conditions else [("condition", run.condition), ("phase", phase)]
     if not hidden.models:
         author = "" if hidden.conditions else run.author_model
         pairs += [("model", run.agent_model), ("author model", author), ("harness", run.harness)]
-    return [Fact(word, visible(value)) for word, value in pairs if value]
+    return [(word, visible(value)) for word, value in pairs if value]
+
+
+def gap_address(base: str, index: int, step: int, name: str, start: int, end: int | None) -> str:
+    """What answers with the rest of a field's text that was folded."""
+    query: dict[str, object] = {"step": step, "field": name, "start": start, "trajectory": index}
+    return f"{base}?{urlencode({**query, 'end': end} if end is not None else query)}"
+
+
+# --- the twin ----------------------------------------------------------------------------------------------------------
+
+
+def read_exhibit(exhibit: Exhibit) -> dict[str, object]:
+    """One of trial, decision and library is set, named by `unit`."""
+    return {
+        **EXHIBIT.read(exhibit),
+        "trial": _read_trial(exhibit, exhibit.trial) if exhibit.trial else None,
+        "decision": DECISION.read(exhibit.decision) if exhibit.decision else None,
+        "library": LIBRARY.read(exhibit.library) if exhibit.library else None,
+    }
+
+
+EXHIBIT = JsonShape(
+    *("unit", "title", "key", ("facts", lambda exhibit: dict(exhibit.facts))),
+    ("hidden", lambda exhibit: [name for name in ("conditions", "models") if getattr(exhibit.hidden, name)]),
+    *("may_still_tell=cues", ("url", lambda exhibit: PathLink(exhibit.address) if exhibit.address else None)),
+)
+
+# --- a trial ---------------------------------------------------------------------------------------------------------
+
+PIECE = JsonShape("text", "left_out")
+TRAJECTORY = JsonShape("index", "name", "kind", "steps")
+STEP = JsonShape(
+    *("number", "source", "error=is_error", "copied=is_copied", "model?", "time?", "input_tokens", "output_tokens"),
+    ("skills", lambda step: [{"skill": skill, "used": kind} for skill, kind in step.skills]),
+)
+CHECK = JsonShape("name", "status", "message", "message_left_out")
+CHECKS = JsonShape(
+    *("group=name", "passed", "total"),
+    *(("checks", lambda group: CHECK.read_all((*group.open, *group.good))), "left_out"),
+)
+DIMENSION = JsonShape("name", "score", "max_score", ("reason", lambda dimension: dimension.reason[:MAX_TEXT]))
+VERDICT = JsonShape(
+    *("says=word", "reward=verdict.reward", ("groups", lambda view: CHECKS.read_all(view.groups))),
+    ("dimensions", lambda view: DIMENSION.read_all(view.dimensions)),
+)
+
+
+def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
+    return {
+        "status": shown.trial.status,
+        "instruction": PIECE.read(shown.instruction) if shown.instruction else None,
+        "trajectories": TRAJECTORY.read_all(shown.trajectories),
+        "trajectory": shown.index if shown.trajectories else None,
+        "verdicts": VERDICT.read_all(shown.verdicts),
+        "output_end": PIECE.read(shown.output) if shown.output else None,
+        "exception": {"type": shown.exception, "message": shown.exception_text} if shown.exception else None,
+        "skills": [{"skill": skill, "used": kinds} for skill, kinds in shown.skills],
+        "steps": [
+            {
+                **STEP.read(card.step),
+                "fields": [
+                    {
+                        "name": field.name or None,
+                        "kind": field.kind,
+                        "label": field.label,
+                        "parts": _read_parts(exhibit, shown.index, card.step.number, field),
+                        "error": field.is_error,
+                    }
+                    for field in card.step.fields
+                ],
+            }
+            for card in shown.steps
+        ],
+        "steps_total": shown.window.total,
+    }
+
+
+def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> list[dict[str, object]]:
+    """A field's text in parts, each with where it starts. Of a folded part: how many characters it has and where they can be
+    asked for. Of a text too long to be masked whole at once only the beginning is known, so its length is hidden (null) while
+    anything is."""
+    parts: list[dict[str, object]] = []
+    for part in field.parts:
+        if not part.is_fold:
+            parts.append({"start": part.start, "text": part.text})
+            continue
+        hides_size = exhibit.hidden.facts and not part.raw
+        end = part.end if part.raw else None
+        url = PathLink(gap_address(exhibit.piece_address, index, number, field.name, part.start, end))
+        characters = None if hides_size else part.end - part.start
+        parts.append({"start": part.start, "folded": {"characters": characters, "url": url}})
+    return parts
+
+
+# --- a decision, a library -------------------------------------------------------------------------------------------
+
+
+SEGMENT = JsonShape(
+    *("step", "heading", ("text", lambda segment: "".join(text for text, _ in segment.pieces)[:MAX_TEXT])),
+)
+SEEN_TRIAL = JsonShape(
+    "title", "status", ("shown", lambda seen: seen.excerpt and SEGMENT.read_all(seen.excerpt.segments))
+)
+LINE = JsonShape("sign", "old", "new", "text")
+CHANGED_FILE = JsonShape(
+    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    (
+        "lines",
+        lambda file: LINE.read_all(
+            row for block in (() if file.diff.is_collapsed else file.diff.blocks) for row in block.rows
+        ),
+    ),
+    "lines_left_out=rows_left_out",
+)
+LIBRARY_FILE = JsonShape(
+    *("path", "bytes=size", ("lines", lambda file: LINE.read_all(file.rows)), "lines_left_out=rows_left_out", "note"),
+)
+DECISION = JsonShape(
+    *("status=decision.status", "mode?", "operation?", ("summary", lambda shown: shown.summary[:MAX_TEXT])),
+    ("error", lambda shown: shown.error[:MAX_TEXT]),
+    ("findings", lambda shown: [{name: finding.get(name) for name in FINDING} for finding in shown.findings]),
+    *(("reply", lambda shown: shown.reply[:MAX_TEXT]), "proposed=is_proposal"),
+    ("files", lambda shown: CHANGED_FILE.read_all(shown.files)),
+    *(("paths", lambda shown: shown.paths[:MAX_PATHS]), "files_total"),
+    ("evidence", lambda shown: SEEN_TRIAL.read_all(shown.evidence)),
+    ("verdict_before", lambda shown: shown.verdict and VERDICT.read(shown.verdict)),
+)
+LIBRARY = JsonShape(
+    *("skills=skills_total", ("files", lambda shown: LIBRARY_FILE.read_all(shown.files))),
+    *(("paths", lambda shown: shown.paths[:MAX_PATHS]), ("files_total", lambda shown: len(shown.paths))),
+)

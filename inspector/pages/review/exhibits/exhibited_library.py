@@ -26,7 +26,7 @@ from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
-from inspector.web.text.excerpt import EvidenceExcerpt, Segment
+from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 
@@ -86,7 +86,8 @@ class LibraryExhibit:
 
 def exhibit_decision(decision: Decision, hidden: Hidden, query: Mapping[str, str]) -> DecisionExhibit:
     mask = masks_of_episode(decision.episode, hidden).names
-    changes, is_proposal = _read_changed(decision, mask)
+    found, is_proposal = read_changes(decision.before, decision.after, decision)
+    changes = _mask_changes([change for change in found if change.status], mask)
     chosen = next((change for change in changes if change.path == query.get("file")), None)
     failed = decision.status == DecisionStatus.FAILED
     occasion = decision.after_trial
@@ -97,7 +98,11 @@ def exhibit_decision(decision: Decision, hidden: Hidden, query: Mapping[str, str
         operation="" if hidden.conditions else visible(decision.operation_type),
         summary=mask.text(decision.summary),
         error=mask.text(decision.error),
-        findings=tuple({**one, **_mask_texts(one, mask)} for one in decision.findings if isinstance(one, dict)),
+        findings=tuple(
+            {name: mask.text(value) if isinstance(value, str) else value for name, value in one.items()}
+            for one in decision.findings
+            if isinstance(one, dict)
+        ),
         files=tuple(draw_changes([chosen] if chosen else changes, whole=chosen is not None)),
         files_total=len(changes),
         chosen=chosen.path if chosen else "",
@@ -128,29 +133,19 @@ def exhibit_library(snapshot: Snapshot, episode: Episode, hidden: Hidden, query:
     )
 
 
-def _read_changed(decision: Decision, mask: Mask) -> tuple[list[FileChange], bool]:
-    """The changed files, masked. For a refused decision the later side is what its patch asked for."""
-    changes, is_proposal = read_changes(decision.before, decision.after, decision)
-    changed = [change for change in changes if change.status]
-    return _mask_changes(changed, mask), is_proposal
-
-
-def _mask_changes(changes: Sequence[FileChange], mask: Mask) -> list[FileChange]:
+def _mask_changes(changes: list[FileChange], mask: Mask) -> list[FileChange]:
     """Contents with names cut out line by line, so that numbers of lines stay those of the record."""
     if mask.pattern is None:
-        return list(changes)
+        return changes
     contents = read_contents(side for change in changes for side in (change.old, change.new))
-    return [
-        replace(change, old=_mask_version(change.old, contents, mask), new=_mask_version(change.new, contents, mask))
-        for change in changes
-    ]
 
+    def mask_version(version: Version | None) -> Version | None:
+        if version is None:
+            return None
+        content = _mask_bytes(contents[version.digest], mask)
+        return replace(version, content=content, size=len(content))
 
-def _mask_version(version: Version | None, contents: Mapping[str, bytes], mask: Mask) -> Version | None:
-    if version is None:
-        return None
-    content = _mask_bytes(contents[version.digest], mask)
-    return replace(version, content=content, size=len(content))
+    return [replace(change, old=mask_version(change.old), new=mask_version(change.new)) for change in changes]
 
 
 def _mask_bytes(content: bytes, mask: Mask) -> bytes:
@@ -185,13 +180,12 @@ def _draw_files(
 def _mask_excerpt(excerpt: EvidenceExcerpt | None, mask: Mask) -> EvidenceExcerpt | None:
     if excerpt is None or mask.pattern is None:
         return excerpt
-    return replace(excerpt, segments=tuple(_mask_segment(segment, mask) for segment in excerpt.segments))
-
-
-def _mask_segment(segment: Segment, mask: Mask) -> Segment:
-    pieces = tuple((mask.lines(text), is_cut) for text, is_cut in segment.pieces)
-    return replace(segment, heading=mask.lines(segment.heading), pieces=pieces)
-
-
-def _mask_texts(finding: Mapping[str, object], mask: Mask) -> dict[str, str]:
-    return {name: mask.text(text) for name, text in finding.items() if isinstance(text, str)}
+    segments = (
+        replace(
+            segment,
+            heading=mask.lines(segment.heading),
+            pieces=tuple((mask.lines(text), is_cut) for text, is_cut in segment.pieces),
+        )
+        for segment in excerpt.segments
+    )
+    return replace(excerpt, segments=tuple(segments))

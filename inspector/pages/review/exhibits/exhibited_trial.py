@@ -1,4 +1,5 @@
-"""A trial as evidence: its task, its steps a page at a time, its verdict."""
+"""A trial as evidence: its task, its steps a page at a time, its verdict. While something is hidden, calls that used a skill are
+replaced by one plain notice, and every text is masked."""
 
 from __future__ import annotations
 
@@ -7,15 +8,13 @@ from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.deciding.deciding_steps import StepIndex
 from benchapp.analysis.deciding.reading_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
-from benchapp.record.trajectory_store import read_whole_steps
+from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
-from inspector.pages.review.exhibits.masked_steps import HIDDEN_KIND, Steps, read_shown
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText
 from inspector.pages.trials.decided_checks import decide_checks
 from inspector.pages.trials.outline import Outline, read_chunk_summaries, read_outline_around
@@ -23,16 +22,31 @@ from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards, fold_
 from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText
 from inspector.pages.trials.verdict import CheckLine, VerdictView, read_verdicts
-from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
+from inspector.web.text.drawn_steps import (
+    MAX_LABEL,
+    StepText,
+    StepView,
+    draw_steps,
+    fit_one_page,
+    list_uses_by_step,
+    match_answers,
+    name_result,
+    reading_order,
+)
 from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import one_line, visible
-from runner.base.types import Source, TrajectoryKind
+from runner.base.types import Source, Step, TrajectoryKind
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
 MAX_USES = 2_000
 MAX_EXCEPTION = 3_000
-TASK_HEAD = 200  # characters of a task that tell whether a prompt shown holds it
+TASK_HEAD = 200  # characters of a task; a prompt that shows them holds it
+PROMPT_STEPS = 50  # a prompt is not longer
+HIDDEN_KIND = "hidden"
+FILE_READ = "The agent read a file here (hidden)."
+HARNESS_TALK = "The harness sent a message here (hidden)."
+PROMPT = "The agent got its prompt here (hidden). Find the task's own text above the steps."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +65,16 @@ class TrialExhibit:
     instruction: LongText | None
     task: SafeString  # the same as HTML
     task_is_below: bool  # a prompt among the steps shows it too
-    trajectories: tuple[Way, ...]
+    trajectories: list[Way]
     index: int  # of the trajectory shown
     window: StepWindow
-    steps: tuple[StepCard, ...]
+    steps: list[StepCard]
     outline: Outline | None
-    verdicts: tuple[VerdictView, ...]
+    verdicts: list[VerdictView]
     output: LongText | None
     exception: str  # its kind, "" where there was none
     exception_text: str
-    skills: tuple[tuple[str, str], ...]  # (skill, how it was used), in words; empty while conditions are hidden
+    skills: list[tuple[str, str]]  # (skill, how it was used), in words; empty while conditions are hidden
 
     @property
     def shown(self) -> list[StepCard]:
@@ -77,36 +91,48 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     """`trial`: the one that the item reviews."""
     attempt = trial.counting_attempt()
     trajectories = ItemEvidence(item).trajectories
-    index = _index(query.get("trajectory", ""), len(trajectories))
+    asked = query.get("trajectory", "")
+    is_index = asked.isdecimal() and len(asked) < 6 and int(asked) < len(trajectories)
+    index = int(asked) if is_index else 0
     trajectory = trajectories[index] if trajectories else None
     masks = masks_of_trial(trial, attempt, hidden)
+    mask = masks.names
     window = parse_window(trajectory.steps_total if trajectory else 0, query)
-    uses = _uses(attempt)
-    page = _steps(trial, trajectory, window, masks, uses)
+    uses = _list_uses(attempt)
+    page = _read_steps(trial, trajectory, window, masks, uses)
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
-    index_of_steps = _index_steps(trajectory, hidden)
-    verdicts = [
-        _decide(_mask_dimensions(view, masks.names), index_of_steps, masks.names)
-        for view in read_verdicts(attempt, clean=masks.names.text)
-    ]
-    instruction = _instruction(trial)
+    verdicts = _read_verdicts(attempt, trajectory, hidden, mask)
+    instruction, output = None, None
+    task = trial.task_revision.instruction_id if trial.task_revision else None
+    if task is not None:  # the task's own text, which no condition changes
+        text = visible(Blob.objects.read_text(task))
+        instruction = LongText(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))
+    if verdicts and verdicts[0].verdict.output_id is not None:  # its end, where the verifier says what it concluded
+        text = mask.text(Blob.objects.read_text(verdicts[0].verdict.output_id))
+        output = LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+    kinds: dict[str, dict[str, None]] = {}
+    for use in () if hidden.conditions else uses:
+        kinds.setdefault(use.skill, {})[use.kind] = None
     return TrialExhibit(
         trial=trial,
         instruction=instruction,
         task=render_markdown(instruction.text) if instruction else SafeString(""),
-        task_is_below=instruction is not None and _holds(page, instruction),
-        trajectories=tuple(_ways(trajectories, masks.names)),
+        task_is_below=instruction is not None and page.holds(instruction.text),
+        trajectories=[
+            Way(place, one_line(mask.text(way.name), 50), way.kind, way.steps_total)
+            for place, way in enumerate(trajectories[:MAX_TRAJECTORIES])
+        ],
         index=index,
         window=window,
-        steps=tuple(_draw_cards(page, drawn, hidden)),
-        outline=_outline(trajectory, window, skills, hidden),
-        verdicts=tuple(verdicts),
-        output=_output(verdicts, masks.names),
-        exception=masks.names.text(attempt.exception_type) if attempt else "",
-        exception_text=masks.names.text(attempt.exception_message)[:MAX_EXCEPTION] if attempt else "",
-        skills=() if hidden.conditions else tuple(_skill_words(uses)),
+        steps=_draw_cards(page, drawn, hidden),
+        outline=_read_outline(trajectory, window, skills, hidden) if trajectory else None,
+        verdicts=verdicts,
+        output=output,
+        exception=mask.text(attempt.exception_type) if attempt else "",
+        exception_text=mask.text(attempt.exception_message)[:MAX_EXCEPTION] if attempt else "",
+        skills=[(visible(skill), ", ".join(found)) for skill, found in kinds.items()],
     )
 
 
@@ -123,54 +149,18 @@ class ShownFields:
         trial = self._item.trial
         if trial is None:
             return {}
-        masks, uses = self._masks_and_uses(trial)
+        if self._context is None:
+            attempt = trial.counting_attempt()
+            self._context = masks_of_trial(trial, attempt, self._hidden), _list_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
-        steps = _steps(trial, trajectory, window, masks, uses)
+        steps = _read_steps(trial, trajectory, window, *self._context)
         whole = read_whole_steps(trajectory, number, 1)
         shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
         return {name: text for name, text in shown.items() if text is not None}
 
-    def _masks_and_uses(self, trial: Trial) -> tuple[Masks, list[SkillUse]]:
-        if self._context is None:
-            attempt = trial.counting_attempt()
-            self._context = masks_of_trial(trial, attempt, self._hidden), _uses(attempt)
-        return self._context
 
-
-def _uses(attempt: Attempt | None) -> list[SkillUse]:
+def _list_uses(attempt: Attempt | None) -> list[SkillUse]:
     return list(attempt.skill_uses.order_by("step", "id")[:MAX_USES]) if attempt else []
-
-
-def _steps(
-    trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
-) -> Steps:
-    revision = trial.task_revision
-    return read_shown(
-        trajectory,
-        window.first,
-        window.count,
-        masks=masks,
-        skill_steps=frozenset(list_uses_by_step(uses, trajectory)),
-        instruction_known=revision is not None and revision.instruction_id is not None,
-    )
-
-
-def _index(text: str, total: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 6 and int(text) < total else 0
-
-
-def _skill_words(uses: Sequence[SkillUse]) -> list[tuple[str, str]]:
-    kinds: dict[str, list[str]] = {}
-    for use in uses:
-        known = kinds.setdefault(use.skill, [])
-        if use.kind not in known:
-            known.append(use.kind)
-    return [(visible(skill), ", ".join(found)) for skill, found in kinds.items()]
-
-
-def _ways(trajectories: Sequence[Trajectory], mask: Mask) -> list[Way]:
-    shown = trajectories[:MAX_TRAJECTORIES]
-    return [Way(index, one_line(mask.text(way.name), 50), way.kind, way.steps_total) for index, way in enumerate(shown)]
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
@@ -197,13 +187,9 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
     return draw_cards(drawn, page.stored, Facts(mask=HIDDEN, hides_size=hidden.facts, kinds=kinds))
 
 
-def _outline(
-    trajectory: Trajectory | None, window: StepWindow, skills: Mapping[int, object], hidden: Hidden
-) -> Outline | None:
+def _read_outline(trajectory: Trajectory, window: StepWindow, skills: Mapping[int, object], hidden: Hidden) -> Outline:
     """While something is hidden a row keeps its number, who spoke and whether it failed: its text was cut before
     anything could be masked in it, and its tool may be the one that opens skills."""
-    if trajectory is None:
-        return None
     found = read_outline_around(trajectory, window.first, window.count, skills)
     if not hidden.facts:
         return found
@@ -211,38 +197,34 @@ def _outline(
     return replace(found, rows=rows, tools=(), tools_left_out=0)
 
 
-def _mask_dimensions(view: VerdictView, mask: Mask) -> VerdictView:
-    """Rubric dimensions with masked texts; checks were read masked."""
-    dimensions = tuple(
-        Dimension(
-            name=mask.text(one.name),
-            score=one.score,
-            max_score=one.max_score,
-            weight=one.weight,
-            reason=mask.text(one.reason),
+def _read_verdicts(
+    attempt: Attempt | None, trajectory: Trajectory | None, hidden: Hidden, mask: Mask
+) -> list[VerdictView]:
+    """With masked texts, with what each check expected and found, read off its masked words, and the steps that most likely
+    decided it. Such a step may have used a skill: while conditions are hidden no step is named."""
+    index = None
+    if trajectory and not hidden.conditions and trajectory.kind == TrajectoryKind.MAIN:
+        index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
+    views = []
+    for view in read_verdicts(attempt, clean=mask.text):  # checks are masked already
+        dimensions = tuple(
+            Dimension(
+                name=mask.text(one.name),
+                score=one.score,
+                max_score=one.max_score,
+                weight=one.weight,
+                reason=mask.text(one.reason),
+            )
+            for one in view.dimensions
         )
-        for one in view.dimensions
-    )
-    return replace(view, dimensions=dimensions)
-
-
-def _index_steps(trajectory: Trajectory | None, hidden: Hidden) -> StepIndex | None:
-    """What decided a check may be a step that used a skill: while conditions are hidden no step is named."""
-    if trajectory is None or hidden.conditions or trajectory.kind != TrajectoryKind.MAIN:
-        return None
-    return read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
-
-
-def _decide(view: VerdictView, index: StepIndex | None, mask: Mask) -> VerdictView:
-    """With what each check expected and found, read off its masked words, and the steps that most likely decided it."""
-    decided = decide_checks(view, index).verdict
-    if decided is None or index is None:
-        return decided or view
-    groups = (
-        replace(group, open=_mask_steps(group.open, mask), good=_mask_steps(group.good, mask))
-        for group in decided.groups
-    )
-    return replace(decided, groups=tuple(groups))
+        masked = replace(view, dimensions=dimensions)
+        decided = decide_checks(masked, index).verdict or masked
+        groups = (
+            replace(group, open=_mask_steps(group.open, mask), good=_mask_steps(group.good, mask))
+            for group in decided.groups
+        )
+        views.append(decided if index is None else replace(decided, groups=tuple(groups)))
+    return views
 
 
 def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]:
@@ -251,27 +233,118 @@ def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]
     )
 
 
-def _output(verdicts: Sequence[VerdictView], mask: Mask) -> LongText | None:
-    """The end of the verifier's output, where it says what it concluded."""
-    blob = verdicts[0].verdict.output_id if verdicts else None
-    if blob is None:
-        return None
-    text = mask.text(Blob.objects.read_text(blob))
-    return LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+# --- steps as they are shown -------------------------------------------------------------------------------------------
 
 
-def _holds(page: Steps, task: LongText) -> bool:
-    """Whether a prompt among these steps shows the task."""
-    head = task.text.strip()[:TASK_HEAD]
-    prompt = (stored.step for stored in page.stored if stored.step.number < page.first_agent_step)
-    shown = (page.show(step, "message") for step in prompt) if head else ()
-    return any(text is not None and head in visible(text.text) for text in shown)
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A page of steps with the way from what is shown of them to what is recorded.
+
+    `skill_steps`: steps with a recorded use. `instruction_known`: the task's own text is shown with
+    them, so the first prompt, which holds the same and what the condition added, need not be.
+    """
+
+    stored: Sequence[StoredStep]
+    masks: Masks
+    skill_steps: frozenset[int]
+    instruction_known: bool
+    first_agent_step: int
+
+    def texts(self, stored: StoredStep) -> list[StepText]:
+        """What there is to read in a step. A notice has no name: nothing in it can be marked."""
+        step, found = stored.step, dict(fields(stored.step))
+        notice = self._notice(step)
+        if notice:
+            return [_notice(notice)]
+        hidden = self._hidden_fields(step, found)
+        texts: list[StepText] = []
+        for name in reading_order(step):
+            if name not in hidden:
+                texts.append(self._text(stored, name, found[name]))
+            elif not texts or texts[-1].kind != HIDDEN_KIND:
+                texts.append(_notice(FILE_READ))
+        return texts
+
+    def show(self, step: Step, name: str) -> ShownText | None:
+        """The shown text of one field; None where it is hidden whole or does not exist."""
+        found = dict(fields(step))
+        if name not in found or self._notice(step) or name in self._hidden_fields(step, found):
+            return None
+        return self._show(step, name, found[name])
+
+    def holds(self, task: str) -> bool:
+        """Does a prompt among these steps show the task?"""
+        head = task.strip()[:TASK_HEAD]
+        prompt = (stored.step for stored in self.stored if stored.step.number < self.first_agent_step)
+        shown = (self.show(step, "message") for step in prompt) if head else ()
+        return any(text is not None and head in visible(text.text) for text in shown)
+
+    def _text(self, stored: StoredStep, name: str, text: str) -> StepText:
+        step = stored.step
+        shown = self._show(step, name, text)
+        length = len(shown.text) + (stored.long[name] - len(text) if name in stored.long else 0)
+        group, _, place = name.partition("/")
+        if group == "tool_calls":
+            label = step.tool_calls[int(place)].name
+            end = shown.map_to_shown(0, len(label))[1]
+            skip = min(end + 1, len(shown.text))  # a call without arguments has no line after its name
+            return StepText(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
+        if group == "observations":
+            result = step.observations[int(place)]
+            return StepText(name, "result", name_result(step, result), shown.text, length, 0, result.is_error)
+        return StepText(name, group, group, shown.text, length, 0)
+
+    def _show(self, step: Step, name: str, text: str) -> ShownText:
+        without = self.masks.memory_in(text) if name == "message" and self._is_prompt(step) else []
+        return self.masks.names.show(text, without=without)
+
+    def _is_prompt(self, step: Step) -> bool:
+        return step.source is not Source.AGENT and step.number < self.first_agent_step
+
+    def _notice(self, step: Step) -> str:
+        """The notice in place of a whole step; empty where it is shown."""
+        if not self.masks.hidden.conditions or step.source is Source.AGENT:
+            return ""
+        if step.source is Source.SYSTEM:
+            return HARNESS_TALK
+        if self._is_prompt(step):
+            return PROMPT if self.instruction_known else ""
+        texts = [step.message, *(observation.content for observation in step.observations)]
+        return HARNESS_TALK if any(self.masks.is_harness_talk(text) for text in texts) else ""
+
+    def _hidden_fields(self, step: Step, found: Mapping[str, str]) -> set[str]:
+        """Calls that use or look for a skill, and what came back."""
+        if not self.masks.hidden.conditions:
+            return set()
+        calls = [index for index in range(len(step.tool_calls)) if self._uses_skill(step, index, found)]
+        if not calls and step.number in self.skill_steps:
+            calls = list(range(len(step.tool_calls)))
+        answers = match_answers(step)
+        results = [place for index in calls for place in answers.get(index, ())]
+        results += [place for place in answers.get(None, ()) if calls]
+        said = {"message", "reasoning"} if calls else set()  # "I read the skill first" says as much as the call
+        return {*said, *(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
+
+    def _uses_skill(self, step: Step, index: int, found: Mapping[str, str]) -> bool:
+        tool = step.tool_calls[index].name.rpartition(".")[2].rpartition("__")[2].lower()
+        return "skill" in tool or self.masks.skills.hides(found[f"tool_calls/{index}"])
 
 
-def _instruction(trial: Trial) -> LongText | None:
-    """The task's own text, which no condition changes."""
-    blob = trial.task_revision.instruction_id if trial.task_revision else None
-    if blob is None:
-        return None
-    text = visible(Blob.objects.read_text(blob))
-    return LongText(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))
+def _notice(text: str) -> StepText:
+    return StepText("", HIDDEN_KIND, "", text, len(text), 0)
+
+
+def _read_steps(
+    trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
+) -> Steps:
+    """A page of steps with their texts in full, so that a mask never depends on where a long text was cut. What comes before
+    the agent's first step is the prompt; where none of the first steps is the agent's, all of them are."""
+    revision = trial.task_revision
+    rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
+    return Steps(
+        stored=read_page(trajectory, window.first, window.count) if trajectory else (),
+        masks=masks,
+        skill_steps=frozenset(list_uses_by_step(uses, trajectory)),
+        instruction_known=revision is not None and revision.instruction_id is not None,
+        first_agent_step=next((row["n"] for row in rows if row["source"] == Source.AGENT), PROMPT_STEPS + 1),
+    )

@@ -10,12 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import QueueItem
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.anchors import ItemEvidence
-from inspector.pages.review.exhibits.exhibit import load_item
+from inspector.pages.review.exhibits.exhibit import gap_address, load_item
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
-from inspector.pages.review.exhibits.gaps import gap_address
 from inspector.web.access import user_of
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import read_htmx
@@ -25,7 +23,7 @@ KINDS = {"tool_calls": "call", "observations": "result"}
 
 
 class PieceForm(forms.Form):
-    """Which piece of which field: offsets in characters of the text as shown."""
+    """A piece of a field: offsets in characters of the text as shown."""
 
     trajectory = forms.IntegerField(required=False, min_value=0, max_value=10_000)
     step = forms.IntegerField(min_value=1, max_value=2**31 - 1)
@@ -44,13 +42,18 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if not form.is_valid() or item.trial is None:
         raise Http404("no such piece")
     asked = form.cleaned_data
-    text = _read_shown_text(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
-    start = asked["start"] or 0
-    found = text[start : asked["end"]]
+    index, start = asked["trajectory"] or 0, asked["start"] or 0
+    trajectories = ItemEvidence(item).trajectories
+    if index >= len(trajectories):
+        raise Http404("no such trajectory")
+    fields = ShownFields(item, hidden_in(item, user_of(request)))(trajectories[index], asked["step"])
+    if asked["field"] not in fields:
+        raise Http404("no such field")
+    found = fields[asked["field"]].text[start : asked["end"]]
     if not read_htmx(request):
         return HttpResponse(found, "text/plain; charset=utf-8")
     left = max(0, len(found) - PIECE_CHARS)
-    base, index = reverse("review-field", args=[public_id]), asked["trajectory"] or 0
+    base = reverse("review-field", args=[public_id])
     more = gap_address(base, index, asked["step"], asked["field"], start + PIECE_CHARS, asked["end"]) if left else ""
     context = {
         "field": asked["field"],
@@ -61,14 +64,3 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
         "address": more,
     }
     return render(request, "review/_exhibit_piece.html", context)
-
-
-def _read_shown_text(item: QueueItem, request: HttpRequest, index: int, number: int, name: str) -> str:
-    trajectories = ItemEvidence(item).trajectories
-    if index >= len(trajectories):
-        raise Http404("no such trajectory")
-    hidden = hidden_in(item, user_of(request))
-    shown = ShownFields(item, hidden)(trajectories[index], number).get(name)
-    if shown is None:
-        raise Http404("no such field")
-    return shown.text

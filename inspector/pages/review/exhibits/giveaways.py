@@ -1,4 +1,4 @@
-"""Which words of an item's evidence would tell what its queue hides: names of conditions, models, runs and skills."""
+"""Words of an item's evidence that would give away what its queue hides: names of conditions, models, runs and skills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.protocols.conditions import condition_names
 MAX_SKILLS = 2_000
 MIN_PATH_PART = 8  # characters of a part of a source's path that are worth hiding
 
-# What the agent was told besides its task begins with one of these lines and runs to the end of the prompt.
+# What the agent was given besides its task begins with one of these lines and runs to the end of the prompt.
 _SECTIONS = re.compile(r"^## (?:Skill library|Earlier trials of this family)[ \t]*$", re.MULTILINE)
 _PARAGRAPHS = re.compile(r"(?:\A|\n)[ \t]*(?:\n[ \t]*)*\S.*?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 _SPEAKS_OF_SKILLS = re.compile(
@@ -35,12 +35,12 @@ class Masks:
     hidden: Hidden
 
     def is_harness_talk(self, text: str) -> bool:
-        """Does a message that is not the agent's speak of what it was given?"""
+        """Does a message that is not the agent's mention what it was given?"""
         return self.hidden.conditions and (_SPEAKS_OF_SKILLS.search(text) is not None or self.skills.hides(text))
 
     def memory_in(self, prompt: str) -> list[tuple[int, int]]:
-        """The ranges of a prompt that may come from the condition: sections of ours, paragraphs that speak of skills,
-        and the white space at its end, whose amount depends on what stood after it."""
+        """The ranges of a prompt that may come from the condition: sections of ours, paragraphs that mention skills,
+        and the white space at its end, whose amount depends on what came after it."""
         if not self.hidden.conditions:
             return []
         section = _SECTIONS.search(prompt)
@@ -62,10 +62,13 @@ def masks_of_trial(trial: Trial, attempt: Attempt | None, hidden: Hidden) -> Mas
     skills = _skills_of(trial) if hidden.conditions else []
     paths = [trial.episode.run.source_key, attempt.source_key if attempt else ""]
     names = _names(trial.episode.run, hidden, paths=paths, ids=[trial.public_id, trial.episode.public_id])
-    names += _agents(attempt) if hidden.models else []
-    told = tell_apart(skills, trial)
-    mask = mask_of(names=names, skills=told, paths=hidden.conditions, models=hidden.models)
-    return Masks(mask, _skill_mask(skills) if hidden.conditions else Mask(), hidden)
+    if hidden.models and attempt is not None:  # what its own trajectories call their agent and model
+        own = attempt.trajectories.values_list("model", "agent_name")
+        names += [name for pair in own for name in pair if _tells(name)]
+    unnamed = tell_apart(skills, trial)
+    mask = mask_of(names=names, skills=unnamed, paths=hidden.conditions, models=hidden.models)
+    uses = re.compile("|".join([SKILL_PATHS, *skill_patterns(skills)]), re.IGNORECASE) if hidden.conditions else None
+    return Masks(mask, Mask(uses), hidden)
 
 
 def masks_of_episode(episode: Episode, hidden: Hidden) -> Masks:
@@ -91,14 +94,6 @@ def _names(run: Run, hidden: Hidden, *, paths: Iterable[str], ids: Iterable[obje
     return [name for name in names if _tells(name)]
 
 
-def _agents(attempt: Attempt | None) -> list[str]:
-    """What the attempt's own trajectories call their agent and model."""
-    if attempt is None:
-        return []
-    found = attempt.trajectories.values_list("model", "agent_name")
-    return [name for pair in found for name in pair if _tells(name)]
-
-
 def _tells(name: str) -> bool:
     """Is it a name to hide? `shell` is a harness and a tool that several harnesses offer: its steps show it anyway."""
     return bool(name) and name != Run.UNKNOWN and name not in TOOL_NAMES
@@ -120,19 +115,12 @@ def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
     """Those that the task's own text does not name: every condition reads that, so a tool it names gives nothing away."""
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     text = Blob.objects.read_text(blob).lower() if blob else ""
-    return [skill for skill in skills if skill.strip() and not _stands_in(skill.strip().lower(), text)]
+    names = {skill: re.escape(skill.strip().lower()) for skill in skills if skill.strip()}
+    return [skill for skill, name in names.items() if not re.search(rf"(?<![a-z0-9]){name}(?![a-z0-9])", text)]
 
 
-def _stands_in(name: str, text: str) -> bool:
-    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
-
-
-def _skill_mask(skills: Iterable[str]) -> Mask:
-    return Mask(re.compile("|".join([SKILL_PATHS, *skill_patterns(skills)]), re.IGNORECASE))
-
-
-def cues_of(item: QueueItem, hidden: Hidden) -> list[str]:
-    """What may still tell, named to the reviewer. They depend on the queue's unit and switches only, never on the
+def list_cues(item: QueueItem, hidden: Hidden) -> list[str]:
+    """What may still give it away, named to the reviewer. They depend on the queue's unit and switches only, never on the
     item."""
     cues = []
     if item.trial_id:

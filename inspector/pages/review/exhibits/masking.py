@@ -1,7 +1,7 @@
 """Texts with what a queue hides cut out, and the way back from what is shown to what is recorded.
 
 A reviewer marks places in the text as shown. Its offsets must not be those of the record: the distance between two
-words would tell how long the hidden word between them is. So the page counts characters of the shown text, and
+words would show how long the hidden word between them is. So the page counts characters of the shown text, and
 `ShownText` leads back. A range that begins or ends inside something hidden is cut back to its border.
 """
 
@@ -18,14 +18,14 @@ HIDDEN = "[hidden]"
 MIN_TERM = 3  # characters: shorter names would be masked inside every second sentence
 
 # Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a letter or
-# a digit that is no part of the word after it.
+# a digit that is not a part of the word after it.
 _START = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
     r"|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
 )
 
-# Names by which agent models and their makers go, with whatever version follows. One list for all, so that masking
-# never depends on which of them it was.
+# Names of agent models and their makers, with the version after them. One list for all, so that masking never depends on
+# the model.
 _MODELS = (
     rf"(?=[a-z]){_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"
@@ -117,7 +117,7 @@ class Mask:
         return ShownText("".join(pieces), tuple(cuts))
 
     def _places(self, text: str, without: list[tuple[int, int]]) -> Iterator[tuple[int, int, str, bool]]:
-        """(start, end, what stands there instead, is it hidden?) in order, without overlaps."""
+        """(start, end, what replaces it, is it hidden?) in order, without overlaps."""
         at = 0
         for start, end, instead in self._hidden(text, without):
             for changed in changes(text, at, start):
@@ -170,10 +170,10 @@ def _worth_hiding(names: Iterable[str]) -> set[str]:
 
 
 def _name(name: str) -> str:
-    """A name however its parts are joined. One plain word is a name only where it stands as one: quoted, in a path, or
-    beside the word skill; else its mask would tell it from the same word in every sentence.
+    """A name however its parts are joined. One plain word is a name only where it is used as one: quoted, in a path, or
+    next to the word skill; else its mask would distinguish it from the same word in every sentence.
 
-    Its first part is looked for before anything around it: a page asks for dozens of names at every character.
+    Its first part is matched before anything around it: a page asks for dozens of names at every character.
     """
     parts = [re.escape(part) for part in re.split(r"[-_ ]+", name) if part]
     joined = r"[-_ ]+".join(parts)

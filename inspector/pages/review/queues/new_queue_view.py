@@ -1,40 +1,61 @@
-"""`/review/queues/new/`: what would be drawn, before anything is saved. The address names the selection, as on Compare."""
+"""`/review/queues/new/`: the form that makes a queue, and what would be drawn, before anything is saved. The address names
+the selection, as on Compare."""
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from benchapp.models import User
+from benchapp.models import CodebookVersion, Experiment, Queue, User
+from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.codebook_versions import CodebookRefused
-from benchapp.review.queues.populations import Population
-from benchapp.review.queues.queue_making import QueueRefused, Sketch, make_queue, seconds_per_item
+from benchapp.review.codebooks.codebook_versions import CodebookRefused, freeze_starter
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
+from benchapp.review.codebooks.starters import Starter, starters
+from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
+from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
+from benchapp.review.queues.queue_making import (
+    MAX_REVIEWS,
+    QueueRefused,
+    QueueSpec,
+    Sketch,
+    make_queue,
+    seconds_per_item,
+)
 from benchapp.stats.comparing.axis_facets import AXES, facets_of
 from benchapp.stats.metrics.amounts import render_rough_duration
-from inspector.pages.review.queues.kept_filter import drop_filter, keep_filter
-from inspector.pages.review.queues.queue_form import (
-    FACETS,
-    DrawForm,
-    QueueForm,
-    defaults,
-    frozen_versions,
-    may_review,
-    offered_starters,
-    propose_name,
-    proposes_to_hide_conditions,
-    read_closing,
-    read_skill_codes,
-    what_choices,
+from inspector.pages.review.queues.queue_selection import (
+    AT_ONCE,
+    SHOWN,
+    QueueSelection,
+    drop_filter,
+    keep_filter,
+    read_selection,
 )
-from inspector.pages.review.queues.queue_selection import SHOWN, QueueSelection, read_selection
+from inspector.pages.review.queues.queues import FACETS, may_review
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 
 HOUR = 3600
 SHOW = "show"  # the button that only looks; every other way to send the form makes the queue
+STARTER = "starter:"
+SEED_LIMIT = 10**6
+MAX_SEED = 2**31
+MAX_SIZE = 100_000
+MINUTES = 24 * 60
+TEAM = 8  # a team up to this size is assigned whole, unless somebody unticks a person
+CLOSING = {"conditions": "the condition", "models": "the models"}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -42,7 +63,8 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
     posted, makes = request.method == "POST", request.method == "POST" and SHOW not in request.POST
-    given = _read_posted(request, asked) if posted else _build_posted(_read_defaults(request, asked, user))
+    shows_skills = request.GET.get(SHOWN) == "skills"
+    given = _read_posted(request, asked) if posted else _propose_form(asked, user, shows_skills=shows_skills)
     form, drawn = QueueForm(given), DrawForm(given)
     sketch, refused = None, ""
     try:
@@ -51,17 +73,30 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
-    skill_codes, closing = read_skill_codes(given), read_closing(given)
+    skill_codes = _read_skill_codes(given)
+    hidden = [name for name in CLOSING if given.get(f"hides_{name}")]
+    seconds = seconds_per_item(sketch.population.unit) if sketch else None
+    hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
     data = {
-        **{"problems": asked.problems, "refused": refused or None, **_read_numbers(sketch)},
-        **{"codes_that_wait": skill_codes.waiting, "codes": skill_codes.total},
-        **{"closes_pages_because_it_hides": closing.hidden, "next": None},
+        "problems": asked.problems,
+        "refused": refused or None,
+        **SKETCH.read(sketch),
+        "median_seconds": seconds,
+        "hours_per_person": hours,
+        "codes_that_wait": skill_codes.waiting,
+        "codes": skill_codes.total,
+        "closes_pages_because_it_hides": hidden,
+        "next": None,
     }
-    errors = form.errors if makes else drawn.errors if posted else {}
-    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch}
-    hours = data["hours_per_person"]
-    context |= {"skill_codes": skill_codes, "closing": closing}
-    context |= {"person_time": render_rough_duration(HOUR * hours) if isinstance(hours, float) else ""}
+    context = {
+        **_offer(asked, given),
+        "form": form,
+        "errors": form.errors if makes else drawn.errors if posted else {},
+        "sketch": sketch,
+        "skill_codes": skill_codes,
+        "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
+        "person_time": "" if hours is None else render_rough_duration(HOUR * hours),
+    }
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
     if not posted and not asked.problems and not asked.is_default and not as_json:
@@ -76,6 +111,184 @@ def queue_forget(request: HttpRequest) -> HttpResponse:
     back = HttpResponseRedirect(reverse("codebooks"))
     drop_filter(back)
     return back
+
+
+def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
+    """The queue and, where a starter was chosen, its codebook: both or none."""
+    with transaction.atomic():
+        queue = make_queue(form.spec(selection, user), user=user)
+    made = HttpResponseRedirect(queue.get_absolute_url())
+    drop_filter(made)
+    return made
+
+
+def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
+    """What it would give, drawn; None while the form is not understood. Raises QueueRefused."""
+    if not form.is_valid():
+        return None
+    sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
+    return sketch if sketch.items else None  # drawn here, so that a refusal comes now
+
+
+SKETCH = JsonShape(
+    ("from", lambda sketch: sketch and sketch.population.says()),
+    "population_total=total",
+    (
+        "strata",
+        lambda sketch: [
+            {"stratum": name, "drawn": n, "of": total} for name, n, total in (sketch.by_stratum if sketch else ())
+        ],
+    ),
+    ("items", lambda sketch: sketch and len(sketch.items)),
+    *("controls", "overlap", "reviews", "reviews_per_person=per_person"),
+)
+"""Of a Sketch; null for all that is not known."""
+
+
+def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
+    """What there is to choose from, and what is chosen. kept: what the address asks for and the form has no box for."""
+    selection = asked.population
+    narrowed = [(name, value, text) for name, value, text in selection.narrowed_by() if name not in AXES]
+    shown = {(name, str(value)) for name, value, _ in narrowed}
+    pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
+    kept = [pair for pair in pairs if pair not in shown and pair[0] not in (*AXES, "baseline")]
+    return {
+        "ticked": given.getlist("reviewers"),
+        "query": asked.query,
+        "selection": selection,
+        "is_default": asked.is_default,
+        "narrowed": narrowed,
+        "kept": [*kept, ("unit", selection.unit), ("preset", selection.preset)],
+        "facets": facets_of(selection.choices),
+        "whats": what_choices(),
+        "strata": list(FACETS.items()),
+        "versions": list(frozen_versions()),
+        "starters": offered_starters(),
+        "people": list(may_review()),
+    }
+
+
+# --- the form ----------------------------------------------------------------------------------------------------------
+
+
+def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Unit and preset in one list, by unit: "trial:failed"."""
+    return [
+        (
+            NOUNS[Queue.Unit(unit)].capitalize(),
+            [(f"{unit}:{key}", Population(unit=unit, preset=key).says().capitalize()) for key in presets],
+        )
+        for unit, presets in PRESETS.items()
+    ]
+
+
+def frozen_versions() -> QuerySet[CodebookVersion]:
+    return CodebookVersion.objects.exclude(frozen_at=None).select_related("codebook").order_by("codebook", "-number")
+
+
+class CodebookField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A frozen version, or a starter ("starter:skillflow") whose copy is frozen when the queue is made."""
+
+    def to_python(self, value: str | None) -> CodebookVersion | Starter | None:
+        return find_starter(value) or super().to_python(value)
+
+
+class DrawForm(forms.Form):
+    """What is drawn and how: all that a sketch needs."""
+
+    what = forms.ChoiceField(choices=what_choices)
+    sampling = forms.ChoiceField(choices=Queue.Sampling.choices)
+    size = forms.IntegerField(required=False, min_value=1, max_value=MAX_SIZE)
+    facet = forms.ChoiceField(required=False, choices=[("", ""), *FACETS.items()])
+    allocation = forms.ChoiceField(required=False, choices=[(EQUAL, "each"), (PROPORTIONAL, "in all")])
+    controls = forms.IntegerField(required=False, min_value=0, max_value=MAX_SIZE)
+    reviews = forms.IntegerField(min_value=1, max_value=MAX_REVIEWS)
+    overlap = forms.IntegerField(min_value=0, max_value=100)
+    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED)
+    reviewers = forms.ModelMultipleChoiceField(
+        queryset=User.objects.none(),
+        to_field_name="username",
+        error_messages={"required": "Assign at least one reviewer."},
+    )
+
+    def __init__(self, given: QueryDict) -> None:
+        super().__init__(given)
+        people = self.fields["reviewers"]
+        assert isinstance(people, forms.ModelMultipleChoiceField)
+        people.queryset = may_review()
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        sampling, unit = given.get("sampling"), given.get("what", "").partition(":")[0]
+        if sampling in (Queue.Sampling.RANDOM, Queue.Sampling.STRATIFIED) and not given.get("size"):
+            self.add_error("size", "Say how many items to draw.")
+        if sampling == Queue.Sampling.STRATIFIED and given.get("facet") not in STRATA.get(unit, {}):
+            known = ", ".join(FACETS[key] for key in STRATA.get(unit, {}))
+            self.add_error("facet", f"Choose what makes the strata: {known}.")
+        return given
+
+    def population(self, selection: Population) -> Population:
+        """The selection, taken as what the form asks for; what narrows trials alone is dropped for other units."""
+        unit, _, preset = self.cleaned_data["what"].partition(":")
+        narrowing = selection.narrowing
+        for name, _ in narrowing.pairs():
+            if name not in NARROWED_BY.get(Queue.Unit(unit), (name,)):
+                narrowing = narrowing.without(name)
+        return Population(unit, selection.choices, narrowing, preset)
+
+    def draw(self) -> Draw:
+        """One reviewer shares with nobody: the fields for shared items do not count then."""
+        given = self.cleaned_data
+        stratified = given["sampling"] == Queue.Sampling.STRATIFIED
+        is_alone = len(given["reviewers"]) == 1
+        return Draw(
+            sampling=given["sampling"],
+            size=given["size"] or 0,
+            facet=given["facet"] if stratified else "",
+            allocation=given["allocation"] or EQUAL,
+            controls=given["controls"] or 0,
+            reviews=1 if is_alone else given["reviews"],
+            overlap=given["overlap"] / 100,
+            seed=given["seed"],
+        )
+
+
+class QueueForm(DrawForm):
+    """All that fixes a queue."""
+
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
+    version = CodebookField(
+        queryset=frozen_versions(),
+        to_field_name="public_id",
+        error_messages={"required": "Choose a frozen version of a codebook."},
+    )
+    instructions = forms.CharField(required=False, max_length=20_000)
+    hides_labels = forms.BooleanField(required=False)
+    hides_suggestions = forms.BooleanField(required=False)
+    hides_conditions = forms.BooleanField(required=False)
+    hides_models = forms.BooleanField(required=False)
+    reservation = forms.IntegerField(min_value=1, max_value=MINUTES)
+
+    def spec(self, selection: Population, user: User) -> QueueSpec:
+        """A chosen starter becomes a codebook here: make the queue in the same transaction."""
+        given = self.cleaned_data
+        chosen = given["version"]
+        return QueueSpec(
+            name=given["name"],
+            version=freeze_starter(chosen.key, user) if isinstance(chosen, Starter) else chosen,
+            population=self.population(selection),
+            draw=self.draw(),
+            reviewers=tuple(given["reviewers"]),
+            instructions=given["instructions"],
+            hides_labels=given["hides_labels"],
+            hides_suggestions=given["hides_suggestions"],
+            hides_conditions=given["hides_conditions"],
+            hides_models=given["hides_models"],
+            reservation_seconds=60 * given["reservation"],
+        )
+
+
+# --- what is in the form -----------------------------------------------------------------------------------------------
 
 
 def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
@@ -94,78 +307,110 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
     return given
 
 
-def _read_defaults(request: HttpRequest, asked: QueueSelection, user: User) -> dict[str, object]:
-    return defaults(asked, user, shows_skills=request.GET.get(SHOWN) == "skills")
-
-
-def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
-    """The queue and, where a starter was chosen, its codebook: both or none."""
-    with transaction.atomic():
-        queue = make_queue(form.spec(selection, user), user=user)
-    made = HttpResponseRedirect(queue.get_absolute_url())
-    drop_filter(made)
-    return made
-
-
-def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
-    """What there is to choose from, and what is chosen."""
-    selection = asked.population
-    narrowed = [(name, value, text) for name, value, text in selection.narrowed_by() if name not in AXES]
-    return {
-        "ticked": given.getlist("reviewers"),
-        "query": asked.query,
-        "selection": selection,
-        "is_default": asked.is_default,
-        "narrowed": narrowed,
-        "kept": _list_kept(selection, narrowed),
-        "facets": facets_of(selection.choices),
-        "whats": what_choices(),
-        "strata": list(FACETS.items()),
-        "versions": list(frozen_versions()),
-        "starters": offered_starters(),
-        "people": list(may_review()),
-    }
-
-
-def _list_kept(selection: Population, narrowed: list[tuple[str, object, str]]) -> list[tuple[str, str]]:
-    """What the address asks for and the form has no box for."""
-    shown = {(name, str(value)) for name, value, _ in narrowed}
-    pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
-    kept = [pair for pair in pairs if pair not in shown and pair[0] not in (*AXES, "baseline")]
-    return [*kept, ("unit", selection.unit), ("preset", selection.preset)]
-
-
-def _build_posted(values: dict[str, object]) -> QueryDict:
+def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> QueryDict:
+    """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against what it
+    proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding closes pages,
+    and here they would close to the only person who reads them."""
+    selection, total = asked.population, 0 if asked.problems else asked.population.total()
+    newest = frozen_versions().order_by("-frozen_at").first()
+    offered = offered_starters()
+    people = [person.get_username() for person in may_review()]
+    version = str(newest.public_id) if newest else f"{STARTER}{offered[0].key}" if offered else ""
+    what = f"{selection.unit}:{selection.preset}"
+    name = "" if asked.problems else propose_name(what, selection)
     given = QueryDict(mutable=True)
-    for name, value in values.items():
-        if isinstance(value, list):
-            given.setlist(name, value)
-        elif value is not False:
-            given[name] = "on" if value is True else str(value)
+    values: dict[str, object] = {
+        "what": what,
+        "sampling": Queue.Sampling.RANDOM if total > AT_ONCE else Queue.Sampling.ALL,
+        "size": AT_ONCE,
+        "facet": "condition",
+        "allocation": EQUAL,
+        "controls": 0,
+        "reviews": 2 if len(people) > 1 else 1,
+        "overlap": 100,
+        "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
+        "name": name,
+        "proposed": name,
+        "version": version,
+        "instructions": "",
+        "reservation": 30,
+    }
+    for field, value in values.items():
+        given[field] = str(value)
+    given.setlist("reviewers", _choose_team(people, user))
+    hides_conditions = not shows_skills and proposes_to_hide_conditions(what, version, selection)
+    ticks = {
+        "hides_labels": True,
+        "hides_suggestions": True,
+        "hides_conditions": hides_conditions,
+        "proposed_hides_conditions": hides_conditions,
+        "hides_models": len(people) > 1 and selection.has_several_models(),
+    }
+    given.update({field: "on" for field, is_ticked in ticks.items() if is_ticked})
     return given
 
 
-def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
-    """What it would give, drawn; None while the form is not understood. Raises QueueRefused."""
-    if not form.is_valid():
-        return None
-    sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
-    return sketch if sketch.items else None  # drawn here, so that a refusal comes now
+def proposes_to_hide_conditions(what: str, version: str, selection: Population) -> bool:
+    """Where several people compare several conditions by codes that do not judge skills."""
+    judges_skills = what.startswith(Queue.Unit.TRIAL) and bool(_judging_skills(version)[0])
+    return not judges_skills and may_review().count() > 1 and selection.has_several_conditions()
 
 
-def _read_numbers(sketch: Sketch | None) -> dict[str, object]:
-    """What the sketch says, None for all that is not known."""
-    seconds = seconds_per_item(sketch.population.unit) if sketch else None
-    hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
-    return {**SKETCH.read(sketch), "median_seconds": seconds, "hours_per_person": hours}
+def propose_name(what: str, selection: Population) -> str:
+    """What it reviews, and the experiments it comes from: "Trials that failed: Example"."""
+    labels = {value: label for _, options in what_choices() for value, label in options}
+    names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
+    return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
 
 
-def _list_strata(sketch: Sketch | None) -> list[dict[str, object]]:
-    return [{"stratum": name, "drawn": n, "of": total} for name, n, total in sketch.by_stratum] if sketch else []
+@dataclass(frozen=True, slots=True)
+class SkillCodes:
+    """Codes of the chosen version that judge skills, of how many, and whether the form hides the skills from them."""
+
+    names: list[str]
+    total: int
+    are_hidden: bool
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those that nobody can judge in this queue."""
+        return self.names if self.are_hidden else []
 
 
-SKETCH = JsonShape(
-    ("from", lambda sketch: sketch and sketch.population.says()),
-    *("population_total=total", ("strata", _list_strata), ("items", lambda sketch: sketch and len(sketch.items))),
-    *("controls", "overlap", "reviews", "reviews_per_person=per_person"),
-)
+def _read_skill_codes(given: QueryDict) -> SkillCodes:
+    """Of the form as it is, complete or not. Two queries, none where trials are not reviewed or a starter is chosen."""
+    if not given.get("what", "").startswith(Queue.Unit.TRIAL):  # decisions and libraries are about nothing else
+        return SkillCodes([], 0, are_hidden=False)
+    return SkillCodes(*_judging_skills(given.get("version", "")), are_hidden=bool(given.get("hides_conditions")))
+
+
+def _judging_skills(value: str) -> tuple[list[str], int]:
+    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter."""
+    if starter := find_starter(value):
+        return list(judging_texts(starter.text)), starter.codes_total
+    try:
+        version = frozen_versions().filter(public_id=value).first()
+    except ValidationError:  # no id at all
+        version = None
+    codes = list(version.codes.all()) if version else []
+    judging = judging_skills(codes)
+    return [code.name for code, _ in in_order(codes) if code.pk in judging], len(codes)
+
+
+def find_starter(value: object) -> Starter | None:
+    """The starter of "starter:KEY"."""
+    return starters().get(value.removeprefix(STARTER)) if isinstance(value, str) and value.startswith(STARTER) else None
+
+
+def offered_starters() -> list[Starter]:
+    """Those without a frozen copy."""
+    copies = set(frozen_versions().values_list("codebook__cloned_from", flat=True))
+    return [starter for starter in starters().values() if f"starter {starter.key}" not in copies]
+
+
+def _choose_team(people: Sequence[str], user: User) -> Sequence[str]:
+    """Everybody of a small team; the local user only while there is nobody else."""
+    named = [name for name in people if name != LOCAL_USER]
+    if len(named) > TEAM:
+        return [user.get_username()]
+    return named or people

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Queue, User
-from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.skill_codes import hides_skills
+from benchapp.models import Code, Label, Queue, QueueItem, Review, Slot, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import open_to, same_unit, unsaid_by
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import hides_skills, judging_skills
 from benchapp.review.queues.claims import claim, may_claim
 from benchapp.review.queues.passes import begin_second_pass, first_pass_of, left_in_first_pass, second_pass_of
+from benchapp.review.queues.populations import HIDES, Population, reopen
 from benchapp.review.queues.queue_making import (
     MAX_REVIEWS,
     QueueRefused,
@@ -26,31 +33,40 @@ from benchapp.review.queues.queue_making import (
     withdraw,
 )
 from benchapp.review.queues.review_progress import people_of, progress_of
-from benchapp.review.queues.statuses import ItemStatus
+from benchapp.review.queues.statuses import ItemStatus, statuses_of
+from benchapp.review.results.queue_results import coding_of
 from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
-from inspector.pages.review.queues.queue_form import FACETS, may_review
 from inspector.pages.review.queues.queues import (
-    HIDDEN,
+    FACETS,
     QUEUE,
+    RELATED,
     UNITS,
-    is_blinded,
-    item_rows,
-    items_with,
-    links_of,
     load_queue,
     may_manage,
-    read_draw,
-    read_uuids,
-    status_counts,
-    statuses_shown,
-    unsaid_items,
-    waiting_names,
+    may_review,
+    name_unit,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page
 
 MAX_REASON = 2_000
+# Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
+SHOWN_TO_THE_BLIND = ("environment", "family", "task", "role", "phase", "outcome", "covered", "suite")
+# Presets that give away the condition, and which the blind are shown instead.
+SHOWN_INSTEAD = {"silent-bypass": "failed", "regressions": "failed", "improvements": "passed"}
+HIDDEN = {
+    "hides_labels": "what others said, until you submit",
+    "hides_suggestions": "suggestions of rules and judges, until you submit",
+    "hides_conditions": "the condition",
+    "hides_models": "the models",
+}
+LINKS = {
+    "results": "Results",
+    "agreement": "Agreement",
+    "disagreements": "Disagreements",
+    "suggestions": "Suggestions",
+}
 QUEUE_RULES = JsonShape(
     *("instructions", "population_total", "sampling", "stratified_by=strata?", "seed", "reviews_per_item"),
     ("hidden", lambda queue: [name.removeprefix("hides_") for name in HIDDEN if getattr(queue, name)]),
@@ -61,81 +77,225 @@ PERSON = JsonShape(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenItems:
-    """The queue's items that the address asks for, by status and by code, as this person may see them."""
-
-    chosen: list[int]  # keys
-    statuses: dict[int, ItemStatus]
-    unsaid: Collection[int]
-    status: str  # "" where all are listed
-    cause: Code | None
-
-
 @require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = load_queue(public_id), user_of(request)
-    items = _choose_items(request, found, user)
-    page = paginate(request, items.chosen)
-    rows = item_rows(list(page), items.statuses, user, items.unsaid)
+    unsaid = frozenset(found.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
+    statuses = _show_statuses(found, user, unsaid)
+    asked = request.GET.get("status", "")
+    status = asked if asked in set(ItemStatus) else ""
+    chosen = [pk for pk, each in statuses.items() if each == status or not status]
+    cause = _find_cause(request, found, user)
+    if cause:
+        coding = coding_of([found])
+        members = coding.within(cause)
+        carrying = {item.pk for item in coding.items if item.share(members)}  # by the answers that count in results
+        chosen = [pk for pk in chosen if pk in carrying]
+    page = paginate(request, chosen)
+    rows = _read_items(list(page), statuses, user, unsaid)
     [progress], people = progress_of([found], user), people_of(found)
-    shared = {"waiting": waiting_names(found), "drawn": read_draw(found, blinded=is_blinded(found, user))}
+    waiting = _name_waiting(found)
+    drawn = _read_draw(
+        found, is_blinded=found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
+    )
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
-    counts = status_counts(items.statuses)
+    totals = Counter(statuses.values())
+    manages = may_manage(found, user)
     data = {
         **QUEUE.read(progress),
         "codebook_version": PageLink("codebook-version-json", found.version.public_id),
         **QUEUE_RULES.read(found),
-        "drawing": shared["drawn"],
+        "drawing": drawn,
         **{name: PageLink("queue-json", each.public_id) if each else None for name, each in passes.items()},
-        "codes_that_wait": shared["waiting"],
-        "statuses": {status.value: count for status, count in counts},
+        "codes_that_wait": waiting,
+        "statuses": {each.value: totals[each] for each in ItemStatus},
         "people": PERSON.read_all(people),
         "rows": rows,
-        **{"created_at": found.created_at, "closed_at": found.closed_at, "next": next_url(request, page)},
+        "created_at": found.created_at,
+        "closed_at": found.closed_at,
+        "next": next_url(request, page),
     }
-    context = {"page": page, "progress": progress, "people": people, "shown": rows, "counts": counts}
-    context |= {**shared, **passes, **_read_rights(found, user), "status": items.status, "cause": items.cause}
+    context = {
+        "queue": found,
+        "page": page,
+        "progress": progress,
+        "people": people,
+        "shown": rows,
+        "counts": [(each, totals[each]) for each in ItemStatus],
+        "waiting": waiting,
+        "drawn": drawn,
+        **passes,
+        "status": status,
+        "cause": cause,
+        "strata_word": FACETS.get(found.strata, found.strata),
+        "noun": UNITS[Queue.Unit(found.unit)],
+        "is_mine": may_claim(found, user),
+        "held_minutes": max(1, round(found.reservation_seconds / 60)),
+        "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
+        "hides_skills": hides_skills(found),
+        "links": [(title, reverse(name, args=[found.public_id])) for name, title in LINKS.items()],
+        "manages": manages,
+        "others": may_review().exclude(queues=found) if manages and found.is_open else [],
+        "most_reviews": min(found.reviewers.count(), MAX_REVIEWS) if manages and found.is_open else 0,
+    }
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
 
 
-def _choose_items(request: HttpRequest, queue: Queue, user: User) -> ChosenItems:
-    unsaid = unsaid_items(queue, user)
-    statuses = statuses_shown(queue, user, unsaid)
-    asked = request.GET.get("status", "")
-    wanted = asked if asked in set(ItemStatus) else ""
-    chosen = [pk for pk, status in statuses.items() if status == wanted or not wanted]
-    if cause := _cause(request, queue, user):
-        carrying = items_with(queue, cause)
-        chosen = [pk for pk in chosen if pk in carrying]
-    return ChosenItems(chosen, statuses, unsaid, wanted, cause)
+def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
+    """Status of each item; while this person has still to answer it without knowing what others said, only what they did
+    themselves. Else somebody who splits one code and carries the queue over would see whose reviews became drafts
+    again, and so what they had said."""
+    drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
+    own = set(drafts.values_list("item", flat=True)) if unsaid else set()
+    hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
+    return {pk: hidden.get(pk, status) for pk, status in statuses_of(queue).items()}
 
 
-def _read_rights(queue: Queue, user: User) -> dict[str, object]:
-    """What the queue is, and what this person can do with it."""
-    manages = may_manage(queue, user)
-    return {
-        "queue": queue,
-        "strata_word": FACETS.get(queue.strata, queue.strata),
-        "noun": UNITS[Queue.Unit(queue.unit)],
-        "is_mine": may_claim(queue, user),
-        "held_minutes": max(1, round(queue.reservation_seconds / 60)),
-        "hides": [text for name, text in HIDDEN.items() if getattr(queue, name)],
-        "hides_skills": hides_skills(queue),
-        "links": links_of(queue),
-        "manages": manages,
-        "others": may_review().exclude(queues=queue) if manages and queue.is_open else [],
-        "most_reviews": min(queue.reviewers.count(), MAX_REVIEWS) if manages and queue.is_open else 0,
-    }
-
-
-def _cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
-    """The code of `?code=`, whose items are listed alone; None for whoever may not know yet what others said."""
-    code = queue.version.codes.filter(public_id__in=read_uuids(request.GET.getlist("code")[:1])).first()
+def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
+    """The code of `?code=`, whose items are listed alone; None for anyone who may not know yet what others said."""
+    try:
+        asked = UUID(request.GET.getlist("code")[0])
+    except (IndexError, ValueError):
+        return None
+    code = queue.version.codes.filter(public_id=asked).first()
     if code is None or still_to_code([queue], user) or asked_elsewhere([queue], user):
         return None
     note_seen(user, queue)
     return code
+
+
+def _name_waiting(queue: Queue) -> list[str]:
+    """Codes that nobody can judge here, because the queue hides skills. At most one query."""
+    if not hides_skills(queue):
+        return []
+    codes = list(queue.version.codes.all())
+    waiting = judging_skills(codes)
+    return [code.name for code, _ in in_order(codes) if code.pk in waiting]
+
+
+# --- items -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow(Shaped):
+    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control."""
+
+    item: QueueItem
+    status: ItemStatus
+    own: str  # state of the reader's own review, empty without one
+    filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
+    own_codes: tuple[str, ...] | None = None  # what the reader said; None where they submitted nothing
+
+    json_shape = JsonShape(
+        *("number", link_to("review-item", "item.public_id")),
+        *(("title", lambda row: row.names[0]), ("family", lambda row: row.names[1] or None)),
+        *("status", "own?", "reviews=filled", "reviews_needed=item.reviews_needed"),
+    )
+
+    @property
+    def number(self) -> int:
+        return self.item.ordinal + 1
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return name_unit(self.item)
+
+
+def _read_items(
+    items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User, unsaid: Collection[int]
+) -> list[ItemRow]:
+    """In that order; five queries. Own codes are in the order of the codebook."""
+    found = QueueItem.objects.select_related(*RELATED).in_bulk(items)
+    own = dict(Review.objects.filter(item__in=items, reviewer=user).values_list("item", "state"))
+    slots = Slot.objects.filter(item__in=items).exclude(review=None).order_by()
+    filled = dict(slots.values_list("item").annotate(Count("pk")))
+    submitted = [pk for pk, state in own.items() if state == Review.State.SUBMITTED]
+    labels = Label.objects.filter(mark__review__item__in=submitted, mark__review__reviewer=user)
+    codes: dict[int, dict[str, None]] = {pk: {} for pk in submitted}
+    for item, name in labels.order_by("code__ordinal", "code").values_list("mark__review__item", "code__name"):
+        codes[item][name] = None
+    return [
+        ItemRow(
+            item=found[pk],
+            status=statuses[pk],
+            own=own.get(pk, ""),
+            filled=None if pk in unsaid else filled.get(pk, 0),
+            own_codes=tuple(codes[pk]) if pk in codes else None,
+        )
+        for pk in items
+    ]
+
+
+# --- how it was drawn --------------------------------------------------------------------------------------------------
+
+
+class DrawnStratum(NamedTuple):
+    stratum: str
+    drawn: int
+    inclusion: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDraw(Shaped):
+    """How the items were drawn. `strata`: empty without strata or for the blind."""
+
+    says: str
+    chips: tuple[str, ...]
+    masked: bool  # parts of the selection are left out
+    strata: tuple[DrawnStratum, ...]
+    drawn: int
+    controls: int
+    overlap: int
+    inclusion: float | None  # of all items but controls, where it is one number
+    trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
+
+    json_shape = JsonShape(
+        *("from=says", "selection=chips", "parts_hidden=masked"),
+        ("strata", lambda draw: [stratum._asdict() for stratum in draw.strata]),
+        *("drawn", "controls", "overlap", "inclusion"),
+    )
+
+
+def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
+    """Two queries. A stored selection that means nothing any more is shown as it is written."""
+    population: Population | None
+    try:
+        population = reopen(queue.unit, queue.population)
+    except ValueError:
+        population = None
+    if population is None:
+        chips, preset = [], ""
+        says = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
+    else:
+        chips, preset = population.narrowed_by(), population.preset
+        says = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).says()
+    shown = [text for name, _, text in chips if not is_blinded or name in SHOWN_TO_THE_BLIND]
+    rows = list(
+        queue.items.filter(is_control=False)
+        .order_by()
+        .values_list("stratum", "inclusion")
+        .annotate(Count("pk"))
+        .order_by("stratum")
+    )
+    counts = queue.items.aggregate(
+        all=Count("pk"), controls=Count("pk", filter=Q(is_control=True)), overlap=Count("pk", filter=Q(is_overlap=True))
+    )
+    inclusions = {inclusion for _, inclusion, _ in rows}
+    hides_strata = is_blinded and queue.strata in HIDES
+    return QueueDraw(
+        says=says,
+        chips=tuple(shown),
+        masked=len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
+        strata=() if hides_strata or not queue.strata else tuple(DrawnStratum(name, n, p) for name, p, n in rows),
+        drawn=counts["all"] - counts["controls"],
+        controls=counts["controls"],
+        overlap=counts["overlap"],
+        inclusion=inclusions.pop() if len(inclusions) == 1 else None,
+        trials_query=population.shown_query() if population and queue.unit == "trial" and not is_blinded else "",
+    )
+
+
+# --- what can be done about it -----------------------------------------------------------------------------------------
 
 
 @require_POST

@@ -1,73 +1,59 @@
-"""`/review/queues/<id>/agreement/` and `/disagreements/`: how far reviewers agree, and where they do not."""
+"""`/review/queues/<id>/agreement/`: how far reviewers agree, code by code, and the reports that were kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from urllib.parse import urlencode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Queue, QueueItem, Review, User
+from benchapp.models import AgreementReport, Code, Queue, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.code_keys import keys_of
-from benchapp.review.coding.answer_overlap import still_to_review
-from benchapp.review.coding.disagreements import (
-    About,
-    Compared,
-    Standing,
-    Wanted,
-    code_names,
-    compared_items,
-    count_open,
-)
+from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.queue_agreement import (
+    Agreement,
     Occasion,
+    QuestionAgreement,
     agreement_of,
     standing_report,
     take_report,
     was_discussed,
     was_opened,
 )
-from benchapp.review.coding.resolutions import closed_sentence
-from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
-from inspector.pages.review.queues.queue_form import may_review
-from inspector.pages.review.queues.queues import RELATED, load_queue, may_manage, name_unit
-from inspector.pages.review.results.agreement import (
-    REPORT,
-    WORDS,
-    alphas,
-    cautions,
-    cell_in_words,
-    code_rows,
-    disagreement_rows,
-    in_words,
-    matrix,
-    report_rows,
-)
+from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
+from benchapp.stats.inference.shares import half_up
+from inspector.pages.review.queues.queues import load_open_queue, may_manage, may_review, open_queue
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import render_page
 
-PER_PAGE = 50
-ANY = "any"  # ?about=any lists items also where nothing differs
-NO_CODE = "none"  # ?with=none
+FEW_ITEMS, FEW_TASKS = 30, 10
+HEATS = 5
+NO_CODE = "no code"
+SHORT_NAME = 12
+# Alpha below the first: read with care; from the second: reliable (Krippendorff 2004, page 241).
+SURE, RELIABLE = 0.667, 0.8
 QUEUE = JsonShape(
     *("queue=public_id", "name", "codebook=version.codebook.name", "codebook_version=version.number"),
     "version_id=version.public_id",
+)
+REPORT = JsonShape(
+    *("id=public_id", "occasion", "before_discussion=is_before_discussion", "taken_at", "taken_by=taken_by.pseudonym"),
+    *("items=items_total", "reviewers=reviewers_total", "values"),
 )
 
 
 @require_safe
 def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    queue = _load_open(request, public_id)
+    queue, user = load_open_queue(request, public_id), user_of(request)
     found = agreement_of(queue)
-    if found.items:  # else the page tells nobody's answer
-        note_seen(user_of(request), queue)
+    if found.items:  # else the page shows nobody's answer
+        note_seen(user, queue)
     discussed = was_discussed(queue)
     reports = list(queue.agreement_reports.select_related("taken_by"))
     standing = standing_report(queue)
@@ -75,25 +61,25 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         **QUEUE.read(queue),
         "discussed": discussed,
         "says": in_words(found),
-        "cautions": cautions(found, discussed=discussed),
+        "cautions": list_cautions(found, discussed=discussed),
         "now": found,
         "standing_report": standing.public_id if standing else None,
         "reports": REPORT.read_all(reports),
         "next": None,
     }
-    rows = code_rows(found, keys_of(queue.version))
+    rows = _read_codes(found, keys_of(queue.version))
     context = {
         "queue_row": queue,
         "found": found,
-        "alphas": alphas(found),
+        "alphas": _read_alphas(found),
         "rows": [row for row in rows if row.found.used.k],
         "unused": [row for row in rows if not row.found.used.k],
-        "matrix": matrix(found, rows),
-        "report_rows": report_rows(reports),
+        "matrix": _read_matrix(found, rows),
+        "report_rows": [(report, *_read_report(report)) for report in reports],
         "standing": standing,
         "opened": was_opened(queue),
-        "may_keep": user_of(request).may(User.Level.REVIEWER),
-        "way": _find_way(queue, user_of(request)),
+        "may_keep": user.may(User.Level.REVIEWER),
+        "way": _find_way(queue, user),
     }
     return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
 
@@ -116,141 +102,163 @@ def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
 
 
-@require_safe
-def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    queue = open_queue(request, public_id)
-    codes = code_names(queue)
-    opened = was_opened(queue)
-    wanted, said = parse_wanted(request, codes)
-    rows = compared_items(queue) if opened else []
-    page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
-    listed = disagreement_rows(page, _read_titles(page.object_list), codes, _users(page.object_list))
-    data = {
-        "queue": queue.public_id,
-        "opened": opened,
-        "about": wanted.about or ANY,
-        "state": wanted.standing,
-        "cell": said or None,
-        "items": listed,
-        "next": next_url(request, page),
+# --- alpha -------------------------------------------------------------------------------------------------------------
+
+
+def _read_alphas(found: Agreement) -> list[dict[str, object]]:
+    """Each alpha with its bar, whose ends are percent of the way from 0 to 1; what is below 0 is cut off there."""
+    questions = [("Codes", "the set of codes of each review, MASI distance", found.codes)]
+    if found.top:
+        questions.append(("Top-level codes", "subcodes are counted as their parent code", found.top))
+    questions.append(("Who failed", "who or what failed; reviews that name it", found.attribution))
+    return [{"name": name, "about": about, **_read_alpha(measured)} for name, about, measured in questions]
+
+
+def _read_alpha(measured: QuestionAgreement) -> dict[str, object]:
+    found, ends = measured.estimate, measured.estimate.interval
+    return {
+        "text": alpha_text(found.value),
+        "verdict": judge_alpha(found.value, ends.low if ends else None),  # empty where there is no alpha
+        "interval": _interval_text(ends.low, ends.high) if ends else "",
+        "method": ends.method if ends else "",
+        "note": found.note,
+        "equal": f"{measured.equal.k}/{measured.equal.n}",
+        "units": found.units,
+        "point": None if found.value is None else _place(found.value),
+        "low": _place(ends.low) if ends else None,
+        "width": _place(ends.high) - _place(ends.low) if ends else None,
     }
-    found = None if opened else agreement_of(queue)
-    own_open = _own_open(rows, user_of(request))
-    to_settle = (row for row in page if row.standing == Standing.OPEN and row.item.pk not in own_open)
-    context = {
-        "queue_row": queue,
-        "page": page,
-        "first": next(to_settle, None),
-        "rows": listed,
-        "wanted": wanted,
-        "said": said,
-        "tabs": _tabs(wanted, rows),
-        "states": _states(wanted),
-        "found": found,
-        "standing": None if opened else standing_report(queue),
-        "says": in_words(found) if found else "",
-        "query": query_of(wanted, codes),
-        "open_total": count_open(rows),
-        "own_open": own_open,
-        "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
-        "may_open": user_of(request).may(User.Level.REVIEWER),
+
+
+def _place(value: float) -> float:
+    return 100 * min(max(value, 0.0), 1.0)
+
+
+def judge_alpha(value: float | None, low: float | None) -> str:
+    """By custom, a word for the size of alpha. `low`: the lower end of its interval."""
+    if value is None:
+        return ""
+    if value <= 0 or (low is not None and low <= 0):
+        return "may be chance"
+    return "reliable" if value >= RELIABLE else "tentative" if value >= SURE else "read with care"
+
+
+def alpha_text(value: float | None) -> str:
+    """0.4488 -> "0.45", -0.12 -> "−0.12"; "none" where there is none."""
+    if value is None:
+        return "none"
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def _interval_text(low: float, high: float) -> str:
+    return f"{alpha_text(low)} to {alpha_text(high)}"
+
+
+def _read_report(report: AgreementReport) -> tuple[str, str]:
+    """(alpha, its interval) as the report keeps them."""
+    codes = report.values.get("codes", {})
+    ends = codes.get("interval")
+    return alpha_text(codes.get("alpha")), _interval_text(ends["low"], ends["high"]) if ends else ""
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def in_words(found: Agreement) -> str:
+    """What alpha means here."""
+    value = found.codes.estimate.value
+    if value is None:
+        return f"Agreement cannot be measured yet: {found.codes.estimate.note}."
+    same = found.codes.equal
+    if value >= 1:
+        return "Reviewers give every shared item the same codes."
+    if value <= 0:
+        return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
+    share = f"{half_up(100 * value)} % of the way from chance to perfect"
+    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews: {share}."
+
+
+def list_cautions(found: Agreement, *, discussed: bool) -> list[str]:
+    """What a reader has to know before taking the numbers for more than they are."""
+    notes = []
+    tasks = found.codes.estimate.clusters
+    if found.complete < found.items:
+        notes.append(f"{found.complete} of {found.items} shared items have all their reviews. These numbers will move.")
+    if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
+        items, clusters = _count(found.double, "item"), _count(tasks, found.cluster)
+        notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
+    if found.skipped:
+        notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not empty.")
+    if found.informed:
+        notes.append(
+            f"{_count(found.informed, 'review')} left out: their authors saw what others said before they answered."
+        )
+    if discussed:
+        notes.append(
+            "Somebody opened the disagreements, so later reviews may be discussed. Publish the last report before that."
+        )
+    return notes
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAgreementRow:
+    """depth: 0 at the top of the codebook. key: its short name in the matrix, as on every page."""
+
+    code: Code
+    depth: int
+    key: str
+    found: CodeAgreement
+    value: str
+    coefficient: str
+
+
+def _read_codes(found: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
+    """In the order of the codebook's tree. A code whose key ran out goes by its name, cut short."""
+    agreements = {code.pk: each for code, each in found.by_code}
+    rows = []
+    for code, depth in in_order(code for code, _ in found.by_code):
+        each = agreements[code.pk]
+        short = code.name if len(code.name) <= SHORT_NAME else f"{code.name[: SHORT_NAME - 1]}…"
+        key = " ".join(keys.get(code.pk, "")) or short
+        coefficient = "κ" if each.coefficient == COHEN else "α"
+        rows.append(CodeAgreementRow(code, depth, key, each, alpha_text(each.value), coefficient))
+    return rows
+
+
+def _read_matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dict[str, object]]:
+    """Codes that anybody used, and "no code"; both ways round, so that a row shows all of one code. heat: 0 to 5 by the
+    largest number off the diagonal, which has its own scale. query: of the items behind it."""
+    used = {code for cell in found.confusion for code in cell if code is not NONE}
+    heads: list[tuple[int | None, str, str, str]] = [
+        (row.code.pk, row.code.name, row.key, str(row.code.public_id)) for row in rows if row.code.pk in used
+    ]
+    if not heads:
+        return []
+    heads.append((NONE, NO_CODE, "–", "none"))
+    top = {
+        same: max([n for (a, b), n in found.confusion.items() if (a == b) is same], default=0) for same in (True, False)
     }
-    return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
-
-
-def _own_open(rows: list[Compared], user: User) -> frozenset[int]:
-    """Keys of the open ones that this person answered themselves and so may not settle (`explain_barred`)."""
-    if user.may(User.Level.ADMIN):
-        return frozenset()
-    opened = [each.item.pk for each in rows if each.standing == Standing.OPEN]
-    own = Review.objects.filter(item__in=opened, reviewer=user).exclude(state=Review.State.DRAFT)
-    return frozenset(own.order_by().values_list("item", flat=True))
-
-
-@require_POST
-@needs(User.Level.REVIEWER)
-def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Agreement is taken and kept first; from then on answers count as discussed."""
-    queue = open_queue(request, public_id)
-    take_report(queue, Occasion.DISCUSSION, user_of(request))
-    return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
-
-
-def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue, for pages that tell what others said: whoever opens one has read it (`note_seen`)."""
-    queue = _load_open(request, public_id)
-    note_seen(user_of(request), queue)
-    return queue
-
-
-def _load_open(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
-    queue = load_queue(public_id)
-    user = user_of(request)
-    if left := still_to_review(queue, user):
-        raise PermissionDenied(closed_sentence(left))
-    if asked_elsewhere([queue], user):
-        raise PermissionDenied(ELSEWHERE)
-    return queue
-
-
-def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
-    """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
-    asked = request.GET
-    keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}
-    keys[NO_CODE] = NONE
-    pair = asked.get("code", ""), asked.get("with", "")
-    cell = (keys[pair[0]], keys[pair[1]]) if all(name in keys for name in pair) else None
-    about = asked.get("about", "")
-    chosen = None if about == ANY else About(about) if about in list(About) else About.CODES
-    state = asked.get("state", "")
-    wanted = Wanted(chosen, Standing(state) if state in list(Standing) else None, cell)
-    return wanted, cell_in_words(cell, codes) if cell else ""
-
-
-def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
-    """The address of the same list."""
-    pairs = [("about", wanted.about or ANY)]
-    if wanted.standing:
-        pairs.append(("state", wanted.standing))
-    if wanted.cell:
-        names = [NO_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
-        pairs += [("code", names[0]), ("with", names[1])]
-    return urlencode(pairs)
-
-
-def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, object]]:
-    """What to list, each with how many there are."""
-    names: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
-    return [
-        {
-            "text": text,
-            "total": sum(Wanted(about, wanted.standing).takes(each) for each in rows),
-            "query": urlencode([("about", about or ANY), *_state(wanted.standing)]),
-            "is_current": about == wanted.about and not wanted.cell,
-        }
-        for about, text in names
-    ]
-
-
-def _states(wanted: Wanted) -> list[dict[str, object]]:
-    about = ("about", wanted.about or ANY)
-    return [
-        {"text": text, "query": urlencode([about, *_state(state)]), "is_current": state == wanted.standing}
-        for state, text in ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "settled"))
-    ]
-
-
-def _state(standing: Standing | None) -> list[tuple[str, str]]:
-    return [("state", standing)] if standing else []
-
-
-def _read_titles(rows: Iterable[Compared]) -> dict[int, str]:
-    keys = [each.item.pk for each in rows]
-    found = QueueItem.objects.select_related(*RELATED).in_bulk(keys) if keys else {}
-    return {pk: name_unit(item)[0] for pk, item in found.items()}
-
-
-def _users(rows: Iterable[Compared]) -> dict[int, User]:
-    keys = {answer.reviewer for each in rows for answer in each.item.answers}
-    return User.objects.in_bulk(keys) if keys else {}
+    matrix: list[dict[str, object]] = []
+    for a, name, place, key in heads:
+        cells = []
+        for b, other, _, with_ in heads:
+            pairs, same = found.confusion[a, b], a == b
+            count = _count(pairs, "pair")
+            cells.append(
+                {
+                    "pairs": pairs,
+                    "heat": -(-HEATS * pairs // top[same]) if pairs else 0,
+                    "same": same,
+                    "query": f"code={key}&with={with_}&about=any",
+                    "says": f"{count}: both say {name}" if same else f"{count}: one says {name}, the other {other}",
+                }
+            )
+        matrix.append({"name": name, "place": place, "cells": cells})
+    return matrix

@@ -1,29 +1,35 @@
-"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few."""
+"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few; and the
+answer of the page in one sentence, by rules, from these causes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
-from benchapp.models import Code
+from benchapp.models import Code, Queue
 from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.results.population_shares import Share
+from benchapp.review.results.queue_results import Basis
+from benchapp.review.results.review_exports import number
 from benchapp.review.results.saturation import FEW
-from benchapp.review.results.taxonomy import TaxonomyRow
+from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Z_95, half_up
 from inspector.pages.review.results.results import Example, Results
 
 HALF = "½"
-TICKS = 5
-WIDE, NARROW = 1, 0.55  # of a square's side, for a cause and for one below it
+SQUARE = 16  # px from one square to the next
+NOUNS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
+PLURALS = {Queue.Unit.TRIAL: "trials", Queue.Unit.DECISION: "decisions", Queue.Unit.SNAPSHOT: "libraries"}
+LEDE = 3  # causes named under the sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where a bar ends and its interval lies, in percent of the axis; without a bar where counts say more."""
+    """Where a bar ends and its interval begins and ends, in percent of the axis; without a bar where counts say more."""
 
     width: str = ""
     low: str = ""
@@ -32,7 +38,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One used code. squares: "on", "half" or "" for each reviewed item, where these are few. below: the used codes
+    """One used code. squares: ("on", "half" or "", place) for each reviewed item, where these are few. below: the used codes
     under it, in reading order."""
 
     row: TaxonomyRow
@@ -41,70 +47,36 @@ class Cause:
     value: str
     beside: str
     lane: Lane
-    squares: tuple[str, ...]
-    examples: tuple[Example, ...]
-    below: tuple[Cause, ...] = ()
+    squares: list[tuple[str, int]]
+    examples: list[Example]
+    below: tuple[Cause, ...]
 
     @property
     def code(self) -> Code:
         return self.row.code
 
     @property
-    def keys(self) -> list[str]:
-        return list(self.key)
-
-    @property
-    def level(self) -> int:
-        return min(self.row.depth, 4)
-
-    @property
-    def square_places(self) -> list[tuple[str, int]]:
-        return [(kind, 16 * place) for place, kind in enumerate(self.squares)]
-
-    @property
     def squares_width(self) -> int:
-        return 16 * len(self.squares)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupHead:
-    value: str
-    name: str
-    colour: str  # the part of `--c-own-3` behind `--c-`, empty for what is no condition
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    code: Code
-    cells: tuple[tuple[Lane, str, str], ...]  # (bar, value, counts)
+        return SQUARE * len(self.squares)
 
 
 class RankedCauses:
     """Everything the page draws of the codes, of one set of results."""
 
-    few = FEW  # reviews from which on shares are shown
-    least = MIN_FOR_INTERVAL  # and from which on a count has an interval
+    few = FEW  # shares are shown from this number of reviews
+    least = MIN_FOR_INTERVAL  # a count has an interval from this number
 
     def __init__(self, results: Results, examples: Mapping[int, Sequence[Example]]) -> None:
         self.results = results
+        self.n = len(results.chosen_items)  # items counted here, in the chosen part
+        self.are_few = self.n < FEW
         self._examples = examples
-        self._about = judging_skills(results.coding.codes)
-        self._keys = results.keys
-
-    @property
-    def n(self) -> int:
-        """The items counted here, in the chosen part."""
-        return len(self.results.chosen_items)
-
-    @property
-    def are_few(self) -> bool:
-        return self.n < FEW
+        self._about_skills = judging_skills(results.coding.codes)
 
     @cached_property
     def top(self) -> list[Cause]:
         """The used codes at the top of the tree, most frequent first."""
-        return [cause for cause in self._walk(None) if cause.row.is_used]
+        return list(self._walk(None))
 
     @property
     def unused(self) -> int:
@@ -128,13 +100,15 @@ class RankedCauses:
 
     @property
     def ticks(self) -> list[tuple[str, str, str]]:
-        """(place in percent, number, which way it stands)."""
+        """(place in percent, number, text anchor)."""
         step = 20 if self.reach > 50 else 10
-        numbers = list(range(0, self.reach + 1, step))
         anchors = {0: "start", self.reach: "end"}
-        return [(f"{100 * each / self.reach:.2f}", str(each), anchors.get(each, "middle")) for each in numbers]
+        return [
+            (f"{100 * each / self.reach:.2f}", str(each), anchors.get(each, "middle"))
+            for each in range(0, self.reach + 1, step)
+        ]
 
-    def lane(self, share: Share, reach: float) -> Lane:
+    def _lane(self, share: Share, reach: float) -> Lane:
         """`reach`: where its axis ends, in percent."""
         if share.shown is None:
             return Lane()
@@ -142,74 +116,100 @@ class RankedCauses:
         ends = (around.low, around.high) if around else ()
         return Lane(*(f"{10000 * each / reach:.2f}" for each in (share.shown, *ends)))
 
-    def _walk(self, parent: int | None) -> Iterable[Cause]:
+    def _walk(self, parent: int | None) -> Iterator[Cause]:
         known = {row.code.pk for row in self.results.rows}
         for row in self.results.rows:  # the most frequent first on each level
             if (row.code.parent_id if row.code.parent_id in known else None) == parent and row.is_used:
-                yield self._cause(row, tuple(self._below(row.code.pk)))
+                below = [each for cause in self._walk(row.code.pk) for each in (cause, *cause.below)]
+                yield self._draw_cause(row, tuple(below))
 
-    def _below(self, parent: int) -> Iterable[Cause]:
-        for cause in self._walk(parent):
-            yield cause
-            yield from cause.below
-
-    def _cause(self, row: TaxonomyRow, below: tuple[Cause, ...]) -> Cause:
-        share = row.shares[self.results.per]
-        squares = self._squares(row.code) if self.are_few else ()
-        value, beside = self._numbers(share, row)
-        lane = Lane() if self.are_few else self.lane(share, self.reach)
-        about, key = row.code.pk in self._about, self._keys.get(row.code.pk, "")
-        return Cause(row, key, about, value, beside, lane, squares, self._shown(row.code), below)
-
-    def _squares(self, code: Code) -> tuple[str, ...]:
-        """The items that carry it first, then those whose reviewers differ."""
+    def _draw_cause(self, row: TaxonomyRow, below: tuple[Cause, ...]) -> Cause:
+        code, share, lane = row.code, row.shares[self.results.per], Lane()
         members = self.results.coding.within(code)
-        shares = sorted((item.share(members) for item in self.results.chosen_items), reverse=True)
-        return tuple("on" if share == 1 else "half" if share else "" for share in shares)
-
-    def _numbers(self, share: Share, row: TaxonomyRow) -> tuple[str, str]:
-        if self.are_few:
-            squares = self._squares(row.code)
-            return range_text(squares.count("on"), squares.count("half")), f"of {self.n}"
-        if share.shown is None:
-            return count_text(share.k), f"of {share.n}"
-        return per_hundred(share.shown), ends_text(self.results.interval(share))
-
-    def _shown(self, code: Code) -> tuple[Example, ...]:
-        """Its own places, then those of the codes below it."""
-        members = self.results.coding.within(code)
-        own = [*self._examples.get(code.pk, ())]
-        found = [*own, *(each for key in sorted(members - {code.pk}) for each in self._examples.get(key, ()))]
-        return tuple({each.url: each for each in found}.values())[:3]
+        kinds: list[str] = []
+        if self.are_few:  # the items that carry it first, then those whose reviewers differ
+            shares = sorted((item.share(members) for item in self.results.chosen_items), reverse=True)
+            kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
+            value, beside = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
+        elif share.shown is None:
+            value, beside = count_text(share.k), f"of {share.n}"
+        else:
+            value, beside = per_hundred(share.shown), ends_text(self.results.interval(share))
+            lane = self._lane(share, self.reach)
+        below_it = (each for key in sorted(members - {code.pk}) for each in self._examples.get(key, ()))
+        examples = {each.url: each for each in (*self._examples.get(code.pk, ()), *below_it)}
+        return Cause(
+            row=row,
+            key=self.results.keys.get(code.pk, ""),
+            is_about_skills=code.pk in self._about_skills,
+            value=value,
+            beside=beside,
+            lane=lane,
+            squares=[(kind, SQUARE * place) for place, kind in enumerate(kinds)],
+            examples=list(examples.values())[:3],
+            below=below,
+        )
 
     # --- by one facet ---
 
-    def heads(self) -> list[GroupHead]:
-        """Conditions in their one order; other groups with the most items first."""
-        found = [
-            GroupHead(
-                value, value or "not reported", name_condition(value).colour if self._by_condition else "", each[0].n
-            )
-            for value, each in self.results.groups.items()
+    def heads(self) -> list[dict[str, object]]:
+        """Conditions in their one order; other groups with the most items first. colour: the part of `--c-own-3` behind
+        `--c-`, empty for anything but a condition."""
+        by_condition = self.results.asked.by == "condition"
+        groups = list(self.results.groups.items())
+        if by_condition:
+            groups.sort(key=lambda group: name_condition(group[0]).order)
+        return [
+            {
+                "value": value,
+                "name": value or "not reported",
+                "colour": name_condition(value).colour if by_condition else "",
+                "n": shares[0].n,
+            }
+            for value, shares in groups
         ]
-        return sorted(found, key=lambda head: name_condition(head.value).order) if self._by_condition else found
 
-    @property
-    def _by_condition(self) -> bool:
-        return self.results.asked.by == "condition"
-
-    def group_rows(self, heads: Sequence[GroupHead]) -> list[GroupRow]:
+    def group_rows(self, heads: Sequence[Mapping[str, object]]) -> list[tuple[Code, list[tuple[Lane, str, str]]]]:
+        """(code, (bar, value, counts) for each head)."""
         order = {code.pk: place for place, (code, _) in enumerate(self.results.taxonomy.tree)}
         groups = self.results.groups
-        rows = {cause.code: [groups[head.value][order[cause.code.pk]] for head in heads] for cause in self.top}
+        rows = {cause.code: [groups[str(head["value"])][order[cause.code.pk]] for head in heads] for cause in self.top}
         reach = self._reach(share for row in rows.values() for share in row)
-        return [GroupRow(code, tuple(self._cell(share, reach) for share in row)) for code, row in rows.items()]
+        return [(code, [self._draw_cell(share, reach) for share in row]) for code, row in rows.items()]
 
-    def _cell(self, share: Share, reach: float) -> tuple[Lane, str, str]:
+    def _draw_cell(self, share: Share, reach: float) -> tuple[Lane, str, str]:
         counts = f"{count_text(share.k)} of {share.n}" if share.n else "none reviewed"
-        if share.shown is None:
-            return Lane(), "", counts
-        return self.lane(share, reach), per_hundred(share.shown), counts
+        return self._lane(share, reach), "" if share.shown is None else per_hundred(share.shown), counts
+
+
+# --- numbers as text ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShareText:
+    """A share as the pages write it: `value` is empty below ten coded, where the counts say it all."""
+
+    value: str
+    ends: str
+    counts: str
+    note: str
+
+
+def cell_text(share: Share, around: Interval | None) -> ShareText:
+    counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
+    if share.shown is None:
+        return ShareText("", "", counts, share.note)
+    note = share.note if around is None else ""
+    return ShareText(str(half_up(100 * share.shown, 1)), share_ends(around), counts, note)
+
+
+def share_ends(around: Interval | None) -> str:
+    """ "36.1–45.6", as the table writes it."""
+    if around is None:
+        return ""
+    if around.low == around.high:
+        return "exact"
+    return f"{half_up(100 * around.low, 1)}–{half_up(100 * around.high, 1)}"
 
 
 def range_text(sure: int, open_: int) -> str:
@@ -236,3 +236,81 @@ def ends_text(around: Interval | None) -> str:
     if around.low == around.high:
         return "exact"
     return f"{half_up(100 * around.low)} to {half_up(100 * around.high)}"
+
+
+# --- the answer --------------------------------------------------------------------------------------------------------
+
+
+def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
+    """question and title head the page; first and then are its sentence; counts: what every number of the page counts."""
+    unit = Queue.Unit(results.coding.unit)
+    noun, nouns = NOUNS[unit], PLURALS[unit]
+    only_failures = unit == Queue.Unit.TRIAL and all(item.facts.failed for item in results.coding.drawn)
+    first, then = _answer_in_words(causes, noun, nouns)
+    per = {
+        Per.FAILED: "per 100 failed trials",
+        Per.ATTEMPTED: "per 100 trials that ran",
+        Per.POPULATION: f"per 100 {nouns} of the population",
+    }[results.per]
+    counted = f"the {causes.n} {nouns if causes.n != 1 else noun} reviewed" if causes.are_few else per
+    settle, settle_about = _name_next(results)
+    return {
+        "noun": noun,
+        "nouns": nouns,
+        "title": "Why trials fail" if only_failures else f"What goes wrong in {nouns}",
+        "question": "Why do trials fail?" if only_failures else f"What goes wrong in {nouns}?",
+        "first": first,
+        "then": then,
+        "lede": [] if causes.are_few else causes.top[:LEDE],
+        "per": per,
+        "counts": f"Every number here counts {counted}.",
+        "settle": settle,
+        "settle_about": settle_about,
+    }
+
+
+def _answer_in_words(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
+    """One of few items is a count, and no word ranks. Else the first leads where its interval is above that of the second:
+    a strict rule, so a lead is one."""
+    if not causes.n:
+        return f"No {noun} is reviewed yet.", ""
+    reviewed = f"{causes.n} {noun if causes.n == 1 else nouns} reviewed."
+    if not causes.top:
+        return reviewed, "Reviewers found nothing wrong."
+    first, second = causes.top[0], causes.top[1] if causes.top[1:] else None
+    name = f"“{first.code.name}”"
+    if causes.are_few:
+        equal = sum(cause.value == first.value for cause in causes.top)
+        if equal > 1:
+            most = f"{equal} causes are in {first.value} of them each."
+        elif second:
+            most = f"Most common so far: {name} ({first.value} of {causes.n})."
+        else:
+            most = f"{name} is in {first.value} of them."
+        return f"{reviewed} {most}", "More reviews may change the order." if second else ""
+    of = "failures" if causes.results.per is Per.FAILED else nouns
+    if second is None:
+        return f"{name} is the only cause:", f"{first.value} of 100 {of}."
+    other = f"“{second.code.name}”"
+    if first.lane.low and second.lane.high and float(first.lane.low) > float(second.lane.high):
+        return f"{name} leads with {first.value} of 100 {of}.", f"{other} comes next: {second.value}."
+    return f"{name} and {other} come first.", "Which of them leads is not settled."
+
+
+def _name_next(results: Results) -> tuple[str, str]:
+    """What to do about these numbers: bring in the reviews that are missing, else settle what is open."""
+    counted = results.heading.counted
+    unreviewed = counted[Basis.OPEN]
+    if left := results.reviews_left:
+        about = "are still to come: every item has one, and agreement waits for the rest."
+        if unreviewed:
+            half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
+            about = f"shrink the intervals to about ±{half_up(half)} points."
+        return f"{left} more review{'' if left == 1 else 's'}", about
+    if split := counted[Basis.SPLIT]:
+        settle = f"Settle {split} disagreement{'' if split == 1 else 's'}."
+        return settle, "Until then a disagreement counts by its reviewers' shares."
+    if unreviewed:
+        items = "item stays" if unreviewed == 1 else "items stay"
+        return "The queue is closed.", f"{unreviewed} {items} unreviewed: no more reviews come in."
+    return "Every item drawn is reviewed.", "No disagreement is open."

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -23,7 +22,7 @@ from benchapp.review.queues.review_facets import FACETS, Extent
 from benchapp.review.queues.review_progress import count_reviews
 from benchapp.review.results.headings import Heading, heading_of
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import Basis, Coded, NotTogether, QueueCoding, coding_of, drop_undecided
+from benchapp.review.results.queue_results import Basis, Coded, QueueCoding, coding_of, drop_undecided
 from benchapp.review.results.saturation import Saturation, saturation_of
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
@@ -36,6 +35,7 @@ QUOTE_CHARS = 140
 MAX_CHOSEN = 50  # values of one facet
 NOT_TOLD = "(not told)"  # in the address, where an empty text means "all"
 TENTHS = 10
+ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,6 @@ class Example:
     by: str
     task: str
     condition: str
-
-
-class MemoPlace(NamedTuple):
-    """Where somebody wrote a memo and gave no code."""
-
-    url: str
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +231,20 @@ class Results:
         return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
 
     @cached_property
-    def uncoded_memos(self) -> list[MemoPlace]:
-        """Marks that say something and carry no code, so that no cause counts them."""
+    def uncoded_memos(self) -> list[tuple[str, str]]:
+        """(address, name) of the marks that have a memo and no code, so that no cause counts them."""
         kept = {item.pk for item in self.chosen_items}
         marks = Mark.objects.filter(
             review__item__queue__in=self.queues, review__state=Review.State.SUBMITTED, labels=None
         )
         marks = marks.exclude(memo="").order_by("review__item__queue", "review__item__ordinal", "pk")
         rows = marks.values_list("review__item", "review__item__public_id", "review__item__ordinal", "step")
-        return [_locate_memo(public_id, ordinal, step) for item, public_id, ordinal, step in rows if item in kept]
+        places = []
+        for item, public_id, ordinal, step in rows:
+            if item in kept:
+                url, name = reverse("review-item", args=[public_id]), f"item {ordinal + 1}"
+                places.append((f"{url}?step={step}#step-{step}", f"{name}, step {step}") if step else (url, name))
+        return places
 
     @property
     def groups(self) -> dict[str, list[Share]]:
@@ -256,15 +254,43 @@ class Results:
 
     def examples(self, user: User) -> dict[int, list[Example]]:
         """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
-        ones first, a trial once. Nothing of a trial that is still closed to this person."""
+        ones first, a trial once. Never a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.trial != example.trial for each in found[code]):
                 found[code].append(example)
         return dict(found)
 
-    def notes(self) -> list[str]:
-        return list(_notes(self))
+    def notes(self) -> Iterator[str]:
+        """What these numbers count, in sentences."""
+        taxonomy, heading, asked = self.taxonomy, self.heading, self.asked
+        counted = heading.counted
+        if heading.unit == Queue.Unit.TRIAL and (cell := taxonomy.counts):
+            yield (
+                f"In the whole selection {cell.attempted:,} trials ran and {cell.failed:,} failed. The population holds"
+                f" {cell.population:,} of them now ({heading.population_total:,} when the queue was made)."
+            )
+        yield "A cause counts every cause below it. An item may carry several, so shares add up to more than 100."
+        yield "For a settled item, the settled codes count. Shares are weighted by how each item was drawn."
+        if counted[Basis.SPLIT]:
+            await_one = "item is" if counted[Basis.SPLIT] == 1 else "items are"
+            yield f"{counted[Basis.SPLIT]} {await_one} not settled yet: counted {COUNTS[asked.counts]}."
+        if counted[Basis.SKIPPED] + counted[Basis.OPEN]:
+            yield (
+                f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero."
+                " The reviewed ones of their stratum count for them."
+            )
+        if left := uncoded_strata(self.coding.drawn):
+            yield f"No item of {', '.join(left)} is reviewed yet: these numbers leave it out."
+        if asked.covers == "clusters":
+            yield (
+                "95 % intervals cover other episodes of the same kind (tasks, for plain imports)."
+                " Trials of one episode share a library, so they count together. No interval below six episodes."
+            )
+        else:
+            yield "95 % intervals cover this whole population. They say nothing about other runs."
+        if taxonomy.chosen:
+            yield "You chose a part of the population; its size is estimated too."
 
 
 def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
@@ -280,13 +306,17 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
     shown = shown.exclude(trial__in=Words(user).closed_trials().values("pk"))
     names = ("code_id", "trial__public_id", "step", "trial__task__title", "trial__episode__run__condition")
-    for code, trial, step, task, condition, note, quote in shown.values_list(*names, *_words("note", "quote")):
+    rows = shown.values_list(*names, Left("note", QUOTE_CHARS), Left("quote", QUOTE_CHARS))
+    for code, trial, step, task, condition, note, quote in rows:
         yield code, _example(trial, step, note or quote, "codebook", task, condition)
 
 
 def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
-    """Without labels that a resolution left out: what does not count is no example."""
-    counted = _count_resolved(coding)
+    """Without labels that a resolution left out: what does not count is not an example."""
+    resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
+    members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
+    # of a resolved item the codes that count: its resolution's, and those above them
+    counted = {item.pk: {pk for pk, below in members.items() if item.share(below)} for item in resolved}
     labels = Label.objects.filter(
         mark__review__item__queue__in=coding.queues, mark__review__state=Review.State.SUBMITTED
     )
@@ -296,74 +326,12 @@ def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Exampl
     trial_of = "mark__review__item__trial"
     names = ("code_id", "mark__review__item_id", f"{trial_of}__public_id", "mark__step")
     told = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
-    rows = labels.values_list(*names, *told, *_words("mark__memo", "mark__quote"))
+    rows = labels.values_list(*names, *told, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
     for code, item, trial, step, *told_of, memo, quote in sorted(rows, key=lambda row: row[3] is None):
         if item not in counted or code in counted[item]:
             yield code, _example(trial, step, memo or quote, *told_of)
 
 
-def _count_resolved(coding: QueueCoding) -> dict[int, frozenset[int]]:
-    """Resolved item -> the codes that count there: its resolution's, and those above them."""
-    resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
-    members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
-    return {item.pk: frozenset(pk for pk, below in members.items() if item.share(below)) for item in resolved}
-
-
-def _words(*names: str) -> list[Left]:
-    return [Left(name, QUOTE_CHARS) for name in names]
-
-
 def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
     return Example(trial, url, f"step {step}" if step else "trial", says, by, task, condition)
-
-
-def _locate_memo(public_id: UUID, ordinal: int, step: int | None) -> MemoPlace:
-    url, says = reverse("review-item", args=[public_id]), f"item {ordinal + 1}"
-    return MemoPlace(f"{url}?step={step}#step-{step}", f"{says}, step {step}") if step else MemoPlace(url, says)
-
-
-def _notes(results: Results) -> Iterable[str]:
-    taxonomy, heading, asked = results.taxonomy, results.heading, results.asked
-    counted = heading.counted
-    if heading.unit == Queue.Unit.TRIAL and (cell := taxonomy.counts):
-        yield (
-            f"In the whole selection {cell.attempted:,} trials ran and {cell.failed:,} failed. The population holds"
-            f" {cell.population:,} of them now ({heading.population_total:,} when the queue was made)."
-        )
-    yield "A cause counts every cause below it. An item may carry several, so shares add up to more than 100."
-    yield "For a settled item, the settled codes count. Shares are weighted by how each item was drawn."
-    if counted[Basis.SPLIT]:
-        await_one = "item is" if counted[Basis.SPLIT] == 1 else "items are"
-        yield f"{counted[Basis.SPLIT]} {await_one} not settled yet: counted {COUNTS[asked.counts]}."
-    if counted[Basis.SKIPPED] + counted[Basis.OPEN]:
-        yield (
-            f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero."
-            " The reviewed ones of their stratum count for them."
-        )
-    if left := uncoded_strata(results.coding.drawn):
-        yield f"No item of {', '.join(left)} is reviewed yet: these numbers leave it out."
-    if asked.covers == "clusters":
-        yield (
-            "95 % intervals cover other episodes of the same kind (tasks, for plain imports)."
-            " Trials of one episode share a library, so they count together. No interval below six episodes."
-        )
-    else:
-        yield "95 % intervals cover this whole population. They say nothing about other runs."
-    if taxonomy.chosen:
-        yield "You chose a part of the population; its size is estimated too."
-
-
-def group_values(results: Results) -> dict[str, list[str]]:
-    """Facet -> its values among the items, for the form; facets with one value are no choice."""
-    found = {}
-    for facet in FACETS:
-        values = sorted({getattr(item.facts, facet) for item in results.coding.drawn})
-        if len(values) > 1 or facet in results.asked.chosen:
-            found[facet] = values
-    return found
-
-
-ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
-
-__all__ = ["ResultsChoices", "NotTogether", "Results", "parse_choices", "results_of"]

@@ -1,4 +1,4 @@
-"""The figures of the results page: the taxonomy, co-occurrence, saturation, where the first failure lies."""
+"""The figures of the results page: the taxonomy, co-occurrence, saturation, where the first failure is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Figure:
     title: str
     question: str
     draw: Callable[[Results], ChartDrawing]
-    find: Callable[[Results], str] | None = None  # what it found, in words; "" where nothing stands out
+    find: Callable[[Results], str] | None = None  # what it found, in words; "" without a finding
 
     def titled(self, results: Results) -> Figure:
         """Headed by what it found, where it found something."""
@@ -131,7 +131,7 @@ def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
 
 
 def _render_numbers(share: Share, results: Results) -> str:
-    """What stands at the right of a bar."""
+    """The numbers at the right of a bar."""
     counts = f"{number(share.k)}/{share.n}"
     if share.shown is None:
         return f"<b>{counts}</b>"
@@ -262,7 +262,7 @@ def find_saturation(results: Results) -> str:
     return f"No new cause in the last {found.still} review{'' if found.still == 1 else 's'}"
 
 
-# --- where the first failure lies ----------------------------------------------------------------------------------------
+# --- where the first failure is ------------------------------------------------------------------------------------------
 
 
 def draw_first_failures(results: Results) -> ChartDrawing:
@@ -297,7 +297,7 @@ def draw_first_failures(results: Results) -> ChartDrawing:
 
 
 def find_first_failures(results: Results) -> str:
-    """By which tenth half of the items have gone wrong; no finding where that is no sooner than by chance."""
+    """The tenth of the trajectory where half of the items have gone wrong; no finding where chance would come as soon."""
     total = 0.0
     for tenth, share in enumerate(results.first_failures.shares[: TENTHS // 2], start=1):
         total += share

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from uuid import UUID
 
 import orjson
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
-from benchapp.models import Queue, User
-from benchapp.review.results.queue_results import NotTogether
-from benchapp.review.results.review_exports import LABELS_AS, TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
+from benchapp.models import Label, Queue, QueueItem, Review, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import Words, open_to
+from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.queues.review_facets import FACETS
+from benchapp.review.results.cooccurrence import count_together
+from benchapp.review.results.queue_results import Basis, NotTogether
+from benchapp.review.results.review_exports import (
+    LABELS_AS,
+    TAXONOMY,
+    LabelExport,
+    number,
+    taxonomy_rows,
+    taxonomy_table,
+)
+from benchapp.review.results.taxonomy import TaxonomyRow
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, reviews_alone, still_to_code
 from benchapp.review.seeing import note_seen
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, wilson
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.review.queues.queues import load_queue, may_manage
-from inspector.pages.review.results.own_counts import count_own
-from inspector.pages.review.results.results import Results, parse_choices, results_of
-from inspector.pages.review.results.results_charts import FIGURES, Figure
-from inspector.pages.review.results.results_page import context_of, read_twin
+from inspector.pages.review.results.agreement_view import SURE
+from inspector.pages.review.results.causes import RankedCauses, answer_of, cell_text, count_text, share_ends
+from inspector.pages.review.results.results import (
+    ATTRIBUTIONS,
+    COUNTS,
+    COVERS,
+    MAX_GROUPS,
+    NOT_TOLD,
+    Example,
+    Results,
+    parse_choices,
+    results_of,
+)
+from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
-from inspector.web.responses import render_page
+from inspector.web.responses import PageLink, render_page
 
 TEX = "application/x-tex; charset=utf-8"
 CSV = "text/csv; charset=utf-8"
+PAIRED = 7  # causes of the table that says which come together
+SHARED = 20  # items that two people reviewed, before agreement on single causes says anything
 
 
 class ResultsRefused(Exception):
@@ -44,12 +73,11 @@ class ResultsRefused(Exception):
 @require_safe
 def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     try:
-        found = _results(request, public_id)
+        found = _load_results(request, public_id)
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=as_json)
-    data = read_twin(found)
-    cards = {key: _card(found, figure) for key, figure in FIGURES.items()}
-    context = {} if as_json else {**context_of(request, found), "cards": cards}
+    data = _read_twin(found)
+    context = {} if as_json else _read_context(found, user_of(request))
     return render_page(request, "review/results.html", data=data, context=context, as_json=as_json)
 
 
@@ -59,7 +87,7 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     if key not in FIGURES or form not in {"json", "csv"}:
         raise Http404(f"There are {', '.join(FIGURES)}, each as json and csv.")
     try:
-        found = _results(request, public_id)
+        found = _load_results(request, public_id)
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     figure = FIGURES[key]
@@ -70,7 +98,7 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     data = {
         "key": key,
         "title": f"{figure.title}: {found.heading.codebook} v{found.heading.version}",
-        "question": found.heading.one_line,  # stands under the title of a picture that is taken away
+        "question": found.heading.one_line,  # under the title of a picture that is saved
         "figure": None if drawing.figure is None else orjson.Fragment(figure_json(drawing.figure)),
         "dark": twins(),
         "table": {"columns": [column.key for column in drawing.table.columns], "rows": records},
@@ -90,7 +118,7 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     if form not in {"csv", "tex"}:
         raise Http404("There are results.csv, results.tex and results.json.")
     try:
-        found = _results(request, public_id)
+        found = _load_results(request, public_id)
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     if form == "tex":
@@ -106,7 +134,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
         raise Http404(f"There are labels as {', '.join(LABELS_AS)}.")
     queue = load_queue(public_id)
     try:
-        _check_open(request, [queue])
+        _check_open([queue], user_of(request))
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
@@ -115,9 +143,16 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
     return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=disposition)
 
 
-def _results(request: HttpRequest, public_id: UUID) -> Results:
-    queue = load_queue(public_id)
-    _check_open(request, [queue])  # first: a refusal must not depend on what there is
+def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
+    return HttpResponse(content, kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+# --- who may see results -----------------------------------------------------------------------------------------------
+
+
+def _load_results(request: HttpRequest, public_id: UUID) -> Results:
+    queue, user = load_queue(public_id), user_of(request)
+    _check_open([queue], user)  # first: a refusal must not depend on what there is
     asked, problems = parse_choices(request.GET)
     others = {
         each.public_id: each
@@ -127,47 +162,255 @@ def _results(request: HttpRequest, public_id: UUID) -> Results:
     if problems:
         raise ResultsRefused(400, problems, queue)
     queues = [queue, *(others[each] for each in asked.also if each != public_id)]
-    _check_open(request, queues[1:])
+    if queues[1:]:
+        _check_open(queues[1:], user)
     try:
         return results_of(queues, asked)
     except NotTogether as error:
         raise ResultsRefused(400, [str(error)], queue) from error
 
 
-def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
-    left = still_to_code(queues, user_of(request)) if queues else 0
-    if left:
-        raise ResultsRefused(403, [_say_left(left, queues, user_of(request))], queues[0])
-    if queues and asked_elsewhere(queues, user_of(request)):
+def _check_open(queues: list[Queue], user: User) -> None:
+    """Refuse anyone who has still to answer in these queues, or elsewhere about the same."""
+    if left := still_to_code(queues, user):
+        items = f"You still have {left} item{'' if left == 1 else 's'} to code here"
+        if all(reviews_alone(queue, user) for queue in queues):
+            sentence = f"{items}. Results open when these are done, or when the queue is closed."
+        else:
+            sentence = f"{items} before you see what others said. Results open after that."
+        raise ResultsRefused(403, [sentence], queues[0])
+    if asked_elsewhere(queues, user):
         raise ResultsRefused(403, [ELSEWHERE], queues[0])
     for queue in queues:
-        note_seen(user_of(request), queue)
-
-
-def _say_left(left: int, queues: list[Queue], user: User) -> str:
-    items = f"You still have {left} item{'' if left == 1 else 's'} to code here"
-    if all(reviews_alone(queue, user) for queue in queues):
-        return f"{items}. Results open when these are done, or when the queue is closed."
-    return f"{items} before you see what others said. Results open after that."
+        note_seen(user, queue)
 
 
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
     is_closed, user = refused.status == 403, user_of(request)
-    total, own = count_own(refused.queue, user) if is_closed else (0, [])
+    total, own = _count_own(refused.queue, user) if is_closed else (0, [])
     data = {"problems": refused.sentences, "own_items": total, "own": own, "next": None}
-    context = {"queue": refused.queue, "is_closed": is_closed, "own": own, "total": total}
-    context |= {"may_close": is_closed and refused.queue.is_open and may_manage(refused.queue, user)}
+    context = {"queue": refused.queue, "is_closed": is_closed, "total": total}
+    context["may_close"] = is_closed and refused.queue.is_open and may_manage(refused.queue, user)
     return render_page(
         request, "review/results_refused.html", data=data, context=context, as_json=as_json, status=refused.status
     )
 
 
-def _card(found: Results, figure: Figure) -> ChartCard:
-    tail = f"?{query}" if (query := found.asked.query()) else ""
-    place = found.queues[0].public_id
-    twin, table = (reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv"))
-    return ChartCard(figure.titled(found), found.url, twin, table, large=figure.key == "taxonomy")
+@dataclass(frozen=True, slots=True)
+class OwnCount(Shaped):
+    """How many of a reviewer's items carry a code; no interval where they are too few for one."""
+
+    code: str
+    items: int
+    of: int
+
+    json_shape = JsonShape("code", "items", "of", "interval")
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return wilson(self.items, self.of) if self.of >= MIN_FOR_INTERVAL else None
+
+    @property
+    def percents(self) -> list[int]:
+        """The interval in whole percent."""
+        return [int(half_up(100 * end)) for end in self.interval or ()]
 
 
-def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
-    return HttpResponse(content, kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
+    """(items that this person submitted, their codes, the most frequent first). Two queries.
+
+    Their own labels give nothing away: no condition is named, and nobody else's answer is counted.
+    """
+    own = Review.objects.filter(item__queue=queue, reviewer=user, state=Review.State.SUBMITTED)
+    total = own.count()
+    labels = Label.objects.filter(mark__review__in=own).order_by().values_list("code__name")
+    counted = labels.annotate(items=Count("mark__review", distinct=True)).order_by("-items", "code__name")
+    return total, [OwnCount(name, items, total) for name, items in counted]
+
+
+# --- the page ----------------------------------------------------------------------------------------------------------
+
+
+def _read_context(found: Results, user: User) -> dict[str, object]:
+    examples = found.examples(user)
+    asked, pers = found.asked, found.taxonomy.pers
+    causes = RankedCauses(found, examples)
+    heads = causes.heads()
+    return {
+        "section": "review",
+        "results": found,
+        "queue": found.queues[0],
+        "heading": found.heading,
+        "causes": causes,
+        "answer": answer_of(found, causes),
+        "examples_missing": _explain_missing(causes, user),
+        "group_heads": heads,
+        "group_rows": causes.group_rows(heads),
+        "groups_left": max(0, len(found.taxonomy.values(asked.by)) - MAX_GROUPS),
+        "together": _read_pairs(found),
+        "agreed": _read_agreed(found, causes),
+        "reviewers": len({review.reviewer for review in found.coding.reviews}),
+        "may_go_on": user.may(User.Level.REVIEWER) and open_to(user).filter(queue=found.queues[0]).exists(),
+        "taxonomy_rows": [_read_row(found, row, examples) for row in found.rows],
+        "undrawn": len(found.rows) - len(choose_rows(found.rows)),
+        "pers": [(per, PER_SAID[per], f"?{asked.query(per=per)}") for per in pers],
+        "per": found.per,
+        "asked": asked,
+        "controls": any(row.controls for row in found.rows),
+        "facets": _read_facets(found),
+        "by": [(name, title, f"?{asked.query(by=name)}#by") for name, title in FACETS.items()],
+        "by_title": FACETS[asked.by],
+        "attributions": [
+            (row, [number(round(blamed[value], 1)) if blamed.get(value) else "" for value, _ in ATTRIBUTIONS])
+            for row, blamed in found.attributions
+        ],
+        "attribution_heads": [title for _, title in ATTRIBUTIONS],
+        "covers": list(COVERS.items()),
+        "covered": COVERS[asked.covers],
+        "counts": list(COUNTS.items()),
+        "unresolved": found.heading.counted[Basis.SPLIT],
+        "guesses": found.guesses,
+        "seconds": found.seconds,
+        "export_query": asked.query(),
+        "cards": {key: _draw_card(found, key) for key in FIGURES},
+    }
+
+
+def _draw_card(found: Results, key: str) -> ChartCard:
+    place, query = found.queues[0].public_id, found.asked.query()
+    twin, table = (
+        reverse("results-chart", args=[place, key, form]) + (f"?{query}" if query else "") for form in ("json", "csv")
+    )
+    return ChartCard(FIGURES[key].titled(found), found.url, twin, table, large=key == "taxonomy")
+
+
+def _explain_missing(causes: RankedCauses, user: User) -> str:
+    """Why a cause has no example; only trials have any. Two queries, none where every cause has one."""
+    found = causes.results
+    if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
+        return ""
+    if QueueItem.objects.filter(queue__in=found.queues, trial__in=Words(user).closed_trials().values("pk")).exists():
+        return "You cannot see examples yet: another queue still asks you about these trials."
+    return "No review holds an example."
+
+
+def _read_pairs(found: Results) -> dict[str, object]:
+    """Items that carry both of two causes. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
+    whose strength is null. most: the two names that meet most."""
+    codes = most_used(found)[:PAIRED]
+    names = [code.name for code in codes]
+    pairs = count_together(found.chosen_items, [found.coding.within(code) for code in codes])
+    top = max((pair.both for (row, column), pair in pairs.items() if row != column), default=0.0)
+    rows = []
+    for row, name in enumerate(names):
+        cells: list[tuple[str, int | None]] = []
+        for column in range(row):
+            both = pairs[row, column].both
+            cells.append((count_text(both), int(-(-3 * both // top)) if both else 0))
+        rows.append((name, [*cells, (count_text(pairs[row, row].both), None)]))
+    most = max(pairs, key=lambda pair: pairs[pair].both if pair[0] < pair[1] else -1, default=None)
+    return {"names": names, "rows": rows, "most": (names[most[0]], names[most[1]]) if most and top else None}
+
+
+def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]]:
+    """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items.
+    place: percent of the way from chance to always."""
+    is_one = len(found.queues) == 1 and found.heading.overlap >= SHARED
+    report = standing_report(found.queues[0]) if is_one else None
+    if report is None or report.items_total < SHARED:
+        return []
+    values = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
+    agreed = [(cause.code.name, values[key]) for cause in causes.top if (key := str(cause.code.public_id)) in values]
+    return [
+        {
+            "name": name,
+            "place": f"{100 * min(max(value, 0.0), 1.0):.1f}",
+            "value": f"{value:.2f}".replace("-", "−"),
+            "is_low": value < SURE,
+        }
+        for name, value in sorted(agreed, key=lambda each: -each[1])
+    ]
+
+
+def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, object]:
+    """whole: the other interval."""
+    share = row.shares[found.per]
+    return {
+        "row": row,
+        "cells": [cell_text(row.shares[per], found.interval(row.shares[per])) for per in found.taxonomy.pers],
+        "whole": share_ends(share.sampling if found.asked.covers == "clusters" else share.interval),
+        "estimated": "" if row.shown_total is None else f"{row.shown_total:,.0f}",
+        "controls": f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
+        "examples": examples.get(row.code.pk, []),
+    }
+
+
+def _read_facets(found: Results) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
+    """(name, title, (value in the address, label, is chosen)) for the form; a facet with one value leaves no choice."""
+    facets = []
+    for name, title in FACETS.items():
+        values = sorted({getattr(item.facts, name) for item in found.coding.drawn})
+        if len(values) > 1 or name in found.asked.chosen:
+            chosen = found.asked.chosen.get(name, ())
+            options = [(value or NOT_TOLD, value or "not reported", value in chosen) for value in values]
+            facets.append((name, title, options))
+    return facets
+
+
+# --- the twin ----------------------------------------------------------------------------------------------------------
+
+
+SHARE = JsonShape("k", "n", "clusters", "value", "interval", "sampling", "note?")
+ROW = JsonShape(
+    *("code=code.name", "id=code.public_id", "depth", "definition=code.definition?"),
+    ("shares", lambda row: {per.value: SHARE.read(share) for per, share in row.shares.items()}),
+    "estimated_total=estimated",
+    ("controls", lambda row: dict(zip(("k", "n"), row.controls, strict=True)) if row.controls else None),
+)
+GUESSES = JsonShape("right", "named", "unsure", "chance", "p")
+FIRST_FAILURES = JsonShape("shares_by_tenth=shares", "marks_by_tenth=counts", "items")
+SATURATION = JsonShape(
+    *("codes_after_each_item=found", ("says", lambda found: found.says())),
+    *("items_with_a_code_of_their_own=lone", "next_brings_a_new_one=chance", "at_most"),
+)
+SELECTION = JsonShape("attempted", "failed", "population")
+
+
+def _read_twin(found: Results) -> dict[str, object]:
+    asked, cell = found.asked, found.taxonomy.counts
+    seconds, timed = found.seconds
+    page = reverse("results", args=[found.queues[0].public_id])
+    names = [code.name for code, _ in found.taxonomy.tree]
+    groups = [
+        {
+            "value": value or None,
+            "codes": {name: SHARE.read(share) for name, share in zip(names, shares, strict=True)},
+        }
+        for value, shares in found.groups.items()
+    ]
+    return {
+        **found.heading.as_json(),
+        "queue_urls": [PageLink("queue-json", queue.public_id) for queue in found.queues],
+        "problems": found.problems,
+        "reviews": dict(zip(("submitted", "needed"), found.reviews, strict=True)),
+        "items_shared": found.coding.shared,
+        "choices": {
+            "chosen": {name: sorted(values) for name, values in asked.chosen.items()},
+            "unresolved": asked.counts,
+            "per": found.per,
+            "covers": asked.covers,
+        },
+        "selection": SELECTION.read(cell) if cell else None,
+        "codes": [
+            {**ROW.read(row), "keys": found.keys[row.code.pk], "label_url": f"{page}#code-{row.code.public_id}"}
+            for row in found.rows
+        ],
+        "groups": {"facet": asked.by, "per": found.per, "values": groups},
+        "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in found.attributions],
+        "saturation": SATURATION.read(found.saturation),
+        "first_failures": FIRST_FAILURES.read(found.first_failures),
+        "guesses": GUESSES.read(found.guesses),
+        "seconds_per_item": {"median": seconds, "reviews": timed},
+        "notes": list(found.notes()),
+        "next": None,
+    }

@@ -1,7 +1,10 @@
-"""`/review/queues/<id>/suggestions/`: what rules and judges propose, held against what people settled on."""
+"""`/review/queues/<id>/suggestions/`: what rules and judges propose, compared with what people settled on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -11,14 +14,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.trial_rules import RULES_VERSION
-from benchapp.models import Queue, User
-from benchapp.record.json_shape import JsonShape
+from benchapp.models import Code, Queue, QueueItem, Suggestion, User
+from benchapp.models.stand_ins import StandIn
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.results.corrected_shares import CorrectedShare
+from benchapp.review.results.queue_results import Basis
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
-    CodeMatch,
     MatchKind,
     SuggestionSource,
     Truth,
@@ -32,36 +35,77 @@ from benchapp.review.suggestions.suggestion_matches import (
     truth_of,
 )
 from benchapp.review.suggestions.suggestion_runs import ask_for_suggestions, suggest
+from benchapp.stats.metrics.rates import Rate
 from inspector.pages.review.queues.queues import load_queue
-from inspector.pages.review.suggestions.suggestions import (
-    BILL,
-    MATCH,
-    RULE,
-    SuggestionChoices,
-    cautions,
-    in_words,
-    name_kind,
-    pair_rows,
-    parse_choices,
-)
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
+FEW = 100  # items; below, rates of finding and leaving alone are too wide to choose a judge by
+KIND_WORDS = {MatchKind.MATCHED: "both say it", MatchKind.PEOPLE: "only people", MatchKind.SOURCE: "only {source}"}
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionChoices:
+    """What the address asks to list."""
+
+    source: str = ""
+    kind: MatchKind | None = None
+    code: Code | None = None
+
+    def query(self, **changes: object) -> str:
+        pairs = {"source": self.source, "kind": self.kind, "code": self.code and self.code.public_id, **changes}
+        return urlencode({name: str(value) for name, value in pairs.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow(Shaped):
+    """One code of one item, with the suggestion of the source where it made one."""
+
+    item: QueueItem
+    code: Code
+    suggestion: Suggestion | None
+
+    json_shape = JsonShape(
+        *("item=item.public_id", ("number", lambda row: row.item.ordinal + 1), "code=code.name"),
+        *("step=suggestion.step", "quote=suggestion.quote", "reason=suggestion.reason"),
+        link_to("review-item-json", "item.public_id"),
+    )
+
+
+def _read_rate(rate: Rate | None) -> dict[str, object] | None:
+    return JsonShape("k=passed", "n=scored", "low", "high").read(rate) if rate else None
+
+
 SOURCE = JsonShape("source=key", ("items", lambda source: len(source.looked)), "scripted")
+MATCH = JsonShape(
+    *("code=code.name", "both", "only_people=people_only", "only_source=source_only", "neither"),
+    *(("tpr", lambda match: _read_rate(match.found)), ("tnr", lambda match: _read_rate(match.left_alone))),
+    ("precision", lambda match: _read_rate(match.right)),
+)
+RULE = JsonShape(
+    *("rule=rule.key", "sees=rule.sees", "cannot_see=rule.cannot_see", "code=code.name", "proposes=rule.codes"),
+    *("items=spoke", ("precision", lambda record: _read_rate(record.right))),
+    ("recall", lambda record: _read_rate(record.found)),
+)
+BILL = JsonShape(
+    *("model", "prompt_version=version", "scripted", "calls", "statuses", "input_tokens", "output_tokens", "cost_usd"),
+    "calls_of_known_cost=priced",
+)
 
 
 @require_safe
 def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    queue = _open_queue(request, public_id)
+    queue, user = _open_queue(request, public_id), user_of(request)
     codes = list(queue.version.codes.all())
     truth, sources = truth_of(queue), sources_of(queue)
-    asked, source = parse_choices(request.GET, sources, codes)
+    asked, source = _parse_choices(request.GET, sources, codes)
     matches = matches_of(codes, truth, source) if source else []
     rates = correct_rates(codes, truth, source) if source else []
-    page = paginate(request, _pairs(asked, truth, source), per_page=PER_PAGE)
-    rows = pair_rows(page, source, codes) if source else []
+    pairs = pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code) if source else []
+    page = paginate(request, pairs, per_page=PER_PAGE)
+    rows = _read_pairs(page, source, codes) if source else []
     records, bills = rule_records(queue, truth), judge_bills(queue)
     items = queue.items.count()
     data = {
@@ -69,8 +113,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "name": queue.name,
         "codebook_version": str(queue.version),
         "items": items,
-        "says": in_words(truth),
-        "cautions": cautions(queue, truth, source),
+        "says": _compare_in_words(truth),
+        "cautions": _list_cautions(queue, truth, source),
         "sources": SOURCE.read_all(sources),
         "source": source.key if source else None,
         "codes": [{**MATCH.read(match), "rate": rate} for match, rate in zip(matches, rates, strict=True)],
@@ -86,17 +130,19 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
-        "rates": [(match.code.name, rate) for match, rate in zip(matches, rates, strict=True) if _is_used(match, rate)],
+        "rates": [
+            (match.code.name, rate) for match, rate in zip(matches, rates, strict=True) if match.was_used or rate.judge
+        ],
         "read": rates[0].read if rates else 0,
         "unused": [match.code.name for match in matches if not match.was_used],
         "records": records,
         "bills": bills,
-        "kinds": _kinds(asked, truth, source),
+        "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
         "without_code": asked.query(code=None),
         "page": page,
         "rows": rows,
-        "may_run": user_of(request).may(User.Level.REVIEWER),
+        "may_run": user.may(User.Level.REVIEWER),
         "ran": request.GET.get("ran", ""),
     }
     return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
@@ -105,7 +151,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 @require_POST
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Runs the rules: at once over a small queue, else by a worker."""
+    """Run the rules: at once over a small queue, else by a worker."""
     queue = _open_queue(request, public_id)
     if queue.items.count() <= AT_ONCE:
         suggest(queue)
@@ -118,7 +164,7 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue; closed to whoever still has items to review without knowing what it hides."""
+    """The queue; 403 for anyone who still has items to review without knowing what it hides."""
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
@@ -131,26 +177,77 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def _is_used(match: CodeMatch, rate: CorrectedShare) -> bool:
-    return match.was_used or bool(rate.judge)
+def _parse_choices(
+    query: Mapping[str, str], sources: Sequence[SuggestionSource], codes: Sequence[Code]
+) -> tuple[SuggestionChoices, SuggestionSource | None]:
+    """Nonsense is as if it were not there; without a source the first one is shown."""
+    source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
+    kind = query.get("kind", "")
+    code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
+    return SuggestionChoices(
+        source.key if source else "", MatchKind(kind) if kind in list(MatchKind) else None, code
+    ), source
 
 
-def _pairs(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[tuple[int, int]]:
-    if source is None:
-        return []
-    return pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code)
-
-
-def _kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[dict[str, object]]:
-    if source is None:
-        return []
+def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource) -> list[dict[str, object]]:
     current = asked.kind or MatchKind.SOURCE
     return [
         {
-            "text": name_kind(kind, source),
+            "text": words.format(source="rules" if source.is_rules else "the judge"),
             "total": len(pairs_of(truth, source, kind, asked.code)),
             "query": asked.query(kind=kind.value),
             "is_current": kind is current,
         }
-        for kind in MatchKind
+        for kind, words in KIND_WORDS.items()
     ]
+
+
+def _compare_in_words(truth: Truth) -> str:
+    """What suggestions are compared with."""
+    total = sum(truth.basis.values())
+    if not total:
+        return "Nothing is settled yet: no disagreement was settled, and no item has all reviews with the same codes."
+    parts = [
+        (truth.basis[Basis.RESOLVED], "settled by an adjudicator"),
+        (truth.basis[Basis.AGREED], "where all reviews agree"),
+        (truth.basis[Basis.SINGLE], "with their only planned review"),
+    ]
+    said = ", ".join(f"{count} {words}" for count, words in parts if count)
+    return f"Compared with {total} settled item{'' if total == 1 else 's'}: {said}."
+
+
+def _list_cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> list[str]:
+    said = []
+    if not queue.hides_suggestions:
+        said.append(
+            "Reviewers of this queue saw suggestions while they coded. So people and suggestions agree more than they"
+            " would otherwise."
+        )
+    settled = len(source.looked & truth.codes.keys()) if source else 0
+    if source and settled < FEW:
+        said.append(f"{settled} settled items are few. These rates need about {FEW} to distinguish judges.")
+    without = sum(truth.basis.values()) - settled
+    if source and without:
+        said.append(f"{without} settled items have no answer from it. They are not in these numbers.")
+    if source and not source.is_rules:
+        said.append(
+            "Labels used for tuning a prompt, a model or a codebook cannot measure it. Tune on one queue, measure on"
+            " another."
+        )
+    if source and source.scripted:
+        said.append("This judge is scripted: its answers say nothing about any language model.")
+    if source and StandIn.SMALL in source.stand_ins:
+        said.append("This judge is a very small model: its answers say nothing about larger ones.")
+    return said
+
+
+def _read_pairs(pairs: Iterable[tuple[int, int]], source: SuggestionSource, codes: Sequence[Code]) -> list[PairRow]:
+    """Two queries for any number of pairs."""
+    pairs = list(pairs)
+    items = QueueItem.objects.in_bulk({item for item, _ in pairs})
+    by_pk = {code.pk: code for code in codes}
+    said = Suggestion.objects.filter(item__in=items, source=source.name, source_version=source.version)
+    first: dict[tuple[int, int], Suggestion] = {}
+    for row in said.exclude(code=None).order_by("id"):
+        first.setdefault((row.item_id, row.code_id or 0), row)
+    return [PairRow(items[item], by_pk[code], first.get((item, code))) for item, code in pairs]
