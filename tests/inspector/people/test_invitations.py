@@ -20,7 +20,7 @@ from tests.worlds.factories import make_user
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct horse battery"
-GONE = "This invitation no longer works"
+GONE = "This code is not valid"
 
 
 @pytest.fixture(autouse=True)

@@ -235,7 +235,7 @@ def test_an_invitation_is_used_by_a_login_at_the_provider(
     assert "Your invitation is valid. Log in with Example ID to use it." in show_code(client, code).text
     come(client, provider)
     assert account_of(client) == ("countess", "operator")
-    assert "no longer works" in show_code(Client(), code).text
+    assert "This code is not valid" in show_code(Client(), code).text
     assert not Invitation.objects.open().exists()
 
 
@@ -260,7 +260,7 @@ def test_a_link_for_an_account_links_it(client: Client, provider: OidcProvider) 
 def test_a_wrong_code_is_refused_before_the_provider_is_asked(client: Client, provider: OidcProvider) -> None:
     page = show_code(client, "sgi_guess")
     assert page.status_code == 422
-    assert "This invitation no longer works" in page.text
+    assert "This code is not valid" in page.text
     assert "Paste the code" in show_code(client, "").text
 
 

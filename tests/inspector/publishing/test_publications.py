@@ -144,7 +144,7 @@ def test_the_page_offers_what_fits_and_lists_what_was_made(client: Client) -> No
     assert "Nothing was published yet" in client.get("/publish/").text
     client.post(f"/publish/?experiment={experiment.public_id}", {"form": "data"})
     page = client.get("/publish/").text
-    assert "Waits for a worker" in page
+    assert "Queued" in page
     assert 'hx-trigger="every 3s"' in page
     assert [row["status"] for row in client.get("/publish.json").json()["publications"]] == ["waiting"]
     assert Activity.objects.get().verb == "published"
