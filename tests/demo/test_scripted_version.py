@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "b36beaee069fa263a70f6fe0017d75c4ce24ae855ffefb4e3ffc32c2ed96d4ed")
+OF_VERSION = ("4", "62ff82e5bc37914bce145b61e88b95ff3abfac628b1aa640c82fface124ab5c2")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -100,16 +100,16 @@ def test_the_example_with_replicates_plans_a_placebo() -> None:
 
 
 @pytest.mark.django_db
-def test_the_first_run_of_the_readme_can_be_launched_by_its_commands(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
-    (suite,) = re.findall(r"manage\.py load_suite (examples/\S+)\n", readme)
-    (text,) = re.findall(r"<<'END'\n(.*?)END\n", readme, re.DOTALL)
+def test_the_first_run_in_containers_can_be_launched_by_its_commands(tmp_path: Path) -> None:
+    tutorial = (ROOT / "docs/tutorial/your-own-model.md").read_text()
+    (suite,) = re.findall(r"manage\.py load_suite (examples/\S+)\n", tutorial)
+    (text,) = re.findall(r"cat > first\.yaml <<'END'\n(.*?)END\n", tutorial, re.DOTALL)
     (tmp_path / "first.yaml").write_text(text)
     call_command("load_suite", str(ROOT / suite), stdout=StringIO())
     call_command("run_experiment", str(tmp_path / "first.yaml"), "--keys-elsewhere", stdout=StringIO())
     assert Trial.objects.count() == 8
     bases = {file.read_text().partition("\n")[0] for file in (ROOT / suite).rglob("Dockerfile")}
-    assert bases == {"FROM " + re.findall(r"docker tag \S+ (\S+)", readme)[0]}
+    assert bases == {"FROM " + re.findall(r"docker tag \S+ (\S+)", tutorial)[0]}
 
 
 def test_there_is_an_example() -> None:
