@@ -205,7 +205,7 @@ def _follow(state: ScriptedAttempt, slug: str, text: str) -> Play:
 
 
 def _stumble(state: ScriptedAttempt) -> Play:
-    """Look at the data before writing. Sometimes this shows what no skill said."""
+    """Look at the data before writing. Sometimes this shows something that no skill mentions."""
     for key in state.open_in_data():
         if not state.is_trap(key) and state.dice.chance(f"stumble/{key}", state.profile.stumbles):
             yield ScriptedTurn(

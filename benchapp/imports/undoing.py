@@ -43,8 +43,9 @@ def undo_import(batch: ImportBatch, *, user: User, reason: str) -> Undoing:
                 if joined.exclude(joined_from__in=made).exists():
                     raise EditRefused(f"{experiment.name} also has runs of other imports: split it first.")
                 experiment.entomb(actor=user, reason=reason)
-            batch.counts |= {"undone": timezone.now().isoformat(), "undone_by": user.username, "undone_because": reason}
-            batch.save(update_fields=["counts"])
+            if undoing.deleted:
+                batch.undone_at, batch.undone_by, batch.undo_reason = timezone.now(), user, reason
+                batch.save(update_fields=["undone_at", "undone_by", "undo_reason"])
     except (StillReviewed, StillRunning) as refusal:
         raise EditRefused(f"{refusal}. Nothing was deleted.") from refusal
     return undoing

@@ -20,6 +20,9 @@ class ImportBatch(PublicModel):
     started_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    undone_at = models.DateTimeField(null=True)
+    undone_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    undo_reason = models.TextField(blank=True)
 
     class Meta:
         ordering = ["-started_at", "-id"]

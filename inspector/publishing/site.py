@@ -21,6 +21,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Comparison, Experiment, Trial
+from benchapp.record.collecting import collect_seldom
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import parse_choices
 from inspector.publishing.edition import HOST, Edition, ask
@@ -29,7 +30,6 @@ from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_p
 from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_numbers import make_static_csv, make_static_json
 from inspector.publishing.static_page import Find, join, make_static
-from runner.base.collecting import collect_seldom
 
 ORIGIN = f"http://{HOST}"
 MOST_TRIALS = 500  # unless they are named: some 30 MB of pages

@@ -1,7 +1,7 @@
 """The runner's interface to its record: what it writes, and what it reads back.
 
 An episode's history is the only state there is: `runner.protocols.next_step(plan, history)` rebuilds everything from
-it. Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs between
+it. Each entry is written in the same transaction as its rows. Work (agent, author, verifier) runs between
 two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
 """
 

@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "62ff82e5bc37914bce145b61e88b95ff3abfac628b1aa640c82fface124ab5c2")
+OF_VERSION = ("4", "553c4631319c92411115183c6cbec1c289093407e8726ef41fdf68d943df684a")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -130,8 +130,8 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
 
 def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int) -> str:
     """Say what came in, what it lacks, and how much could not be read; of an undone import who undid it and why."""
-    if by := batch.counts.get("undone_by"):
-        return f"Undone by {by}: {batch.counts['undone_because']}"
+    if batch.undone_at:
+        return f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"
     trials, said = batch.counts.get("trials", 0), ["Nothing came in."]
     if batch.status == ImportBatch.Status.RUNNING:
         said = ["Reading now."]

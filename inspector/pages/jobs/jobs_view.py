@@ -63,22 +63,25 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "next": None,
     }
-    timelines = (
-        {} if as_json else draw_timelines([row.experiment for row in waiting[:MOST_DRAWN]], now, words_of(request))
-    )
-    last = ended[0] if ended and not waiting and not as_json else None
-    last_end = last.experiment.finished_at if last else None
-    if last and last_end and last_end > now - SHOWN_FOR:
-        timelines = draw_timelines([last.experiment], last_end, words_of(request))
+    drawn, last = waiting[:MOST_DRAWN], None
+    if as_json:
+        timelines = {}
+    elif drawn or not ended:
+        timelines = draw_timelines([row.experiment for row in drawn], now, words_of(request))
+    else:  # nothing runs: what ended last is drawn up to its end
+        end = ended[0].experiment.finished_at
+        is_recent = end is not None and end > now - SHOWN_FOR
+        timelines = draw_timelines([ended[0].experiment], end, words_of(request)) if end and is_recent else {}
+        last = ended[0] if timelines else None
     context = {
-        "last": last if last and last.experiment.pk in timelines else None,
-        "last_drawn": timelines.get(last.experiment.pk) if last else None,
+        "last": last,
+        "last_drawn": timelines[last.experiment.pk] if last else None,
         "newest": Alert.objects.first(),
         "troubles": group_troubles(needing),
         "shown": len(needing),
         "working": working,
         "calling": authors,
-        "drawn": [(row, timelines.get(row.experiment.pk)) for row in waiting[:MOST_DRAWN]],
+        "drawn": [(row, timelines.get(row.experiment.pk)) for row in drawn],
         "opened": waiting,
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,

@@ -154,7 +154,7 @@ class TimeMachine:
     following: RailStop | None
     strip: Strip | None  # None where the episode's trials have no order
     telling: TellingStop | None  # the change that the page opens on
-    between: LibraryRange | None  # where several decisions lie between the two states
+    between: LibraryRange | None  # if several decisions are between the two states
 
     @property
     def heading(self) -> str:

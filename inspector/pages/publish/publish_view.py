@@ -26,7 +26,7 @@ from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
 
 PER_PAGE = 30
-OFFERED = 8  # experiments and queues where nothing was chosen
+OFFERED = 8  # experiments and queues to choose from
 Form = Publication.Form
 SAYS = {
     Form.SITE: (
@@ -94,10 +94,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     is_fragment = wants_fragment(request)
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
-        "experiments": [] if subject else Experiment.objects.standing().order_by("-created_at", "-pk")[:OFFERED],
-        "queues": []
-        if subject
-        else Queue.objects.select_related("version__codebook").order_by("-created_at")[:OFFERED],
+        **({} if subject or is_fragment else _offer_subjects()),
         "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
@@ -107,6 +104,13 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
     data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
     return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _offer_subjects() -> dict[str, object]:
+    """The newest experiments and review queues, to choose one from."""
+    experiments = Experiment.objects.standing().comparing().order_by("-created_at", "-pk").only("public_id", "name")
+    queues = Queue.objects.order_by("-created_at", "-pk").only("public_id", "name")
+    return {"experiments": experiments[:OFFERED], "queues": queues[:OFFERED]}
 
 
 @require_safe

@@ -56,7 +56,7 @@ class Assembler(Protocol):
     def add(self, event: Mapping[str, object]) -> None: ...
 
     def whole(self, is_done: bool) -> Growing:
-        """The reply's JSON. BrokenStream if its end is missing; `is_done`: the stream said [DONE]."""
+        """Return the reply's JSON. BrokenStream if its end is missing; `is_done`: the stream ended with [DONE]."""
         ...
 
 

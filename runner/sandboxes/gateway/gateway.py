@@ -3,8 +3,8 @@
 The program in the sandbox gets this server's address as its provider. Each request is checked against an allow-list:
 only model calls, only below the provider's base URL, only the models and tools of this attempt. It gets the key that
 never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect is followed: the program
-sees what the provider said. Clients are hostile: sizes, times and connections are capped, framing is strict, headers
-are checked, and a key in an answer is masked before it is passed on.
+sees what the provider answered. Clients are hostile: sizes, times and connections are capped, framing is strict,
+headers are checked, and a key in an answer is masked before it is passed on.
 """
 
 from __future__ import annotations
@@ -283,7 +283,8 @@ class Gateway:
     def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
         """Note how a model call ended. A failed one is not a turn: an outage must not use up the agent's turns.
 
-        `before` is what its status said, if its body says more. Our hanging up says nothing about the provider.
+        `before` is the outcome by its status, if its body says more. A connection that we close does not count
+        against the provider.
         """
         with self._lock:
             if self._is_closing:

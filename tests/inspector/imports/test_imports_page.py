@@ -278,7 +278,9 @@ def test_an_undo_deletes_what_the_import_made_and_leaves_what_was_here(client: C
     assert list(Experiment.objects.standing()) == [before]
     act = Activity.objects.get(verb="delete")
     assert (act.target_id, act.actor_name, act.reason) == (made.public_id, "local", "the wrong folder")
-    assert "Undo this import" not in client.get("/imports/").text
+    text = client.get("/imports/").text
+    assert "Undo this import" not in text
+    assert (text.count("Undone by local: the wrong folder"), text.count(">undone<")) == (1, 1)
 
 
 def test_an_undo_needs_a_reason(client: Client) -> None:

@@ -164,7 +164,7 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client) -> Non
     places = [float(each) for each in re.findall(r'<rect class="\w+" x="([\d.]+)%"', row)]
     here, end = map(float, re.search(r'class="expected" x1="([\d.]+)%" x2="([\d.]+)%"', row).groups())
     assert places == sorted(places)
-    assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock goes on while the test is set up
+    assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock runs during the set-up
     assert end == pytest.approx(2 * here, abs=3)  # two are left, at the pace of the first two
     assert (">1 of 2<" in text, 'class="num">2</td>' in text) == (True, True)
 

@@ -70,7 +70,7 @@ def read_all(folder: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Made:
-    """A site with one trial, what was told of it and of its progress, and what its record was."""
+    """A site with one trial, the lines about it and its progress, and the state of its record."""
 
     folder: Path
     told: str

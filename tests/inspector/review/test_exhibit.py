@@ -135,6 +135,20 @@ def test_it_names_nothing_of_the_record_while_it_hides() -> None:
         assert str(secret) not in text
 
 
+def test_words_about_a_hidden_call_are_hidden_with_it() -> None:
+    user = reviewer()
+    trial = make_trial(success=False, mounted=["tidy-tables"], read=["tidy-tables"])
+    call = ToolCall("c2", "Skill", {"name": "tidy-tables"})
+    about = Step(2, Source.AGENT, message="I read the guide first.", reasoning="A guide may help.", tool_calls=(call,))
+    after = Step(3, Source.AGENT, message="Now I sum.", tool_calls=(ToolCall("c3", "bash", {"command": "ls"}),))
+    record_steps(trial.counting_attempt(), [Step(1, Source.USER, message="Sum the column."), about, after])
+    item = make_queue([trial], reviewers=[user], hides_conditions=True).items.get()
+    text = html(exhibit_of(load(item), user, {}))
+    assert "The agent read a file here (hidden)." in text
+    assert "Now I sum." in text
+    assert "guide" not in text
+
+
 def test_it_shows_all_once_the_queue_is_closed() -> None:
     user = reviewer()
     trial = make_trial(success=False, mounted=["tidy-tables"])

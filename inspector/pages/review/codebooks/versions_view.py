@@ -189,8 +189,8 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
 
 
 def _find_counted(version: CodebookVersion, user: User) -> set[int]:
-    """Keys of the queues whose labels may be counted. None where somebody still answers unseen by others, for nobody: anyone
-    who watched the number grow would know who said what. Nor one that another queue hides from this person."""
+    """Return keys of the queues whose labels may be counted. Left out: queues that somebody still codes blind, because a
+    growing number would reveal single answers, and queues that another queue hides from this person."""
     queues = list(version.queues.exclude(pk__in=answered_unseen(version.queues.all())))
     return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
 

@@ -41,6 +41,7 @@ from inspector.web.responses import PageLink, render_page
 from inspector.web.text.visible import visible
 
 FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
+LAST_KEY = 9
 MAX_QUOTE = 400
 RESOLUTION = JsonShape(
     *("id=public_id", "adjudicator=adjudicator.pseudonym", "category"),
@@ -240,7 +241,7 @@ def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
                 own=frozenset(code.name for code in sets[review.pk] - shared),
                 marks=[_read_mark(mark) for mark in review.marks.all()],
                 start=_join_ids(sets[review.pk]),
-                key=str(key),
+                key=str(key) if key <= LAST_KEY else "",
             )
             for key, review in enumerate(submitted, start=FIRST_REVIEW)
         ],
@@ -277,7 +278,7 @@ def _read_mark(mark: Mark) -> dict[str, object]:
 
 
 def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[dict[str, object]]:
-    """said: how many of the reviews say it. barred: why the server would refuse it."""
+    """List the codes. `said`: number of reviews that use one. `barred`: why the server would refuse it."""
     said = Counter(code.pk for codes in sets for code in codes)
     keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
     parents = {code.parent_id for code, _ in ordered}

@@ -58,7 +58,7 @@ def load_open_queue(request: HttpRequest, public_id: UUID) -> Queue:
 
 
 def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue, for pages that show what others said: anyone who opens one has read it (`note_seen`)."""
+    """Return the queue for a page that shows the answers of others, and note that this person has read them."""
     queue = load_open_queue(request, public_id)
     note_seen(user_of(request), queue)
     return queue

@@ -142,9 +142,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
-    """Status of each item; while this person has still to answer it without knowing what others said, only what they did
-    themselves. Else somebody who splits one code and carries the queue over would see whose reviews became drafts
-    again, and so what they had said."""
+    """Return the status of each item; for items that this person still codes blind, only their own part of it. Otherwise
+    splitting a code and carrying the queue over would show whose reviews became drafts again, and so their answers."""
     drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
     own = set(drafts.values_list("item", flat=True)) if unsaid else set()
     hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
@@ -152,7 +151,7 @@ def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[in
 
 
 def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
-    """The code of `?code=`, whose items are listed alone; None for anyone who may not know yet what others said."""
+    """Return the code of `?code=`, which limits the list to its items; None while the answers of others are hidden."""
     try:
         asked = UUID(request.GET.getlist("code")[0])
     except (IndexError, ValueError):
@@ -184,7 +183,7 @@ class ItemRow(Shaped):
     status: ItemStatus
     own: str  # state of the reader's own review, empty without one
     filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
-    own_codes: tuple[str, ...] | None = None  # what the reader said; None where they submitted nothing
+    own_codes: tuple[str, ...] | None = None  # the reader's codes; None if they submitted nothing
 
     json_shape = JsonShape(
         *("number", link_to("review-item", "item.public_id")),

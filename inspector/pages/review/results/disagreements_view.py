@@ -1,4 +1,4 @@
-"""`/review/queues/<id>/disagreements/`: the items whose reviewers differ, what each said, and how it was settled."""
+"""`/review/queues/<id>/disagreements/`: the items whose reviewers differ, their answers, and how each was settled."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _wrap(event: Record) -> Record:
 
 
 class _CodexTurn:
-    """Joins items: everything the model said before a result is one message."""
+    """Join items: all output of the model before a result is one message."""
 
     def __init__(self) -> None:
         self.steps = MessageSteps()
