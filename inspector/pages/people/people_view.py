@@ -34,7 +34,7 @@ from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
-    User.Level.VIEWER: "reads all that no blind review hides",
+    User.Level.VIEWER: "reads everything except what a blind review hides",
     User.Level.REVIEWER: "also codes items, comments, saves comparisons",
     User.Level.OPERATOR: "also imports, launches and cancels runs",
     User.Level.ADMIN: "also manages accounts and other people's queues",
