@@ -138,12 +138,11 @@ def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: in
     elif trials:
         said = [f"{_count(trials, 'trial')} in {_count(batch.counts.get('runs', 0), 'run')} read."]
     if runs:
-        known, suggested = (
-            sum(run.recorded != Run.UNKNOWN for run in runs),
-            sum(run.recorded != run.condition for run in runs),
-        )
+        known = sum(run.recorded != Run.UNKNOWN for run in runs)
+        suggested = sum(run.recorded != run.condition for run in runs)
         more = f"; names of folders suggest {suggested} more" if suggested else ""
-        said += [f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition{more}."]
+        some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition{more}."
+        said += [some if known < len(runs) or suggested else "Every run has a condition."]
     if problems:
         said += [f"{_count(problems, 'problem')}."]
     elif trials and batch.status == ImportBatch.Status.DONE:
