@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -113,49 +110,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             require(is_there(), reason)
     if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
         pytest.skip("the sample data does not lie beside the project")  # not part of the project: never required
-
-
-def _migrated_file() -> Path:
-    """Where the migrated database is kept; another name for other migrations, another Django or another SQLite."""
-    import django
-    from django.apps import apps
-
-    digest = hashlib.sha256(f"{django.VERSION} {sqlite3.sqlite_version}".encode())
-    for config in apps.get_app_configs():
-        for path in sorted((Path(config.path) / "migrations").glob("*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
-    return ROOT / ".pytest_cache" / f"migrated-{digest.hexdigest()[:16]}.sqlite3"
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
-    """Fill the test database from the migrated one, if it is kept: migrating takes each process several seconds."""
-    from django.db import connection
-
-    kept = _migrated_file()
-    if connection.vendor != "sqlite" or not kept.exists():
-        yield
-        return
-    memory = sqlite3.connect(connection.creation._get_test_db_name(), uri=True)
-    with contextlib.closing(memory), contextlib.closing(sqlite3.connect(kept)) as file:
-        file.backup(memory)
-        yield  # a database in memory lives as long as someone is connected
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """Keep the migrated database for the processes that come later."""
-    from django.db import connection
-
-    kept = _migrated_file()
-    if connection.vendor != "sqlite" or kept.exists():
-        return
-    kept.parent.mkdir(exist_ok=True)
-    written = kept.with_suffix(f".{os.getpid()}")
-    with django_db_blocker.unblock(), contextlib.closing(sqlite3.connect(written)) as file:
-        connection.ensure_connection()
-        connection.connection.backup(file)
-    written.replace(kept)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.db.migrations.loader import MigrationLoader
 
+from benchapp.deploy.empty_record import BETWEEN, TABLES
 from tests.conftest import ROOT
 
 IN_TESTS = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")
@@ -26,6 +28,12 @@ def migrate(project: Path, var: Path, *target: str) -> dict[str, list[str]]:
     with sqlite3.connect(var / "skillglass.sqlite3") as database:
         rows = database.execute("SELECT name, type, coalesce(sql, '') FROM sqlite_master").fetchall()
     return {name: [kind, *sorted(sql.replace(")", ",").split(","))] for name, kind, sql in rows}
+
+
+def test_the_tables_of_an_empty_record_name_every_migration() -> None:
+    named = [each.split("'")[1:4:2] for each in TABLES.read_text().split(BETWEEN) if "django_migrations (" in each]
+    shipped = sorted(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)
+    assert sorted(map(tuple, named)) == shipped, "run: python tools/empty_record.py"
 
 
 @pytest.mark.slow
