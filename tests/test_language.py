@@ -75,7 +75,6 @@ FOR_MODELS = (
     ),
     *("runner/agents/shell", "runner/engine/generator_step.py", "runner/trajectories/compaction.py"),
     *(
-        "benchapp/synthesis/",
         "benchapp/review/codebooks/starters",
         "benchapp/review/suggestions/judge_",
         "benchapp/analysis/diagnoses/writing_cues.py",

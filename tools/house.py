@@ -4,7 +4,7 @@
     python tools/house.py --pages DIR     # also the functions behind four pages, on the record in DIR (tools/freeze.py world)
 
 Code lines are without blank lines, comments and docstrings. Product: runner (without the starter suites), benchapp (without
-migrations), inspector, demo, skillglass and tools; not tests, benchmarks and lab.
+migrations), inspector, demo, skillglass and tools; not tests and lab.
 """
 
 from __future__ import annotations

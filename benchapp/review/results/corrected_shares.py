@@ -5,7 +5,7 @@ result is the two shares, weighted by how often the judge answers yes and no (Te
 yes-or-no judge it is the prediction-powered estimate with its best weight, Angelopoulos, Duchi & Zrnic 2023). It is
 right with any judge, as long as the choice of items that people settled does not depend on what they carry, within a
 stratum; a good judge makes it sharper. Rogan & Gladen (1978) correct with rates that may come from elsewhere, and know
-less where people looked at the judge's own items: `benchmarks/corrected_coverage.py` compares them.
+less where people looked at the judge's own items: `lab/corrected_coverage.py` compares them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from benchapp.stats.inference.interval import LEVEL, TAIL, ZERO, Floats, Interva
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Z_95
 
 Flags = NDArray[np.bool_]
-MIN_CLUSTERS = 6  # with fewer the spread between clusters is hardly known; benchmarks/review_coverage.py shows it
+MIN_CLUSTERS = 6  # with fewer the spread between clusters is hardly known; lab/review_coverage.py shows it
 ANEW = "Wilson on the effective number of units; clusters as drawn anew"
 SAMPLING = "Wilson on the effective number of units; strata, finite population"
 

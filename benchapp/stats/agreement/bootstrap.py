@@ -17,7 +17,7 @@ from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
 SEED = 20_011  # any number will do as long as it never changes
 MIN_TASKS = 6  # below, no interval
-MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_coverage.py, docs/explanation/agreement.md
+MIN_TASKS_DRAWN = 10  # below, resamples say too little: lab/agreement_coverage.py, docs/explanation/agreement.md
 
 
 @dataclass(frozen=True, slots=True)

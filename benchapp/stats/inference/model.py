@@ -5,7 +5,7 @@ conditions, run like this, differ. "Rerun": they would also differ if all was le
 runs differ beyond their cells.
 
 Sources: error strata (Yates 1935), degrees of freedom (Satterthwaite 1946; Box 1954), steps (Holm 1979, with Sidak 1967), evidence
-at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right: docs/explanation/statistics.md, benchmarks/levels.py.
+at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right: docs/explanation/statistics.md, lab/levels.py.
 
 Shapes: cells are [replicates, episodes], NaN where there is no cell. Shares are 0..1, other metrics in their own unit; estimates and
 errors are in the same unit.

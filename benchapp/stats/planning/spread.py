@@ -42,7 +42,7 @@ class Spread(Shaped):
         return {name: round(100 * getattr(self, name)) for name in ("sample", "task", "episode", "rerun")}
 
 
-# Between the spreads of the worlds of benchmarks/levels.py and coverage.py; nobody measured it.
+# Between the spreads of the worlds of lab/levels.py and coverage.py; nobody measured it.
 GUESS = Spread(share=0.5, task=0.2, episode=0.1, rerun=0.03)
 
 

@@ -23,7 +23,7 @@ from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging
 from benchapp.record.call_budget import Budget
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
-from benchapp.synthesis.campaign import Size, write_campaign
+from lab.synthesis.campaign import Size, write_campaign
 from tests.benchapp.archived import archived, bring, forget_everything, played
 from tests.benchapp.import_folders import bring_in, job
 from tests.worlds.judging_worlds import Judge

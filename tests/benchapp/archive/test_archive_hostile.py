@@ -19,7 +19,7 @@ from benchapp.archive import ArchiveError, archive_check
 from benchapp.archive.archive_check import check_archive
 from benchapp.archive.archive_tables import TABLES
 from benchapp.models import Blob, Experiment, Trial
-from benchapp.synthesis.campaign import Size, write_campaign
+from lab.synthesis.campaign import Size, write_campaign
 from skillglass import envelope
 from tests.benchapp.archived import archived, bring, forget_everything
 

@@ -32,7 +32,7 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
-from benchapp.synthesis.campaign import Size, write_campaign
+from lab.synthesis.campaign import Size, write_campaign
 from runner.agents import AgentJob, AgentRun
 from runner.base.types import File, Source, Step, TrajectoryHead, Usage
 from runner.base.types import Trajectory as TrajectoryValue

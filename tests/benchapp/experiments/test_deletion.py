@@ -27,7 +27,7 @@ from benchapp.models import (
     Trial,
 )
 from benchapp.models.experiments import StillReviewed, StillRunning
-from benchapp.synthesis.campaign import Size, write_campaign
+from lab.synthesis.campaign import Size, write_campaign
 from runner.engine.engine import run_episode
 from tests.benchapp.small_rows import make_episode, recorder_of, small_suite
 from tests.runner.small_episode import small_toolbox

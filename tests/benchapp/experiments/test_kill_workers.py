@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from benchapp.experiments.qualifying.qualification import write_file
-from benchmarks.kill_workers import compare
+from lab.kill_workers import compare
 from runner.suites import load_suite
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from benchapp.exports.harbor_export import trial_name, write_harbor_job
 from benchapp.models import Experiment, Run, Trajectory, Trial, Verdict
 from benchapp.record.trajectory_store import iterate_steps, pack_steps, save_packed
-from benchapp.synthesis.campaign import Size, write_campaign
+from lab.synthesis.campaign import Size, write_campaign
 from runner.base.types import Observation, Source, Step, ToolCall, TrajectoryHead, TrajectoryKind
 from tests.benchapp.import_folders import bring_in
 from tests.harbor_validator import complaints

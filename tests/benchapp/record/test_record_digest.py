@@ -8,7 +8,7 @@ import pytest
 
 from benchapp.models import Attempt, Blob, Check, Decision, Episode, Experiment, ModelCall, Seal, SkillUse, Trial
 from benchapp.record.record_digest import record_digest
-from benchapp.synthesis.campaign import START, Size, write_campaign
+from lab.synthesis.campaign import START, Size, write_campaign
 
 pytestmark = pytest.mark.django_db
 SIZE = Size(30, 60, 12)

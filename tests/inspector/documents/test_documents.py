@@ -127,7 +127,7 @@ def list_named_files() -> list[tuple[str, str]]:
     named = []
     for name in NAMES:
         text = (DOCS / f"{name}.md").read_text()
-        folders = "runner|benchapp|inspector|demo|benchmarks|examples|templates|static"
+        folders = "runner|benchapp|inspector|demo|lab|examples|templates|static"
         if name == "architecture":
             folders += "|tests"
         for path in re.findall(rf"`((?:{folders})/[\w/.{{}},*-]+)`", text):

@@ -1,6 +1,6 @@
 """What a trial in a container costs beside the least that plain docker commands need for the same work.
 
-    python benchmarks/docker_overhead.py [--rounds 7] [--parallel 1,2,4] [--image skillglass-test-base:1] [--harbor PATH]
+    python lab/docker_overhead.py [--rounds 7] [--parallel 1,2,4] [--image skillglass-test-base:1] [--harbor PATH]
 
 One oracle trial: the task's files put into a container, its solution run, its tests put in and run, the verdict read,
 everything removed. The floor is the same by the docker command line: run, three exec, three cp, rm. Both in turn, so

@@ -1,8 +1,8 @@
 """How fast search indexes and answers on a big record.
 
     SKILLGLASS_VAR=/tmp/campaign python manage.py migrate
-    SKILLGLASS_VAR=/tmp/campaign python manage.py synthesize campaign
-    SKILLGLASS_VAR=/tmp/campaign python benchmarks/searching.py --index
+    SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
+    SKILLGLASS_VAR=/tmp/campaign python lab/searching.py --index
 
 With `--index` the whole index is made anew first and its rate printed, with the ratio to merely reading the same steps.
 Then one web worker answers each query several times: median and 95th percentile in milliseconds, and their ratio to the

@@ -1,8 +1,8 @@
 """How long pages take on a big record, in time and bytes.
 
     SKILLGLASS_VAR=/tmp/campaign python manage.py migrate
-    SKILLGLASS_VAR=/tmp/campaign python manage.py synthesize campaign
-    SKILLGLASS_VAR=/tmp/campaign python benchmarks/pages.py
+    SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
+    SKILLGLASS_VAR=/tmp/campaign python lab/pages.py
 
 Starts one web worker on the record in the var folder, opens each page several times and prints the first and the
 median time, the size of the HTML, and the ratio of the median to the overview's.

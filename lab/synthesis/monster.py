@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from benchapp.models.base import derived_id
-from benchapp.synthesis.texts import draw_steps
+from lab.synthesis.texts import draw_steps
 from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 EVENTS = 337_351

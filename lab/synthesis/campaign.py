@@ -15,8 +15,8 @@ from django.db import transaction
 
 from benchapp.models import Episode, Experiment, Run, Suite
 from benchapp.models.base import derived_id
-from benchapp.synthesis.episode import EpisodeWriter, Quota
-from benchapp.synthesis.suite import make_synthetic_suite
+from lab.synthesis.episode import EpisodeWriter, Quota
+from lab.synthesis.suite import make_synthetic_suite
 from runner.base.digests import digest_json
 
 MODELS = ("aster-1", "birch-2", "cedar-3", "dune-4", "elm-5", "fjord-6", "grove-7", "heath-8", "iris-9", "juniper-10")

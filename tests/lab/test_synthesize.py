@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from benchapp import audit
 from benchapp.models import Decision, Experiment, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.metrics.comparability import compare_setups
-from benchapp.synthesis.campaign import Size, write_campaign
-from benchapp.synthesis.monster import write_monster
+from lab.synthesis.campaign import AlreadyThere, Size, write_campaign
+from lab.synthesis.monster import write_monster
 from runner.base.digests import digest_json
 
 pytestmark = pytest.mark.django_db
@@ -70,9 +69,9 @@ def test_its_runs_may_be_compared_across_conditions():
 
 
 def test_it_says_so_when_the_campaign_is_there_already():
-    call_command("synthesize", "campaign", trials=5, steps=5, decisions=0)
-    with pytest.raises(CommandError, match="already"):
-        call_command("synthesize", "campaign", trials=5, steps=5, decisions=0)
+    write_campaign(Size(5, 5, 0))
+    with pytest.raises(AlreadyThere, match="already"):
+        write_campaign(Size(5, 5, 0))
     assert Experiment.objects.count() == 1
 
 

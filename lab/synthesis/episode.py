@@ -15,7 +15,7 @@ from benchapp.record.trajectory_store import pack_steps
 from benchapp.record.writing.attempt_rows import PackedTrajectory, save_trajectories
 from benchapp.record.writing.decision_rows import PackedDecision
 from benchapp.record.writing.spine import build_entry, write_seal
-from benchapp.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
+from lab.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
 from runner.base.types import (
     AuthorMode,
     Check,

@@ -1,9 +1,9 @@
 """Server time of the pages that are open all day, on a big record: every request asks for another run, trial or round.
 
     SKILLGLASS_VAR=/tmp/campaign python manage.py migrate
-    SKILLGLASS_VAR=/tmp/campaign python manage.py synthesize campaign
+    SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
     SKILLGLASS_VAR=/tmp/campaign python manage.py index_search
-    SKILLGLASS_VAR=/tmp/campaign python benchmarks/reading.py
+    SKILLGLASS_VAR=/tmp/campaign python lab/reading.py
 
 Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. What is asked
 for is drawn at random with a seed; the ratio is the 95th percentile's to the target of 100 ms.

@@ -1,6 +1,6 @@
 """Several processes import the same folders at once: is the record that of one import, whatever the moment?
 
-    python benchmarks/parallel_imports.py FOLDER ... [--database postgresql://...] [--processes 4] [--rounds 5] [--kill]
+    python lab/parallel_imports.py FOLDER ... [--database postgresql://...] [--processes 4] [--rounds 5] [--kill]
 
 Makes a database of its own and removes it afterwards: SQLite in a temporary folder, or one on the server that
 `--database` names. Every process is a real `manage.py import_runs`; with several folders (a parent and its child) they

@@ -1,6 +1,6 @@
 """Coverage of the intervals of a failure taxonomy (benchapp/review/results/population_shares.py), by simulation.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/review_coverage.py [--repeats N] [--seed S]
+    OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/review_coverage.py [--repeats N] [--seed S]
 
 The model: failed trials come in clusters (episodes that share a library, or runs of one task) of 3 to 9. The log-odds that
 a trial carries a code = a constant + what its cluster adds (normal, SD 0.8; the second half of the table: 1.5). From the

@@ -1,6 +1,6 @@
 """Kills everything an experiment stands on while it runs, and holds the result against an undisturbed run.
 
-    .venv/bin/python benchmarks/chaos.py [--kills 60] [--sandbox docker] [--condition NAME ...] [--environment KEY ...]
+    .venv/bin/python lab/chaos.py [--kills 60] [--sandbox docker] [--condition NAME ...] [--environment KEY ...]
 
 Twice the same experiment with the same seed, each time with a PostgreSQL cluster, a broker and three workers of its own:
 once in peace, once while workers and work-horses are killed with -9, the broker is killed and started empty, the database is
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchapp.deploy.embedded_broker import answers, broker_command, broker_url  # noqa: E402
-from benchmarks.kill_workers import compare, free_port, outcome, work_horses_at_work  # noqa: E402
+from lab.kill_workers import compare, free_port, outcome, work_horses_at_work  # noqa: E402
 
 WORKERS = 3
 DEADLINE_SECONDS = 3600

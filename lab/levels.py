@@ -1,4 +1,4 @@
-"""How often the one model is wrong where nothing differs, and how often it finds what does: `python benchmarks/levels.py`.
+"""How often the one model is wrong where nothing differs, and how often it finds what does: `python lab/levels.py`.
 
 Experiments are drawn, judged as a page judges them, and counted: 182 scenes without any difference, and the power table of
 docs/explanation/statistics.md. `--experiments 1000` takes some twenty minutes on two cores; `--scenes power` draws that table alone.

@@ -1,6 +1,6 @@
 """How fast does an import go, and what does a trial cost?
 
-    python benchmarks/importing.py FOLDER ... [--jobs 1] [--database postgresql://...]
+    python lab/importing.py FOLDER ... [--jobs 1] [--database postgresql://...]
 
 Imports the folders into an empty record, then once more: what a second import costs that finds everything there. SQLite in a
 temporary folder, or a database of your own that is empty. Each prints trials a second, the CPU time of all processes in

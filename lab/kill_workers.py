@@ -1,6 +1,6 @@
 """Kills workers and work-horses while an experiment runs, and holds the result against an undisturbed run.
 
-    .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--file EXPERIMENT] [--condition NAME ...] [--environment KEY ...]
+    .venv/bin/python lab/kill_workers.py [--kills 20] [--file EXPERIMENT] [--condition NAME ...] [--environment KEY ...]
 
 Two records of their own in a temporary folder run the same experiment with the same seed: one in peace in a single
 process, one under kill -9 in an installation as `manage.py demo` starts it. Trials, decisions, histories and final

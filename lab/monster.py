@@ -1,6 +1,6 @@
 """One enormous trajectory: how much memory its import takes, and how fast it opens in the middle and at its end.
 
-    SKILLGLASS_VAR=/tmp/monster python benchmarks/monster.py /tmp/monster-files
+    SKILLGLASS_VAR=/tmp/monster python lab/monster.py /tmp/monster-files
 
 Writes the files (337,351 steps, 963 MB; --events and --bytes for less), imports them in a process of its own, opens
 the inspector at several places, and prints each page's ratio to the page of the same trajectory's first step.
@@ -26,12 +26,13 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=337_351)
     parser.add_argument("--bytes", type=int, default=963_000_000)
     options = parser.parse_args()
-    manage("migrate", "-v0")
+    run("manage.py", "migrate", "-v0")
     if not options.folder.exists():
-        manage("synthesize", "monster", str(options.folder), f"--events={options.events}", f"--bytes={options.bytes}")
+        size = [f"--events={options.events}", f"--bytes={options.bytes}"]
+        run("lab/synthesize.py", "monster", str(options.folder), *size)
     size = next(options.folder.glob("**/trajectory.json")).stat().st_size
     start = time.perf_counter()
-    manage("import_runs", str(options.folder / "monster"))
+    run("manage.py", "import_runs", str(options.folder / "monster"))
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(
@@ -47,8 +48,8 @@ def main() -> None:
         print(f"web worker: {web.peak_megabytes():.0f} MB at its peak")
 
 
-def manage(*arguments: str) -> None:
-    subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, check=True)
+def run(*words: str) -> None:
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
 
 
 def trial_id() -> str:

@@ -1,8 +1,8 @@
 """Runs one experiment on three hosts with a slow, lossy network that breaks, and holds the result against an undisturbed run.
 
-    sudo .venv/bin/python benchmarks/hosts.py [--sandbox docker] [--delay 20] [--loss 1] [--cut 40] [--condition NAME ...]
+    sudo .venv/bin/python lab/hosts.py [--sandbox docker] [--delay 20] [--loss 1] [--cut 40] [--condition NAME ...]
 
-Twice the same experiment with the same seed. First on one host, in peace (as in `benchmarks/chaos.py`). Then on five:
+Twice the same experiment with the same seed. First on one host, in peace (as in `lab/chaos.py`). Then on five:
 one has the database, one the pages and the broker, three have a worker each, with a Docker engine of its own. Every host
 is a set of namespaces of this machine with its own name, address, process ids, temporary folder and var folder. All
 their frames go through a switch in this process: it holds up each for half of --delay, loses some, and cuts a host off.
@@ -43,9 +43,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchapp.deploy.embedded_broker import broker_binary, wait_for  # noqa: E402
 from benchmarks import chaos  # noqa: E402
-from benchmarks.kill_workers import compare, outcome  # noqa: E402
+
+from benchapp.deploy.embedded_broker import broker_binary, wait_for  # noqa: E402
+from lab.kill_workers import compare, outcome  # noqa: E402
 
 HOME, DATABASE, WORKERS = "home", "database", ("alpha", "beta", "gamma")
 ADDRESSES = {name: f"10.77.0.{number}" for number, name in enumerate((HOME, DATABASE, *WORKERS), start=1)}

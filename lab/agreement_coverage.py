@@ -1,6 +1,6 @@
 """Coverage of the interval of Krippendorff's alpha (benchapp/stats/agreement), by simulation, and of three that lost.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/agreement_coverage.py [--datasets N] [--resamples N] [--seed S]
+    OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/agreement_coverage.py [--datasets N] [--resamples N] [--seed S]
 
 The model: six codes of very unequal frequency. A task has a code of its own that half of its items show; an item shows
 none, one or two codes. A reviewer sees an item rightly with a chance that depends on the task (logit with SD 0.8) and

@@ -1,6 +1,6 @@
 """Many people take items of one review queue at once: is an item ever held twice, is one ever lost?
 
-    python benchmarks/claims.py [--database postgresql://...] [--items 1000] [--processes 8] [--scene plain|rough ...]
+    python lab/claims.py [--database postgresql://...] [--items 1000] [--processes 8] [--scene plain|rough ...]
 
 Makes a database of its own and removes it afterwards: SQLite in a temporary folder, or one on the server that
 `--database` names. Every process is a real one with its own connection and works until the queue gives it nothing.

@@ -1,6 +1,6 @@
 """Coverage of a judge's rates after correction (benchapp/review/results/corrected_shares.py), by simulation.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/corrected_coverage.py [--repeats N] [--seed S]
+    OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/corrected_coverage.py [--repeats N] [--seed S]
 
 The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its cluster adds
 (normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a part of each cluster

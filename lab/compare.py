@@ -1,8 +1,8 @@
 """What the compare pages cost on a big record: server time cold and warm, queries, bytes.
 
     SKILLGLASS_VAR=/tmp/campaign python manage.py migrate
-    SKILLGLASS_VAR=/tmp/campaign python manage.py synthesize campaign
-    SKILLGLASS_VAR=/tmp/campaign python benchmarks/compare.py
+    SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
+    SKILLGLASS_VAR=/tmp/campaign python lab/compare.py
 
 Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or, with
 DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs came to is on
