@@ -22,7 +22,7 @@ from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts import OF_PAGES
 from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, render_page

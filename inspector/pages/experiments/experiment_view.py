@@ -39,9 +39,8 @@ from inspector.pages.compare.compare_view import (
     find_new_address,
     groups_twin,
 )
-from inspector.pages.compare.comparisons_view import HYPOTHESIS, DeclaredRow, say_held
-from inspector.pages.compare.cost_view import sum_up
-from inspector.pages.compare.runs_view import MEMBER, RUNS_PER_PAGE, build_members
+from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
+from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, read_htmx, render_page, wants_fragment
 
@@ -118,11 +117,10 @@ def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, o
     """The rows of `_declared.html`; none where nothing was declared."""
     if declared is None or not declared.total:
         return {}
-    rows = [DeclaredRow.of(each) for each in declared.hypotheses]
     return {
         "declared": declared,
-        "declared_rows": rows,
-        "held_in_words": say_held(rows),
+        "declared_rows": [write_declared(each) for each in declared.hypotheses],
+        "held_in_words": say_held(declared.hypotheses),
         "unknown_metrics": list_unknown_metrics(found),
     }
 
