@@ -127,11 +127,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
-    data = {
-        **begin_twin(request, sheet),
-        "groups": shown,
-        "next": next_url(request, page),
-    }
+    data = {**begin_twin(request, sheet), "groups": shown, "next": next_url(request, page)}
     libraries = [each for each in shown if each.is_library]
     context = {
         **begin_page(comparison, "compare-libraries"),

@@ -188,7 +188,7 @@ def _cells(choices: Choices, row: FailureRow, places: Iterable[int], **narrower:
 
 
 SIGN = JsonShape(
-    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step"),
+    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step")
 )
 REFUSAL = JsonShape(
     *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),

@@ -135,8 +135,8 @@ class ForestBuilder:
         """Return one group's row.
 
         `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other metrics,
-        as the heads of the forest name them. `settle`: what would settle an open difference. `drawn`: interval, mark,
-        replicates and papers' differences as one SVG. `headed`: leave out of its lines what the title of its section says."""
+        as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as one SVG.
+        `headed`: leave out of its lines what the title of its section says."""
         comparison, metric = self.comparison, self.metric
         cell, judged = comparison.cell(group, metric), self.judged.get(group.identity)
         rate = cell.rate
@@ -175,7 +175,6 @@ class ForestBuilder:
                 *(self._write_run_cell(group, each) for each in self.of_runs),
             ],
             "judged": judged,
-            "settle": f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else "",
             "delta": delta,
             "around": around,
             "drawn": drawn,

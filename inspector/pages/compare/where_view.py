@@ -123,11 +123,7 @@ def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list
 
 
 def _read_rows(
-    comparison: GroupComparison,
-    metric: TrialMetric,
-    groups: Page[Group],
-    tasks: Page[Task],
-    gains: Mapping[int, float],
+    comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task], gains: Mapping[int, float]
 ) -> list[TaskRow]:
     """One query for the trials of these tasks."""
     group_of = {
