@@ -131,7 +131,6 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     libraries = [each for each in shown if each.is_library]
     context = {
         **begin_page(comparison, "compare-libraries"),
-        "pin": data["pin"],
         "page": page,
         "shown": libraries,
         "answer": _answer(libraries),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -101,7 +100,6 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "trials": REFUSAL.read_all(page),
         "next": next_url(request, page),
     }
-    causes = _rank_causes(choices, refused)
     # Failed trials of every phase, as far as this reader may see them: the table counts a part of them.
     outcomes = [comparison.outcomes[run.pk] for run in comparison.runs]
     failed = {pk for each in outcomes for pk in each.trial[each.success == 0].tolist()}
@@ -113,8 +111,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "words": {name: title for name, (title, _) in WORDS.items()},
         "columns": [(COLUMNS[place], WORDS[COLUMNS[place]][0]) for place in used],
-        "causes": causes,
-        "unexplained": next((each["cell"].count for each in causes if each["key"] == UNCLASSIFIED), 0),
+        "causes": _rank_causes(choices, refused),
+        "unexplained": sum(choose_column(each) == UNCLASSIFIED for each in refused),
         "sourced": any(each.source for each in refused),
         # With the columns of the table by group: nobody reads a column of zeros.
         "by_source": [(row, _cells(choices, row, used, source=row.key)) for row in rows]
@@ -146,7 +144,7 @@ def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureR
     return [(group, count_row(group.label, group.label, refused[id(group)])) for group in arrange(unique.values())]
 
 
-def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[str, Any]]:
+def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[str, object]]:
     """Return each class over all refusals with one trial of it and what its verifier said, the most frequent first.
 
     What no rule matches comes last, and classes without a refusal are left out."""
@@ -156,7 +154,7 @@ def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[s
     of_class: dict[str, list[RefusedRow]] = defaultdict(list)
     for each in refused:
         of_class[choose_column(each)].append(each)
-    causes = []
+    causes = list[dict[str, object]]()
     for name, cell in found:
         quoted = ((each, quote) for each in of_class[name] if (quote := _quote(each)))
         example, quote = next(quoted, (next(iter(of_class[name]), None), ""))
