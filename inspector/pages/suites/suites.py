@@ -142,14 +142,15 @@ def _list_bundled(key: str) -> ListedSuite:
 
 def _list_recorded(row: Suite) -> ListedSuite:
     is_here = bool(row.path) and Path(row.path).is_dir()
+    families, tasks = row.families_total, row.tasks_total  # type: ignore[attr-defined]
     return ListedSuite(
         key=row.key,
         name=row.name,
         version=row.version,
         format=row.format or IMPORTED,
         licence=_read_licence(Path(row.path)) if is_here else "",
-        families=row.families_total,  # type: ignore[attr-defined]
-        tasks=row.tasks_total,  # type: ignore[attr-defined]
+        families=families,
+        tasks=tasks,
         can_launch=is_here,
         account=row.account or None,
         digest=row.digest,
